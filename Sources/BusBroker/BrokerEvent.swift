@@ -1,7 +1,7 @@
 package import WireMessages
 package import ZeroMQ
 
-/// What happens to the bus. The messages are as the sockets gave them; nothing about them is trusted.
+/// An event for the bus. The messages are as the sockets gave them; nothing about them is trusted.
 package enum BrokerEvent: Sendable {
     /// From `svc.sock`; the first frame is the routing id.
     case service(Message)
@@ -15,7 +15,7 @@ package enum BrokerEvent: Sendable {
     case turnEnded
 }
 
-/// What a message to a service is about, to know what its loss means.
+/// The kind of a message to a service, which decides what its loss means.
 package enum BrokerDelivery: Sendable, Hashable {
     /// A request; its ticket.
     case request(UInt64)
@@ -25,7 +25,7 @@ package enum BrokerDelivery: Sendable, Hashable {
     case other
 }
 
-/// What the bus wants done. Effects are performed in order.
+/// An effect of the bus’s machine. Effects are performed in order.
 package enum BrokerEffect: Sendable {
     /// Send on `pub.sock`: topic, header, payload.
     case publish(topic: Frame, header: BusHeader, payload: Frame)

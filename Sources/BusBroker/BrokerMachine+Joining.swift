@@ -26,7 +26,7 @@ extension BrokerMachine {
                     ahead: covered ? [] : [registry.readyList], limits: limits)))
     }
 
-    /// What is retained of the topics that `filter` contains.
+    /// The retained events of the topics that `filter` contains.
     private mutating func retainedEvents(_ filter: SnapshotFilter) -> [StoredEvent] {
         let events = retainedEvents()
         return filter.isAll ? events : events.filter { filter.contains($0.topic) }

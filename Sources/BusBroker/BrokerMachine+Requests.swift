@@ -40,8 +40,8 @@ extension BrokerMachine {
         if let failure = RequestLimits.refusal(originBytes: message[4].count) {
             return fail(client, id, failure, &effects)
         }
-        guard let place = registry.place(named: name), registry[place].state == .ready else {
-            let starting = registry.place(named: name).map { registry[$0].state == .starting } ?? false
+        guard let index = registry.index(named: name), registry[index].state == .ready else {
+            let starting = registry.index(named: name).map { registry[$0].state == .starting } ?? false
             let state = starting ? "is starting" : "is not running"
             return fail(client, id, Failure(.unavailable, "The \(name) service \(state)."), &effects)
         }
@@ -51,41 +51,42 @@ extension BrokerMachine {
             let failure = Failure(.expired, "The request’s time was over before it reached the \(name) service.")
             return fail(client, id, failure, &effects)
         }
-        guard let ticket = admit(client, id, place, deadline, message[5].count) else {
+        guard let ticket = admit(client, id, index, deadline, message[5].count) else {
             return fail(client, id, Failure(.busy, "Too many requests are waiting for an answer."), &effects)
         }
         let forwarded = BusHeader(
-            .request, flags: header.flags, generation: registry[place].generation, epoch: epoch, sequence: head,
+            .request, flags: header.flags, generation: registry[index].generation, epoch: epoch, sequence: head,
             originSequence: ticket, time: header.time)
         effects.append(
             .toService(
-                [registry[place].routingID, Frame(forwarded.encoded), id, message[4], message[5]], .request(ticket)))
+                [registry[index].routingID, Frame(forwarded.encoded), id, message[4], message[5]], .request(ticket)))
     }
 
     /// The ticket under which the request goes to the service; nil if a window is full. A repeat of a request that is
     /// still with the service keeps its ticket: the service joins it to the first.
     private mutating func admit(
-        _ client: Frame, _ id: Frame, _ place: Int, _ deadline: MonotonicTime, _ bytes: Int
+        _ client: Frame, _ id: Frame, _ index: Int, _ deadline: MonotonicTime, _ bytes: Int
     ) -> UInt64? {
-        if let ticket = requests.ticket(of: id, client: client, place: place) { return ticket }
+        if let ticket = requests.ticket(of: id, client: client, serviceIndex: index) { return ticket }
         guard requests.count(of: client) < limits.requestsPerClient,
-            registry[place].requests < limits.requestsPerService,
+            registry[index].requests < limits.requestsPerService,
             requests.bytes(of: client) + bytes <= limits.requestBytesPerClient,
-            registry[place].requestBytes + bytes <= limits.requestBytesPerService
+            registry[index].requestBytes + bytes <= limits.requestBytesPerService
         else { return nil }
-        registry[place].requests += 1
-        registry[place].requestBytes += bytes
-        return requests.insert(.init(client: client, id: id, place: place, deadline: deadline, bytes: bytes))
+        registry[index].requests += 1
+        registry[index].requestBytes += bytes
+        return requests.insert(.init(client: client, id: id, serviceIndex: index, deadline: deadline, bytes: bytes))
     }
 
     // MARK: Back to the client
 
-    mutating func answer(_ header: BusHeader, _ message: Message, _ place: Int, _ effects: inout [BrokerEffect]) {
+    mutating func answer(_ header: BusHeader, _ message: Message, _ index: Int, _ effects: inout [BrokerEffect]) {
         guard message.count == 4 else {
             return malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: message.count).description)
         }
         // An answer that nobody waits for any more is no error.
-        guard let request = requests[header.originSequence], request.place == place, request.id == message[2] else {
+        guard let request = requests[header.originSequence], request.serviceIndex == index, request.id == message[2]
+        else {
             return
         }
         end(header.originSequence)
@@ -96,10 +97,10 @@ extension BrokerMachine {
     }
 
     @discardableResult
-    private mutating func end(_ ticket: UInt64) -> RequestTable.Request? {
+    private mutating func end(_ ticket: UInt64) -> InFlightRequests.Request? {
         guard let request = requests.remove(ticket) else { return nil }
-        registry[request.place].requests -= 1
-        registry[request.place].requestBytes -= request.bytes
+        registry[request.serviceIndex].requests -= 1
+        registry[request.serviceIndex].requestBytes -= request.bytes
         return request
     }
 
@@ -114,17 +115,17 @@ extension BrokerMachine {
     }
 
     /// Ends the requests that are with a service whose connection is gone: their outcome is not known.
-    mutating func loseRequests(at place: Int, _ effects: inout [BrokerEffect]) {
-        for ticket in requests.tickets(at: place) {
-            let name = registry[place].name
+    mutating func loseRequests(at index: Int, _ effects: inout [BrokerEffect]) {
+        for ticket in requests.tickets(at: index) {
+            let name = registry[index].name
             fail(ticket, Failure(.lostInFlight, "The \(name) service went away while it had the request."), &effects)
         }
     }
 
     mutating func expireRequests(_ now: Moment, _ effects: inout [BrokerEffect]) {
         for ticket in requests.expired(at: now.monotonic) {
-            guard let place = requests[ticket]?.place else { continue }
-            let name = registry[place].name
+            guard let index = requests[ticket]?.serviceIndex else { continue }
+            let name = registry[index].name
             fail(ticket, Failure(.outcomeUnknown, "The \(name) service has not answered in time."), &effects)
         }
     }
@@ -134,8 +135,8 @@ extension BrokerMachine {
     ) {
         switch delivery {
         case .request(let ticket):
-            guard let place = requests[ticket]?.place else { return }
-            let name = registry[place].name
+            guard let index = requests[ticket]?.serviceIndex else { return }
+            let name = registry[index].name
             let failure =
                 outcome == .unreachable
                 ? Failure(.unavailable, "The \(name) service is not connected.")
@@ -143,7 +144,7 @@ extension BrokerMachine {
             fail(ticket, failure, &effects)
         case .needed(let peer):
             // It would wait for ever: at its next message it is told to start over.
-            if let place = peer.withUnsafeBytes({ registry.place(of: $0) }) { registry[place].greeted = false }
+            if let index = peer.withUnsafeBytes({ registry.index(of: $0) }) { registry[index].greeted = false }
         case .other:
             break
         }

@@ -2,7 +2,7 @@ package import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The bus without its sockets: gives events their places, keeps what is retained, knows the services, routes requests
+/// The bus without its sockets: gives events their sequences, keeps what is retained, knows the services, routes requests
 /// and answers those who join. Event and time in, effects out.
 package struct BrokerMachine: Sendable {
     let limits: BrokerLimits
@@ -11,7 +11,7 @@ package struct BrokerMachine: Sendable {
     var ring: EventRing
     var store: RetainedStore
     var registry: ServiceRegistry
-    var requests = RequestTable()
+    var requests = InFlightRequests()
     var topics = TopicCache()
     var malformed = MalformedCount()
     private var nextHeartbeat: MonotonicTime
@@ -19,7 +19,7 @@ package struct BrokerMachine: Sendable {
     private var lastTurn: MonotonicTime
     /// Services with acknowledgements to send at the end of the turn.
     var unacknowledged: [Int] = []
-    /// What was retained at a head, for the next who ask there.
+    /// The retained events at a head, for whoever else asks there.
     var snapshot: (head: UInt64, events: [StoredEvent])?
     /// Observers that have left since this was last taken.
     private var departures = 0
@@ -64,7 +64,7 @@ package struct BrokerMachine: Sendable {
 
     // MARK: The stream
 
-    /// Gives an event its place, keeps it and sends it out.
+    /// Gives an event its sequence, keeps it and sends it out.
     mutating func publish(
         _ header: BusHeader, topic: Frame, payload: Frame, owner: Int, life: UInt64, _ effects: inout [BrokerEffect]
     ) {
@@ -77,24 +77,23 @@ package struct BrokerMachine: Sendable {
         send(topic, header, payload, &effects)
     }
 
-    /// Sends on `pub.sock`.
     func send(_ topic: Frame, _ header: BusHeader, _ payload: Frame, _ effects: inout [BrokerEffect]) {
         effects.append(.publish(topic: topic, header: header, payload: payload))
     }
 
     /// Puts the state of a service on the stream, and tells the other services.
-    mutating func publishStatus(of place: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
-        let service = registry[place]
+    mutating func publishStatus(of index: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        let service = registry[index]
         publish(
             BusHeader(.put, generation: service.generation, time: Self.wallNanoseconds(now)),
             topic: Frame(Topic.service(service.name).text), payload: BrokerPayload.status(of: service),
             owner: Self.busItself, life: 0, &effects)
-        for other in registry.services.indices where other != place && registry[other].greeted {
-            tell(other, ofStatusOf: place, &effects)
+        for other in registry.services.indices where other != index && registry[other].greeted {
+            tell(other, ofStatusOf: index, &effects)
         }
     }
 
-    /// The owner of the bus's own topics in the store.
+    /// The owner of the bus’s own topics in the store.
     static let busItself = -1
 
     static func wallNanoseconds(_ now: Moment) -> UInt64 {
@@ -106,7 +105,7 @@ package struct BrokerMachine: Sendable {
     private mutating func endTurn(_ now: Moment, _ effects: inout [BrokerEffect]) {
         flushAcknowledgements(&effects)
         // A bus that was stopped itself has heard nobody: it must not take that for their silence.
-        if now.monotonic.since(lastTurn) > limits.heartbeatInterval * 4 { registry.forgiveSilence(now.monotonic) }
+        if now.monotonic.since(lastTurn) > limits.heartbeatInterval * 4 { registry.restartSilence(now.monotonic) }
         lastTurn = now.monotonic
         expireRequests(now, &effects)
         if now.monotonic >= nextHeartbeat {
@@ -134,7 +133,7 @@ package struct BrokerMachine: Sendable {
 
     private mutating func receiveSubscription(_ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]) {
         guard message.count == 1, let first = message[0].bytes.first, first <= 1 else {
-            return malformed.add("pub.sock", "a message that is no subscription")
+            return malformed.add("pub.sock", "a message that isn’t a subscription")
         }
         let topic = Frame(copying: message[0].bytes.dropFirst())
         guard first == 1 else {

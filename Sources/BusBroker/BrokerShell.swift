@@ -7,13 +7,13 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// What the rest of the process asks the bus's thread.
+/// A command of the rest of the process to the bus’s thread.
 enum BrokerCommand: Sendable {
     /// Hand a summary of what the bus holds to the closure, on the bus's thread.
     case summarize(@Sendable (BrokerSummary) -> Void)
 }
 
-/// What the bus holds at a moment, for tests and diagnosis.
+/// A summary of what the bus holds, for tests and diagnosis.
 package struct BrokerSummary: Sendable, Hashable {
     /// The sequence of the newest event.
     package var head: UInt64
@@ -35,7 +35,7 @@ package struct BrokerSummary: Sendable, Hashable {
 }
 
 extension BrokerMachine {
-    /// What it holds now.
+    /// A summary of what the machine holds.
     package var summary: BrokerSummary {
         BrokerSummary(
             head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count,
@@ -62,8 +62,6 @@ struct BrokerShell: PollHandler {
     private var nextPulse: UInt64 = 0
     /// When the first message of this turn came; nil: none has come yet.
     private var turnBegan: Moment?
-    /// The most bytes of a subscription.
-    private static var longestSubscription: Int64 { 512 }
 
     init(
         endpoints: BusEndpoints, epoch: UInt64, limits: BrokerLimits, logger: Logger,
@@ -81,21 +79,21 @@ struct BrokerShell: PollHandler {
         // Whoever waits for the bus is many; without it everything works, only later.
         _ = lockstep_shorten_slice()
         for endpoint in endpoints.all { try endpoint.removeStaleFile() }
-        // High-water marks count messages. A client has room for the replies to all its requests at once; what it doesn't
-        // take beyond that waits in the outbox, where its bytes are bounded.
-        let router: [SocketOption] = [.routerMandatory(true), .maximumMessageSize(8 << 20), .backlog(1_024)]
+        let router: [SocketOption] = [.routerMandatory(true), .maximumMessageSize(BusLimits.frame), .backlog(1_024)]
+        let marks: [SocketOption] = [
+            .sendHighWaterMark(BusLimits.highWaterMark), .receiveHighWaterMark(BusLimits.highWaterMark),
+        ]
         let publishing = try sockets.open(
             .extendedPublish,
-            options: [
-                .xpubVerbose(true), .sendHighWaterMark(1_000), .receiveHighWaterMark(1_000),
-                .maximumMessageSize(Self.longestSubscription), .backlog(1_024),
-            ])
-        let services = try sockets.open(
-            .router, options: router + [.sendHighWaterMark(1_000), .receiveHighWaterMark(1_000)])
+            options: marks + [.xpubVerbose(true), .maximumMessageSize(limits.subscriptionBytes), .backlog(1_024)])
+        let services = try sockets.open(.router, options: router + marks)
         let clients = try sockets.open(
-            .router, options: router + [.sendHighWaterMark(40), .receiveHighWaterMark(256)])
+            .router,
+            options: router + [
+                .sendHighWaterMark(limits.messagesToClient), .receiveHighWaterMark(limits.messagesFromClient),
+            ])
         // Clients look for svc.sock last: when it is there, the others are too.
-        try sockets.bind(publishing, to: endpoints.publishing)
+        try sockets.bind(publishing, to: endpoints.stream)
         try sockets.bind(clients, to: endpoints.clients)
         try sockets.bind(services, to: endpoints.services)
         self.publishing = publishing

@@ -6,23 +6,7 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 import ProcessKit
 import ServiceLifecycle
-package import ZeroMQ
-
-/// The three sockets of a bus in its run directory.
-package struct BusEndpoints: Sendable, Hashable {
-    package let publishing: IPCEndpoint
-    package let services: IPCEndpoint
-    package let clients: IPCEndpoint
-
-    /// The sockets in a directory; throws when its path leaves no room for a socket's name.
-    package init(directory: String) throws(ZeroMQError) {
-        publishing = try IPCEndpoint(path: directory + "/pub.sock")
-        services = try IPCEndpoint(path: directory + "/svc.sock")
-        clients = try IPCEndpoint(path: directory + "/cli.sock")
-    }
-
-    var all: [IPCEndpoint] { [publishing, services, clients] }
-}
+import ZeroMQ
 
 /// A running bus: three sockets, a lock and an epoch in a directory.
 ///
@@ -37,7 +21,7 @@ package final class BusBroker: Service {
     private let wallClock: @Sendable () -> Timestamp
     private let running = NIOLockedValueBox<Running?>(nil)
 
-    /// A started bus.
+    /// A bus between `start()` and `shutdown()`.
     private final class Running: Sendable {
         let epoch: UInt64
         let thread: PollThread<BrokerShell>
@@ -89,11 +73,11 @@ package final class BusBroker: Service {
     /// - Throws: a `Failure`: `alreadyRunning`, `badConfiguration`, `diskFull`.
     package func start() async throws {
         let endpoints: BusEndpoints
-        do { endpoints = try BusEndpoints(directory: runDirectory) } catch {
+        do { endpoints = try BusEndpoints(runDirectory: runDirectory) } catch {
             throw Failure(.badConfiguration, "The bus cannot use \(runDirectory): \(error).")
         }
-        try RunFile.makeFolder(runDirectory)
-        try RunFile.makeFolder(stateDirectory)
+        try LockstepHome.createFolder(runDirectory)
+        try LockstepHome.createFolder(stateDirectory)
         let lock = try FileLock(runDirectory + "/bus.lock")
         let epoch = try EpochFile(path: stateDirectory + "/bus.epoch").next(now: wallClock())
         if let error = Self.prepareDescriptors() { logger.warning("\(error)") }
@@ -137,7 +121,7 @@ package final class BusBroker: Service {
         if let failure { throw failure }
     }
 
-    /// What the bus holds now; nil if it does not run.
+    /// A summary of what the bus holds; nil if it does not run.
     package func summary() async -> BrokerSummary? {
         guard let thread = running.withLockedValue({ $0?.thread }) else { return nil }
         let (stream, continuation) = AsyncStream<BrokerSummary>.makeStream()

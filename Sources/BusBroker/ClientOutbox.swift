@@ -2,7 +2,7 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// What waits for clients that don't take it yet: libzmq holds a few messages for each, everything else waits here, in
+/// The messages that wait for slow clients: libzmq holds a few for each, all others wait here, in
 /// order and within limits, until the client reads on or has read nothing for too long.
 struct ClientOutbox: Sendable {
     /// How much waits, and how long.
@@ -101,7 +101,7 @@ struct ClientOutbox: Sendable {
         }
     }
 
-    /// What still waits; nil: nothing.
+    /// The rest that still waits; nil: nothing.
     private mutating func flush(
         _ waiting: Waiting, now: MonotonicTime, _ send: (Message) throws -> SendOutcome
     ) rethrows -> Waiting? {

@@ -4,8 +4,8 @@
 struct EventRing: Sendable {
     private let eventLimit: Int
     private let byteLimit: Int
-    /// The event of sequence s stands at s modulo `eventLimit`.
-    private var places: [StoredEvent?] = []
+    /// The event of sequence s is in slot (s − 1) modulo `eventLimit`.
+    private var slots: [StoredEvent?] = []
     private(set) var bytes = 0
     /// The sequence of the oldest event; one more than `last` when there is none.
     private(set) var first: UInt64 = 1
@@ -23,8 +23,8 @@ struct EventRing: Sendable {
     mutating func append(_ event: StoredEvent) {
         while count > 0, count >= eventLimit || bytes + event.cost > byteLimit { removeFirst() }
         last += 1
-        let place = place(of: last)
-        if place < places.count { places[place] = event } else { places.append(event) }
+        let slot = slot(of: last)
+        if slot < slots.count { slots[slot] = event } else { slots.append(event) }
         bytes += event.cost
     }
 
@@ -35,18 +35,18 @@ struct EventRing: Sendable {
 
     /// The events from `sequence` on, in order.
     func events(from sequence: UInt64) -> some Sequence<StoredEvent> {
-        (max(sequence, first)..<max(last + 1, max(sequence, first))).lazy.compactMap { places[place(of: $0)] }
+        (max(sequence, first)..<max(last + 1, max(sequence, first))).lazy.compactMap { slots[slot(of: $0)] }
     }
 
     private mutating func removeFirst() {
-        let place = place(of: first)
-        bytes -= places[place]?.cost ?? 0
-        places[place] = nil
+        let slot = slot(of: first)
+        bytes -= slots[slot]?.cost ?? 0
+        slots[slot] = nil
         first += 1
     }
 
-    /// Sequences begin at 1, so that the places fill from 0 on.
-    private func place(of sequence: UInt64) -> Int {
+    /// Sequences begin at 1, so that the slots fill from 0 on.
+    private func slot(of sequence: UInt64) -> Int {
         Int((sequence - 1) % UInt64(eventLimit))
     }
 }

@@ -3,7 +3,7 @@ import ZeroMQ
 
 /// The retained values: for each topic its newest put and the deltas behind it.
 struct RetainedStore: Sendable {
-    /// Why a value cannot be kept.
+    /// The reason why a value can’t be kept.
     enum Refusal: Sendable, Hashable {
         /// A delta without a put of the same registration before it.
         case noPut

@@ -2,17 +2,16 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The services that have introduced themselves: an index for each name, which another name may get once the service
-/// is forgotten.
+/// The services that have said HELLO: an index for each name, which another name may get once the service is forgotten.
 struct ServiceRegistry: Sendable {
-    /// Where a service's life stands. starting → ready → down; each HELLO leads back to starting.
+    /// A service’s state: starting → ready → down; each HELLO leads back to starting.
     enum State: Sendable, Hashable {
         case starting
         case ready
         case down
     }
 
-    /// Publishes that have their places and wait for one acknowledgement: neighbours in the stream.
+    /// Publishes with consecutive sequences that wait for one acknowledgement.
     struct Unacknowledged: Sendable, Hashable {
         var count: UInt32
         var lastOrigin: UInt64
@@ -34,7 +33,7 @@ struct ServiceRegistry: Sendable {
         var lastHeard: MonotonicTime
         var requests = 0
         var requestBytes = 0
-        /// Since when it is down.
+        /// When it went down; nil: it hasn’t.
         var downSince: MonotonicTime?
         /// Whether its index may be given to another name.
         var isForgotten = false
@@ -43,10 +42,10 @@ struct ServiceRegistry: Sendable {
         var unacknowledged: Unacknowledged?
     }
 
-    /// What a HELLO leads to.
+    /// The outcome of a HELLO.
     enum Greeting: Sendable, Hashable {
         /// Registered at this index. `replaced` is the routing id of a smaller generation that is fenced by it.
-        case welcome(place: Int, replaced: Frame?)
+        case welcome(index: Int, replaced: Frame?)
         /// A newer generation, this one, is registered.
         case fenced(UInt32)
         case full
@@ -56,8 +55,8 @@ struct ServiceRegistry: Sendable {
     static let fleet = Set(ServiceCatalog.all.map(\.name)).subtracting([.bus])
 
     private(set) var services: [Service] = []
-    private var places: [ServiceName: Int] = [:]
-    /// The one that was asked for last: a burst comes from one sender.
+    private var indexByName: [ServiceName: Int] = [:]
+    /// The index that was looked up last: a burst comes from one sender.
     private var lastSender = 0
     private var lives: UInt64 = 0
     private let limit: Int
@@ -66,53 +65,53 @@ struct ServiceRegistry: Sendable {
         self.limit = limit
     }
 
-    subscript(place: Int) -> Service {
-        _read { yield services[place] }
-        _modify { yield &services[place] }
+    subscript(index: Int) -> Service {
+        _read { yield services[index] }
+        _modify { yield &services[index] }
     }
 
-    /// The place of the service whose present generation has this routing id.
-    mutating func place(of peer: UnsafeRawBufferPointer) -> Int? {
+    /// The index of the service whose present generation has this routing ID.
+    mutating func index(of peer: UnsafeRawBufferPointer) -> Int? {
         if lastSender < services.count, isRoutingID(peer, of: lastSender) { return lastSender }
-        guard let place = services.indices.first(where: { isRoutingID(peer, of: $0) }) else { return nil }
-        lastSender = place
-        return place
+        guard let index = services.indices.first(where: { isRoutingID(peer, of: $0) }) else { return nil }
+        lastSender = index
+        return index
     }
 
-    private func isRoutingID(_ peer: UnsafeRawBufferPointer, of place: Int) -> Bool {
-        !services[place].isForgotten && services[place].routingID.isEqual(to: peer)
+    private func isRoutingID(_ peer: UnsafeRawBufferPointer, of index: Int) -> Bool {
+        !services[index].isForgotten && services[index].routingID.isEqual(to: peer)
     }
 
-    func place(named name: ServiceName) -> Int? { places[name] }
+    func index(named name: ServiceName) -> Int? { indexByName[name] }
 
     /// Registers a service, or starts it over.
     mutating func greet(_ name: ServiceName, generation: UInt32, routingID: Frame, now: MonotonicTime) -> Greeting {
-        guard let place = places[name] else {
+        guard let index = indexByName[name] else {
             guard hasRoom(for: name) else { return .full }
             lives += 1
             let service = Service(
                 name: name, rule: TopicRule(owner: name), generation: generation, routingID: routingID,
                 state: .starting, life: lives, lastHeard: now)
-            let place = services.firstIndex(where: \.isForgotten) ?? services.count
-            if place == services.count { services.append(service) } else { services[place] = service }
-            places[name] = place
-            return .welcome(place: place, replaced: nil)
+            let index = services.firstIndex(where: \.isForgotten) ?? services.count
+            if index == services.count { services.append(service) } else { services[index] = service }
+            indexByName[name] = index
+            return .welcome(index: index, replaced: nil)
         }
-        let old = services[place]
+        let old = services[index]
         guard generation >= old.generation else { return .fenced(old.generation) }
         lives += 1
-        services[place] = Service(
+        services[index] = Service(
             name: name, rule: old.rule, generation: generation, routingID: routingID, state: .starting, life: lives,
             lastHeard: now, requests: old.requests, requestBytes: old.requestBytes)
-        return .welcome(place: place, replaced: generation > old.generation ? old.routingID : nil)
+        return .welcome(index: index, replaced: generation > old.generation ? old.routingID : nil)
     }
 
-    /// The services that have a name.
-    var count: Int { places.count }
+    /// The number of services that are known by name.
+    var count: Int { indexByName.count }
 
     /// Whether a new name can be registered without another one being forgotten.
     func hasRoom(for name: ServiceName) -> Bool {
-        Self.fleet.contains(name) || places.keys.count { !Self.fleet.contains($0) } < limit
+        Self.fleet.contains(name) || indexByName.keys.count { !Self.fleet.contains($0) } < limit
     }
 
     /// The services outside the fleet that are down, the one that has been so for the longest first.
@@ -129,22 +128,22 @@ struct ServiceRegistry: Sendable {
 
     /// Frees a name and its index. Nothing of the service may be retained or in flight.
     mutating func forget(_ index: Int) {
-        places[services[index].name] = nil
+        indexByName[services[index].name] = nil
         services[index].isForgotten = true
         services[index].greeted = false
         services[index].state = .down
         services[index].unacknowledged = nil
     }
 
-    /// Counts everybody's silence from now on.
-    mutating func forgiveSilence(_ now: MonotonicTime) {
-        for place in services.indices { services[place].lastHeard = now }
+    /// Restarts the measurement of every service’s silence.
+    mutating func restartSilence(_ now: MonotonicTime) {
+        for index in services.indices { services[index].lastHeard = now }
     }
 
     /// Whether a peer that is not registered is the smaller generation of one that is. Reads `name#generation`.
     func generationFencing(_ peer: Frame) -> UInt32? {
-        guard let (name, generation) = Self.parts(of: peer), let place = places[name] else { return nil }
-        let registered = services[place].generation
+        guard let (name, generation) = Self.parts(of: peer), let index = indexByName[name] else { return nil }
+        let registered = services[index].generation
         return generation < registered ? registered : nil
     }
 

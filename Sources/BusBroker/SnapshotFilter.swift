@@ -4,7 +4,7 @@ import ZeroMQ
 /// The topics that a snapshot holds for whoever asks for it: the prefixes in a FETCH.
 struct SnapshotFilter: Sendable, Hashable {
     private var excluded: [[UInt8]] = []
-    /// Nil: every topic.
+    /// The prefixes that are included; nil: every topic is.
     private var included: [[UInt8]]?
 
     /// Reads the frames behind the nonce: excluded prefixes and, behind an empty frame, included ones. Nil for frames of a

@@ -1,7 +1,7 @@
 import WireMessages
 import ZeroMQ
 
-/// An event with its place, as it was published: what the ring and the store hold.
+/// A published event with its sequence, as the ring and the store hold it.
 struct StoredEvent: Sendable, Hashable {
     var topic: Frame
     var header: BusHeader

@@ -2,7 +2,8 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// What a service may publish to, decided on the bytes: the same answer as `Topic.isPublishable`, without making text.
+/// The topics that a service may publish to: under its own name only, telemetry on `live/` only, at most 255 bytes, no
+/// empty part, no control character. Decided on the bytes, without making text.
 struct TopicRule: Sendable {
     private let streamPrefix: [UInt8]
     private let livePrefix: [UInt8]

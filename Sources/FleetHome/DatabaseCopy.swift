@@ -4,7 +4,7 @@ package import PodcastModel
 
 /// A copy of the database in the folder of backups, which can be listed without a fleet.
 package struct DatabaseCopy: Sendable, Hashable {
-    /// What a copy holds.
+    /// The content of a copy.
     package enum Kind: String, CaseIterable, Sendable {
         /// All of the database.
         case backup
@@ -15,16 +15,13 @@ package struct DatabaseCopy: Sendable, Hashable {
     /// SQLite's companions of a database file.
     package static let companions = ["-wal", "-shm", "-journal"]
 
-    /// What it holds.
     package var kind: Kind
-    /// Where it lies.
     package var path: String
-    /// When it was made, by its name.
+    /// The time in its name, at which it was made.
     package var at: Timestamp
     /// Its size in bytes.
     package var bytes: UInt64
 
-    /// A copy of these parts.
     package init(kind: Kind, path: String, at: Timestamp, bytes: UInt64) {
         self.kind = kind
         self.path = path

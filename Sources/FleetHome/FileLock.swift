@@ -58,14 +58,7 @@ package final class FileLock: Sendable {
 
     /// The lines that end: one that does not is only just being written.
     private static func lines(of path: String) -> [Substring] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return [] }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 4_096)
-        let count = read(descriptor, &bytes, bytes.count)
-        guard count > 0 else { return [] }
-        return String(decoding: bytes[..<count], as: UTF8.self)
-            .split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        SmallFile.text(of: path).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
     }
 
     /// Whether a process holds the lock now. Several may look at once; one that wants the lock waits for them.

@@ -3,9 +3,9 @@ package import PodcastModel
 
 /// A reason why a fleet can't keep its files in a folder.
 package struct FolderFault: Sendable, Hashable {
-    /// What is wrong, with the folder's path.
+    /// A sentence that names the fault and the folder.
     package let message: String
-    /// What to do about it.
+    /// A sentence that says how to mend it.
     package let advice: String
     /// The folder that has to be changed: the one that is needed, or one above it.
     package let path: String
@@ -40,7 +40,7 @@ extension LockstepHome {
         return faults.map(\.fault)
     }
 
-    /// Makes the folders that are missing, all for this user alone.
+    /// Creates the folders that are missing, all for this user alone.
     ///
     /// - Throws: `badConfiguration` naming the folder: see `folderFaults`; or its path is too long for a socket.
     package func prepare() throws(Failure) {
@@ -48,13 +48,7 @@ extension LockstepHome {
         if let fault = folderFaults(userID: geteuid(), canAccess: { access($0, $1) == 0 }).first {
             throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
         }
-        for folder in folders {
-            guard !Self.make(folder) else { continue }
-            // Before another call sets another error number.
-            let reason = Self.reason
-            let fault = Self.cannotCreate(folder, in: Self.nearestFile(to: folder), reason)
-            throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
-        }
+        for folder in folders { try Self.createFolder(folder) }
         var status = stat()
         if stat(runDirectory, &status) == 0, status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
             throw Failure(
@@ -141,6 +135,17 @@ extension LockstepHome {
         FolderFault(
             message: "\(path) can’t be created: \(reason).",
             advice: "Set LOCKSTEP_HOME to a folder that this user can write to, or change \(nearest).", path: nearest)
+    }
+
+    /// Creates a folder and those above it that are missing, all for this user alone.
+    ///
+    /// - Throws: `badConfiguration`.
+    package static func createFolder(_ folder: String) throws(Failure) {
+        guard !make(folder) else { return }
+        // Before another call sets another error number.
+        let reason = Self.reason
+        let fault = cannotCreate(folder, in: nearestFile(to: folder), reason)
+        throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
     }
 
     /// Makes a folder and those above it that are missing; false with `errno` where that fails.

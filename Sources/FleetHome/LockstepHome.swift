@@ -1,11 +1,11 @@
 import LibC
 package import PodcastModel
 
-/// Where a fleet keeps its files: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
+/// The folders of a fleet: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
 ///
 /// Every process and client of one user finds the same folders, with and without a login session.
 package struct LockstepHome: Sendable, Hashable {
-    /// `config.yaml` lies here.
+    /// The folder of `config.yaml`.
     package let configurationDirectory: String
     /// Database, downloads and backups.
     package let dataDirectory: String

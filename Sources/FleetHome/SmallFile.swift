@@ -1,7 +1,7 @@
 import LibC
 package import PodcastModel
 
-/// Writing the small files that a process must have on disk before it begins: epochs and generations.
+/// Reads and writes the small files that a process must have on disk before it begins: epochs, generations and locks.
 package enum SmallFile {
     /// Writes a file anew: whole and on disk, or not at all.
     ///
@@ -46,6 +46,16 @@ package enum SmallFile {
         }
         guard rename(temporary, path) == 0 else { throw failure("rename", path) }
         if isDurable { try synchronizeFolder(of: path) }
+    }
+
+    /// The first 4 KiB of a file; empty if it cannot be read.
+    package static func text(of path: String) -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { _ = close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        let count = read(descriptor, &bytes, bytes.count)
+        return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
     }
 
     private static func synchronizeFolder(of path: String) throws(Failure) {

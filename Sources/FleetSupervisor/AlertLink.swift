@@ -8,22 +8,22 @@ import ProcessKit
 import SupervisorControl
 import WireMessages
 
-/// Holds the supervisor's alerts up on the stream. It joins the bus when there is the first one, on threads of its own,
+/// Publishes the supervisor’s alerts on the stream. It joins the bus when there is the first one, on threads of its own,
 /// so that the supervisor neither waits for the bus nor depends on it.
 final class AlertLink: Sendable {
-    /// What the supervisor hears back.
-    enum News: Sendable {
-        /// Somebody wants this service tried again.
+    /// An event for the supervisor.
+    enum Event: Sendable {
+        /// The user answered that this service is to be retried.
         case retry(String)
-        /// The bus cannot be joined; why.
+        /// The bus can’t be joined; the reason.
         case failed(String)
     }
 
     private let home: LockstepHome
-    /// Readable when there is news; for `poll`.
+    /// Readable when there are events; for `poll`.
     let descriptor: Int32
     private let bell: Int32
-    private let news = NIOLockedValueBox<[News]>([])
+    private let events = NIOLockedValueBox<[Event]>([])
     private let state = NIOLockedValueBox(State())
 
     private let backoff: Backoff
@@ -31,7 +31,7 @@ final class AlertLink: Sendable {
     private struct State: Sendable {
         /// Nil: it has not joined the bus, or could not stay there.
         var loop: ServiceLoop<AlertHandler>?
-        /// What needs attention, by service: a new loop knows nothing of it.
+        /// The concerns by service: a new loop knows nothing of them.
         var concerns: [String: FleetConcern] = [:]
         /// How often it could not join or stay since there was nothing to show.
         var failures = 0
@@ -50,7 +50,7 @@ final class AlertLink: Sendable {
         self.backoff = backoff
         var ends: [Int32] = [-1, -1]
         guard lockstep_pipe(&ends, 1) == 0 else {
-            throw Failure(.badConfiguration, "A pipe cannot be made: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "A pipe can’t be made: \(SystemCall.reason()).")
         }
         (descriptor, bell) = (ends[0], ends[1])
         _ = fcntl(bell, F_SETFL, O_NONBLOCK)
@@ -82,13 +82,13 @@ final class AlertLink: Sendable {
         }
     }
 
-    /// What has come since the last call.
-    func takeNews() -> [News] {
+    /// The events since the last call.
+    func takeEvents() -> [Event] {
         var bytes = [UInt8](repeating: 0, count: 64)
         while read(descriptor, &bytes, bytes.count) > 0 {}
-        return news.withLockedValue { news in
-            defer { news = [] }
-            return news
+        return events.withLockedValue { events in
+            defer { events = [] }
+            return events
         }
     }
 
@@ -107,10 +107,10 @@ final class AlertLink: Sendable {
     }
 
     private func makeLoop() throws(Failure) -> ServiceLoop<AlertHandler> {
-        // What goes wrong is told as news, and lands in the supervisor's own log.
+        // A failure is an event, and lands in the supervisor’s own log.
         let logger = Logger(label: "supervisor") { _ in SwiftLogNoOpLogHandler() }
         let context = try ServiceContext.nextLife(of: .supervisor, home: home, logger: logger)
-        let retry: @Sendable (String) -> Void = { [weak self] in self?.tell(.retry($0)) }
+        let retry: @Sendable (String) -> Void = { [weak self] in self?.report(.retry($0)) }
         return ServiceLoop<AlertHandler>(context, observes: nil) { _ in AlertHandler(retry: retry) }
     }
 
@@ -123,7 +123,7 @@ final class AlertLink: Sendable {
 
     /// Joins again after a while. A concern that comes meanwhile waits too.
     private func retry(after error: any Error, _ state: inout State) {
-        tell(.failed((error as? Failure)?.message ?? "\(error)"))
+        report(.failed((error as? Failure)?.message ?? "\(error)"))
         state.failures += 1
         state.isRetryScheduled = true
         let wait = backoff.wait(after: state.failures, random: .random(in: 0..<1))
@@ -136,8 +136,8 @@ final class AlertLink: Sendable {
         }
     }
 
-    private func tell(_ item: News) {
-        news.withLockedValue { $0.append(item) }
+    private func report(_ event: Event) {
+        events.withLockedValue { $0.append(event) }
         _ = write(bell, [1], 1)
     }
 }
@@ -157,17 +157,17 @@ private struct AlertHandler: ServiceHandler {
 
     mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>] {
         switch event {
-        case .bus(.began): return [.publish(alerts.publications), .ready]
+        case .bus(.epochBegan): return [.publish(alerts.publications), .ready]
         case .input(.concern(let service, let concern)):
             // Without a bus it is dropped, and put when there is one.
-            return [.publish(alerts.note(concern, of: service, at: now.wall))]
+            return [.publish(alerts.update(concern, of: service, at: now.wall))]
         case .bus(.command(let command)):
             let answering = alerts.answer(command.payload, at: now.wall)
             if let service = answering.retries { retry(service) }
             return [.publish(answering.publications), .reply(command.ticket, command.id, answering.result)]
         case .input(.stop), .stopping: return [.stop(nil)]
         case .bus(.fenced(let failure)): return [.stop(failure)]
-        case .started, .bus(.status), .bus(.update), .bus(.rejected), .bus(.alarm), .bus(.pulse): return []
+        case .started, .bus(.status), .bus(.update), .bus(.rejected), .bus(.timerFired), .bus(.heartbeat): return []
         }
     }
 }

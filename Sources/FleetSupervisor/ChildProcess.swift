@@ -14,7 +14,7 @@ struct ChildProcess {
     var splitter = LineSplitter()
     /// For the report of a crash.
     var lastLines: [[UInt8]] = []
-    /// What its threads did when it was found to hang.
+    /// The state of its threads when it was found to hang.
     var hangingThreads: [String]?
 
     /// Starts the program. Nil if there is no pipe or no process; `errno` says why.

@@ -19,7 +19,7 @@ struct ControlListener {
         reserve = Self.spare()
     }
 
-    /// What to poll; −1 for nothing.
+    /// The descriptor to poll; −1 for none.
     var descriptor: Int32 { pausedUntil == nil ? listener : -1 }
     /// When to look again although nothing was polled.
     var deadline: MonotonicTime? { pausedUntil }

@@ -10,9 +10,9 @@ extension CrashReports {
         ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no,output-to=\(folder),format=json"]
     }
 
-    /// Sees to it that the crashed process left one readable report under its service's name. The runtime names its
+    /// Ensures that the crashed process left one readable report under its service’s name. The runtime names its
     /// files after the process's name, cut to 15 bytes; where it left none, or half a one, what is known is written.
-    func settle(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
+    func ensureReport(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
         var isComplete = false
         for name in SystemCall.names(in: folder) {
             let pieces = name.components(around: "-\(pid)-")
@@ -48,7 +48,7 @@ extension CrashReports {
 }
 
 extension String {
-    /// What follows `separator`, if it occurs.
+    /// The text behind `separator`, if it occurs.
     fileprivate func components(around separator: String) -> String? {
         let bytes = Array(utf8)
         let wanted = Array(separator.utf8)

@@ -6,25 +6,25 @@ import WireMessages
 /// The supervisor's alerts, and the answers to them. They last as long as their causes, which end with the supervisor at
 /// the latest; so nothing of them is kept on disk.
 struct FleetAlerts: Sendable {
-    /// What an answer leads to.
+    /// The outcome of an answer.
     struct Answering: Sendable {
-        /// To whoever answered.
+        /// The reply to whoever answered.
         var result: Result<[UInt8], Failure>
-        /// To the stream, before.
+        /// The publications that precede the reply.
         var publications: [Publication] = []
         /// A service that is to be tried again.
         var retries: String?
     }
 
     private var alerts = OwnerAlerts(.supervisor)
-    /// What needs attention of each service, also where somebody has put it away.
+    /// The concern about each service, also where somebody has dismissed it.
     private var occurrences: [String: WireAlert] = [:]
 
     /// Every alert that waits for an answer.
     var publications: [Publication] { alerts.retained }
 
-    /// What needs attention of a service has changed; nil: nothing does any more.
-    mutating func note(_ concern: FleetConcern?, of service: String, at now: Timestamp) -> [Publication] {
+    /// Updates the alert of a service; nil: it needs no attention any more.
+    mutating func update(_ concern: FleetConcern?, of service: String, at now: Timestamp) -> [Publication] {
         guard let concern else { return end(service) }
         if var known = occurrences[service], known.code == concern.code {
             known.describe(concern, of: service)
@@ -66,7 +66,7 @@ struct FleetAlerts: Sendable {
         } catch {
             return Answering(result: .failure(error))
         }
-        // One that was put away stays so while it is the same occurrence; one that is retried may come back.
+        // A dismissed alert stays so while it is the same occurrence; that of a service that is retried may come back.
         if answer.action == Self.retry, let service = occurrences.first(where: { $0.value.id == answer.alert })?.key {
             occurrences[service] = nil
             answering.retries = service
@@ -83,7 +83,7 @@ struct FleetAlerts: Sendable {
 }
 
 extension WireAlert {
-    /// Says the concern in words.
+    /// Describes the concern in words.
     fileprivate mutating func describe(_ concern: FleetConcern, of service: String) {
         switch concern {
         case .restartsOften(let count, let last):

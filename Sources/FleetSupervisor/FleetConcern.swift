@@ -1,14 +1,14 @@
 import PodcastModel
 import SupervisorControl
 
-/// Why a service needs its user's attention.
+/// A reason why a service needs its user’s attention.
 package enum FleetConcern: Sendable, Hashable {
     /// It was restarted so often within an hour; how its last process ended.
     case restartsOften(Int, last: String)
     /// It does not start; a sentence that names it and says why.
     case doesNotStart(String)
 
-    /// What stays the same as long as it is one and the same occurrence; the code of its alert.
+    /// The code of its alert, which stays the same during one occurrence.
     var code: String {
         switch self {
         case .restartsOften: "restartsOften"
@@ -18,10 +18,10 @@ package enum FleetConcern: Sendable, Hashable {
 }
 
 extension SupervisorMachine {
-    /// Says what has changed in what needs attention.
+    /// Reports the concerns that have changed.
     mutating func reportConcerns(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         for index in services.indices {
-            services[index].forgetOldRestarts(now: now, limits)
+            services[index].dropOldRestarts(now: now, limits)
             let concern = concern(about: services[index], now: now)
             guard concern != services[index].concern else { continue }
             services[index].concern = concern

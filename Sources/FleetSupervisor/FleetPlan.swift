@@ -9,7 +9,7 @@ package struct ServicePlan: Sendable, Hashable {
     package var requires: [String]
     /// How long it may take from SIGTERM to its end, before SIGKILL.
     package var stopLimit: Duration
-    /// Whether the fleet is nothing without it: then the supervisor never gives it up, and retries at most 2 s apart.
+    /// Whether the fleet can’t work without it: then the supervisor never gives it up, and retries at most 2 s apart.
     package var isEssential: Bool
 
     package init(_ name: String, requires: [String] = [], stopLimit: Duration = .seconds(5), isEssential: Bool = false)
@@ -58,9 +58,9 @@ package struct SupervisorLimits: Sendable, Hashable {
     package var hung: Duration = .seconds(10)
     /// The same while several are late together: then the machine is at fault rather than they.
     package var hungTogether: Duration = .seconds(30)
-    /// What a hung service gets for its crash report, between SIGABRT and SIGKILL.
+    /// The time that a hung service has for its crash report, between SIGABRT and SIGKILL.
     package var crashReport: Duration = .seconds(2)
-    /// What a process that has left its crash report gets to end by itself.
+    /// The time that a process which has left its crash report has to end by itself.
     package var afterCrash: Duration = .milliseconds(200)
     /// A death within this time of READY is a failed start.
     package var settling: Duration = .seconds(1)
@@ -68,17 +68,16 @@ package struct SupervisorLimits: Sendable, Hashable {
     package var retry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)
     /// The same for an essential service.
     package var essentialRetry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(2), jitter: 0.2)
-    /// So many failures within `failureWindow` open the circuit.
+    /// The number of failures within `failureWindow` that open the circuit.
     package var failuresToOpen = 6
     package var failureWindow: Duration = .seconds(60)
     /// The next try of a service whose circuit is open.
     package var openRetry = Backoff.constant(.seconds(300))
     /// From the first request to stop to SIGKILL for all that is left.
     package var stopAll: Duration = .seconds(25)
-    /// So many restarts within `restartWindow` raise an alert.
+    /// The number of restarts within `restartWindow` that raise an alert.
     package var restartsToWarn = 10
     package var restartWindow: Duration = .seconds(3_600)
 
-    /// The limits of the design.
     package init() {}
 }

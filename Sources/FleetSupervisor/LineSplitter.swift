@@ -3,7 +3,7 @@ import PodcastModel
 /// Cuts a stream of bytes into lines of at most a limit. What is longer is cut there, and the rest of it left out, so
 /// that no output makes the supervisor grow.
 struct LineSplitter: Sendable {
-    /// 64 KiB a line.
+    /// The maximum length of a line in bytes.
     static let limit = 65_536
 
     private var partial: [UInt8] = []
@@ -39,8 +39,8 @@ struct LineSplitter: Sendable {
     }
 }
 
-/// A line of a log: JSON as the services write it, or anything else made into it.
-enum LogLine {
+/// A record of a log: a line of JSON as the services write it, or one that is made of any other line.
+enum LogRecord {
     /// The line itself if it looks like a JSON object, else an object that carries it.
     static func json(_ line: [UInt8], service: String, at milliseconds: Int64) -> [UInt8] {
         if line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") { return line }

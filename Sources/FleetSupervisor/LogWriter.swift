@@ -17,7 +17,7 @@ final class LogWriter: Sendable {
     private let pending = NIOLockedValueBox(Pending())
     private let wake: Int32
     private let woken: Int32
-    private let thread = NIOLockedValueBox<pthread_t?>(nil)
+    private let thread = NIOLockedValueBox<SystemThread?>(nil)
 
     /// Bytes that may wait to be written.
     static let pendingLimit = 4 << 20
@@ -37,21 +37,7 @@ final class LogWriter: Sendable {
         guard lockstep_pipe(&ends, 0) == 0 else { return nil }
         (woken, wake) = (ends[0], ends[1])
         _ = fcntl(wake, F_SETFL, O_NONBLOCK)
-        #if canImport(Darwin)
-        var thread: pthread_t?
-        #else
-        var thread = pthread_t()
-        #endif
-        let started = pthread_create(
-            &thread, nil,
-            { pointer in
-                // Not optional on every system.
-                let given: UnsafeMutableRawPointer? = pointer
-                guard let pointer = given else { return nil }
-                Unmanaged<LogWriter>.fromOpaque(pointer).takeRetainedValue().work()
-                return nil
-            }, Unmanaged.passRetained(self).toOpaque())
-        guard started == 0 else { return nil }
+        guard let thread = SystemThread(stackSize: 512 << 10, { [self] in work() }) else { return nil }
         self.thread.withLockedValue { $0 = thread }
     }
 
@@ -78,13 +64,11 @@ final class LogWriter: Sendable {
     func close() {
         pending.withLockedValue { $0.closing = true }
         _ = write(wake, [1], 1)
-        guard
-            let thread = thread.withLockedValue({ thread in
-                defer { thread = nil }
-                return thread
-            })
-        else { return }
-        pthread_join(thread, nil)
+        let last = thread.withLockedValue { thread in
+            defer { thread = nil }
+            return thread
+        }
+        last?.join()
     }
 
     // MARK: - The thread
@@ -133,10 +117,10 @@ private struct LogFile {
             return
         }
         if dropped > 0 {
-            let note = LogLine.json(
+            let record = LogRecord.json(
                 "\(dropped) lines could not be written and are lost", level: "warning", service: service,
                 at: SystemClocks.wall().milliseconds)
-            guard put(note) else {
+            guard put(record) else {
                 dropped += 1
                 return
             }

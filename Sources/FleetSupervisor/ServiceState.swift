@@ -3,16 +3,16 @@ package import SupervisorControl
 
 /// How a process ended.
 package enum ProcessEnd: Sendable, Hashable {
-    /// By itself, with this code.
+    /// It exited by itself with this code.
     case exited(Int32)
-    /// By this signal.
+    /// It was killed by this signal.
     case signalled(Int32)
 
-    /// In words for people.
+    /// A phrase for people: `exited with 1`.
     package var words: String {
         switch self {
         case .exited(0): "exited (0)"
-        case .exited(78): "exited with 78: its configuration cannot be used"
+        case .exited(78): "exited with 78: its configuration can’t be used"
         case .exited(126), .exited(127): "could not be started"
         case .exited(let code): "exited with \(code)"
         case .signalled(let signal): "killed by \(Self.name(of: signal))"
@@ -34,17 +34,16 @@ package enum ProcessEnd: Sendable, Hashable {
     }
 }
 
-/// A service and its process, as the machine sees them.
+/// The state of a service and its process.
 package struct ServiceState: Sendable, Hashable {
     /// The plan that it follows.
     package let plan: ServicePlan
-    /// What it is doing.
     package internal(set) var condition: ServiceCondition = .waiting
     /// Its process; nil when there is none.
     package internal(set) var pid: Int32?
     /// When the process was started.
     package internal(set) var startedAt: MonotonicTime?
-    /// When it said READY.
+    /// When it reported READY.
     package internal(set) var readyAt: MonotonicTime?
     /// How often a process was started after the first.
     package internal(set) var restarts = 0
@@ -54,7 +53,7 @@ package struct ServiceState: Sendable, Hashable {
     package internal(set) var status: String?
     /// When it is tried again.
     package internal(set) var nextTry: MonotonicTime?
-    /// What the user is told of it, if anything.
+    /// The reason why it needs its user’s attention, if there is one.
     package internal(set) var concern: FleetConcern?
     /// A warning worth showing: it was restarted very often.
     package var warning: String? {
@@ -72,9 +71,9 @@ package struct ServiceState: Sendable, Hashable {
     var lastSign: MonotonicTime?
     /// When a start that says nothing is given up.
     var startDeadline: MonotonicTime?
-    /// When SIGKILL follows.
+    /// When it gets SIGKILL, unless it has ended.
     var killAt: MonotonicTime?
-    /// Why it is being ended, for `lastEnd`.
+    /// The reason why it is being ended, for `lastEnd`.
     var endReason: String?
     /// Whether it starts again at once after the end that somebody asked for.
     var startsAgain = false
@@ -111,7 +110,7 @@ package struct ServiceState: Sendable, Hashable {
         startedAt = now
     }
 
-    mutating func becameReady(now: MonotonicTime) {
+    mutating func recordReady(now: MonotonicTime) {
         guard condition == .starting, runs else { return }
         condition = .ready
         readyAt = now
@@ -121,14 +120,14 @@ package struct ServiceState: Sendable, Hashable {
         lastSign = now
     }
 
-    mutating func gaveSign(now: MonotonicTime, _ limits: SupervisorLimits, starting: Bool = false) {
+    mutating func recordSignOfLife(now: MonotonicTime, _ limits: SupervisorLimits, starting: Bool = false) {
         if condition == .starting { startDeadline = now.advanced(by: limits.startSilence) }
         guard !starting, condition != .stopping, condition != .hung, runs else { return }
         lastSign = now
         if condition == .late { condition = .ready }
     }
 
-    mutating func terminating(at now: MonotonicTime, because reason: String?) {
+    mutating func beginTermination(at now: MonotonicTime, because reason: String?) {
         condition = .stopping
         killAt = now.advanced(by: plan.stopLimit)
         endReason = reason
@@ -136,7 +135,7 @@ package struct ServiceState: Sendable, Hashable {
         startDeadline = nil
     }
 
-    mutating func isHanging(silence: String, now: MonotonicTime, _ limits: SupervisorLimits) {
+    mutating func recordHang(silence: String, now: MonotonicTime, _ limits: SupervisorLimits) {
         condition = .hung
         killAt = now.advanced(by: limits.crashReport)
         endReason = "it " + silence
@@ -144,7 +143,7 @@ package struct ServiceState: Sendable, Hashable {
         startDeadline = nil
     }
 
-    mutating func leftCrashReport(now: MonotonicTime, _ limits: SupervisorLimits) {
+    mutating func recordCrashReport(now: MonotonicTime, _ limits: SupervisorLimits) {
         guard runs, condition != .stopping, condition != .hung else { return }
         condition = .hung
         killAt = now.advanced(by: limits.afterCrash)
@@ -153,8 +152,8 @@ package struct ServiceState: Sendable, Hashable {
         startDeadline = nil
     }
 
-    /// There is no process any more.
-    mutating func cleared(lastEnd: String, crashed: Bool) {
+    /// Records that its process is gone.
+    mutating func recordEnd(lastEnd: String, crashed: Bool) {
         self.lastEnd = lastEnd
         hasCrashed = crashed
         pid = nil
@@ -175,7 +174,7 @@ package struct ServiceState: Sendable, Hashable {
         nextTry = nil
     }
 
-    mutating func forgetOldRestarts(now: MonotonicTime, _ limits: SupervisorLimits) {
+    mutating func dropOldRestarts(now: MonotonicTime, _ limits: SupervisorLimits) {
         restartTimes.removeAll { now.since($0) > limits.restartWindow }
     }
 }

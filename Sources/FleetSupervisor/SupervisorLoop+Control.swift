@@ -31,12 +31,12 @@ extension SupervisorLoop {
                     .invalidArgument,
                     "The supervisor cannot restart itself; `lockstep down` and `lockstep up` start everything anew.")
             }
-            take(.restart(name))
+            handle(.restart(name))
             return ControlReply(message: "\(name) is being restarted.")
         case "resetFailed":
             let name = try known(request.service)
             let had = machine.service(name)
-            take(.resetFailed(name))
+            handle(.resetFailed(name))
             if had?.condition == .failed || had?.condition == .retrying {
                 return ControlReply(message: "Retrying \(name) now.")
             }
@@ -50,8 +50,8 @@ extension SupervisorLoop {
             return ControlReply(lines: lines)
         case "down":
             connections[index].waitsForEnd = true
-            say("asked to stop")
-            take(.stop)
+            writeLog("asked to stop")
+            handle(.stop)
             return nil
         default:
             throw Failure(
@@ -69,16 +69,16 @@ extension SupervisorLoop {
     }
 
     /// Tells those who wait for the fleet that it is complete, or why it will not be.
-    func tellReady(_ failure: String?) {
+    func reportReady(_ failure: String?) {
         if let failure { notifier.status(failure) } else { notifier.status("Every service is ready.") }
         // A service manager is told either way: what works, works, and what does not is tried again.
         notifier.ready()
         if let failure {
-            say(failure)
+            writeLog(failure)
         } else if wasReady {
-            say("every service is ready again")
+            writeLog("every service is ready again")
         } else {
-            say("every service is ready, \(rounded(SystemClocks.monotonic().since(startedAt))) s after the start")
+            writeLog("every service is ready, \(rounded(SystemClocks.monotonic().since(startedAt))) s after the start")
         }
         wasReady = wasReady || failure == nil
         for index in connections.indices where connections[index].waitsForReady {
@@ -89,7 +89,7 @@ extension SupervisorLoop {
         }
     }
 
-    private func rounded(_ duration: Duration) -> Double { (duration.inSeconds * 100).rounded() / 100 }
+    private func rounded(_ duration: Duration) -> Double { (duration / .seconds(1) * 100).rounded() / 100 }
 
     private func reports() -> [ServiceReport] {
         let now = SystemClocks.monotonic()

@@ -6,7 +6,7 @@ import ProcessKit
 import SupervisorControl
 
 extension SupervisorLoop {
-    /// Waits until something happens or is due, and takes it in.
+    /// Waits until something happens or is due, and handles it.
     func wait() {
         var waiting: [pollfd] = []
         func watch(_ descriptor: Int32, _ events: Int32 = POLLIN) {
@@ -25,12 +25,12 @@ extension SupervisorLoop {
         }
         let count = poll(&waiting, nfds_t(waiting.count), timeout())
         let ready = count > 0 ? Set(waiting.lazy.filter { $0.revents != 0 }.map(\.fd)) : []
-        // First what a process said, then its end.
+        // First what a process sent and wrote, then its exit.
         readNotifications(ready)
         readOutput(ready)
-        readEnds(ready)
+        readExits(ready)
         if let signals = configuration.signals, ready.contains(signals) { readSignals() }
-        if ready.contains(alerts.descriptor) { readNews() }
+        if ready.contains(alerts.descriptor) { readAlertEvents() }
         let now = SystemClocks.monotonic()
         if ready.contains(listener.descriptor) || listener.deadline.map({ $0 <= now }) ?? false {
             connections += listener.accept(now: now)
@@ -43,13 +43,13 @@ extension SupervisorLoop {
         }
     }
 
-    /// Milliseconds. Under a service manager at most a second, for its watchdog.
+    /// The milliseconds to wait: under a service manager at most a second, for its watchdog.
     private func timeout() -> Int32 {
         var longest: Int32 = notifier.isListenedTo ? 1_000 : 60_000
-        // Without pidfds ends are looked for.
+        // Without pidfds exits are polled for.
         if children.values.contains(where: { $0.pidDescriptor < 0 }) { longest = 50 }
         guard let deadline = [machine.nextDeadline, listener.deadline].compactMap(\.self).min() else { return longest }
-        let left = deadline.since(SystemClocks.monotonic()).inSeconds
+        let left = deadline.since(SystemClocks.monotonic()) / .seconds(1)
         return min(longest, Int32(max(0, min(left * 1_000 + 1, 60_000))))
     }
 
@@ -60,19 +60,20 @@ extension SupervisorLoop {
                 var sender: pid_t = 0
                 let count = lockstep_receive_notification(notification.descriptor, &buffer, buffer.count, &sender)
                 guard count >= 0 else { break }
-                // Late words of an earlier process, and words of others, are nobody's.
+                // Late messages of an earlier process, and those of others, are ignored.
                 guard sender == children[notification.service]?.pid else { continue }
-                hear(notification.service, String(decoding: buffer[..<count], as: UTF8.self))
+                handleNotification(notification.service, String(decoding: buffer[..<count], as: UTF8.self))
             }
         }
     }
 
-    private func hear(_ service: String, _ message: String) {
+    private func handleNotification(_ service: String, _ message: String) {
         for line in message.split(separator: "\n") {
             switch line {
-            case "READY=1": take(.ready(service))
-            case "WATCHDOG=1": take(.alive(service))
-            case _ where line.hasPrefix("STATUS="): take(.status(service, line: String(line.dropFirst(7).prefix(500))))
+            case "READY=1": handle(.ready(service))
+            case "WATCHDOG=1": handle(.alive(service))
+            case _ where line.hasPrefix("STATUS="):
+                handle(.status(service, line: String(line.dropFirst(7).prefix(500))))
             default: break
             }
         }
@@ -84,25 +85,25 @@ extension SupervisorLoop {
             record(lines, of: name)
             guard lines.contains(where: Self.isEndOfBacktrace) else { continue }
             if children[name]?.hangingThreads == nil { children[name]?.hangingThreads = [] }
-            take(.crashed(name))
+            handle(.crashed(name))
         }
     }
 
-    /// What the Swift runtime prints when its crash report is written.
+    /// Whether the Swift runtime printed this when its crash report was written.
     private static func isEndOfBacktrace(_ line: [UInt8]) -> Bool {
         line.starts(with: "*** Signal ".utf8) && line.suffix(9).elementsEqual(" done ***".utf8)
     }
 
-    private func readEnds(_ ready: Set<Int32>) {
+    private func readExits(_ ready: Set<Int32>) {
         for (name, child) in children where child.pidDescriptor < 0 || ready.contains(child.pidDescriptor) {
             guard let end = child.end() else { continue }
-            // What it said before its end counts.
+            // What it sent before its exit counts.
             readNotifications(Set(notifications.map(\.descriptor)))
-            bury(name, end)
+            recordExit(name, end)
         }
     }
 
-    private func bury(_ name: String, _ end: ProcessEnd) {
+    private func recordExit(_ name: String, _ end: ProcessEnd) {
         guard var child = children.removeValue(forKey: name) else { return }
         var lines = child.newLines()
         if let last = child.splitter.finish() { lines.append(last) }
@@ -110,29 +111,29 @@ extension SupervisorLoop {
         child.release()
         survivors.forget(name)
         if end.isCrash || child.hangingThreads != nil {
-            crashes.settle(
+            crashes.ensureReport(
                 service: name, pid: child.pid, end: end.words, threads: child.hangingThreads ?? [],
                 lastLines: (child.lastLines + lines).suffix(20))
         }
-        take(.ended(name, end))
+        handle(.ended(name, end))
     }
 
     private func readSignals() {
         guard let signals = configuration.signals else { return }
         while lockstep_next_signal(signals) > 0 {
             stopRequests += 1
-            say(stopRequests == 1 ? "asked to stop by a signal" : "asked to stop at once by a second signal")
-            take(stopRequests == 1 ? .stop : .kill)
+            writeLog(stopRequests == 1 ? "asked to stop by a signal" : "asked to stop at once by a second signal")
+            handle(stopRequests == 1 ? .stop : .kill)
         }
     }
 
-    private func readNews() {
-        for item in alerts.takeNews() {
+    private func readAlertEvents() {
+        for item in alerts.takeEvents() {
             switch item {
             case .retry(let name):
-                say("asked to try \(name) again, by the answer to its alert")
-                take(.resetFailed(name))
-            case .failed(let why): say("alerts cannot be shown: \(why)")
+                writeLog("asked to retry \(name), by the answer to its alert")
+                handle(.resetFailed(name))
+            case .failed(let why): writeLog("alerts can’t be shown: \(why)")
             }
         }
     }

@@ -32,7 +32,7 @@ package final class SupervisorLoop {
     /// Whether the fleet has been complete before.
     var wasReady = false
 
-    /// Takes the lock, ends what an earlier supervisor left behind, opens the sockets. Starts no service yet.
+    /// Takes the lock, ends the processes that an earlier supervisor left behind, opens the sockets. Starts no service yet.
     ///
     /// - Throws: `alreadyRunning` when another supervisor serves this home; `badConfiguration` when a folder or socket
     ///   cannot be made.
@@ -49,11 +49,11 @@ package final class SupervisorLoop {
         guard left.isEmpty else {
             throw Failure(
                 .alreadyRunning,
-                "Processes of an earlier fleet do not end: \(left.map(String.init).joined(separator: ", ")). End them, then start again."
+                "Processes of an earlier fleet don’t end: \(left.map(String.init).joined(separator: ", ")). End them, then start again."
             )
         }
         guard let log = LogWriter(folder: home.logDirectory) else {
-            throw Failure(.badConfiguration, "The log’s thread cannot be started: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "The log’s thread can’t be started: \(SystemCall.reason()).")
         }
         self.log = log
         do { alerts = try AlertLink(home: home) } catch {
@@ -81,31 +81,31 @@ package final class SupervisorLoop {
         listener.close()
     }
 
-    /// Short, whatever the service is called: a socket's path has a limit.
+    /// A socket’s path, which has a limit: short, whatever the service is called.
     private static func notificationPath(_ home: LockstepHome, _ index: Int) -> String { home.runFile("n\(index)") }
 
     private static func opened(_ descriptor: Int32, _ path: String) throws(Failure) -> Int32 {
         guard descriptor >= 0 else {
-            throw Failure(.badConfiguration, "The socket \(path) cannot be opened: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "The socket \(path) can’t be opened: \(SystemCall.reason()).")
         }
         return descriptor
     }
 
     /// Runs the fleet until everything is stopped.
     package func run() {
-        say("the supervisor starts (process \(getpid())); programs from \(configuration.programDirectory)")
-        take(.start)
+        writeLog("the supervisor starts (process \(getpid())); programs from \(configuration.programDirectory)")
+        handle(.start)
         while !isFinished {
             wait()
-            take(.tick)
+            handle(.tick)
         }
         finish()
     }
 
     // MARK: - Performing
 
-    /// Gives the machine an event, and all that follow from performing what it decides.
-    func take(_ event: SupervisorEvent) {
+    /// Handles an event, and all that follow from performing what the machine decides.
+    func handle(_ event: SupervisorEvent) {
         events.append(event)
         guard events.count == 1 else { return }
         while let next = events.first {
@@ -129,15 +129,15 @@ package final class SupervisorLoop {
         case .kill(let name):
             guard let pid = children[name]?.pid else { return }
             sendSignal(SIGKILL, to: -pid)
-        case .fleetReady: tellReady(nil)
-        case .fleetFailed(let why): tellReady(why)
+        case .fleetReady: reportReady(nil)
+        case .fleetFailed(let why): reportReady(why)
         case .concern(let name, let concern): alerts.show(concern, of: name)
-        case .log(let line): say(line)
+        case .log(let line): writeLog(line)
         case .finished: isFinished = true
         }
     }
 
-    /// To the process itself. One that is stopped takes its signal when it goes on.
+    /// Sends a signal to the process itself. One that is stopped gets it when it continues.
     private func signal(_ name: String, _ number: Int32) {
         guard let pid = children[name]?.pid else { return }
         sendSignal(number, to: pid)
@@ -148,11 +148,11 @@ package final class SupervisorLoop {
         guard let index = configuration.plan.services.firstIndex(where: { $0.name == name }) else { return }
         let path = configuration.programDirectory + "/" + configuration.plan.services[index].program
         guard access(path, X_OK) == 0 else {
-            events.append(.unstartable(name, reason: "there is no program \(path)"))
+            events.append(.unstartable(name, reason: "the program \(path) is missing"))
             return
         }
         guard let child = ChildProcess(path: path, environment: environment(of: index)) else {
-            events.append(.unstartable(name, reason: "\(path) cannot be started: \(SystemCall.reason())"))
+            events.append(.unstartable(name, reason: "\(path) can’t be started: \(SystemCall.reason())"))
             return
         }
         children[name] = child
@@ -168,7 +168,7 @@ package final class SupervisorLoop {
         variables.merge(configuration.home.environment) { _, home in home }
         variables.merge(crashes.environment) { _, ours in ours }
         variables["NOTIFY_SOCKET"] = Self.notificationPath(configuration.home, index)
-        variables["WATCHDOG_USEC"] = String(Int(configuration.limits.hung.inSeconds * 1_000_000))
+        variables["WATCHDOG_USEC"] = String(Int(configuration.limits.hung / .microseconds(1)))
         variables[ChildGuard.supervisorVariable] = String(getpid())
         variables[ChildGuard.fleetRunVariable] = fleetRun
         let hasCrashed = machine.service(configuration.plan.services[index].name)?.hasCrashed ?? false
@@ -178,9 +178,9 @@ package final class SupervisorLoop {
 
     // MARK: - Logs
 
-    /// A line of the supervisor's own.
-    func say(_ text: String) {
-        let line = LogLine.json(text, level: "info", service: "supervisor", at: SystemClocks.wall().milliseconds)
+    /// Writes a line to the supervisor’s own log.
+    func writeLog(_ text: String) {
+        let line = LogRecord.json(text, level: "info", service: "supervisor", at: SystemClocks.wall().milliseconds)
         record([line], of: "supervisor")
         if configuration.printsLog {
             let printed = Array("lockstep: \(text)\n".utf8)
@@ -191,7 +191,7 @@ package final class SupervisorLoop {
     func record(_ lines: [[UInt8]], of name: String) {
         guard !lines.isEmpty else { return }
         let time = SystemClocks.wall().milliseconds
-        let lines = lines.map { LogLine.json($0, service: name, at: time) }
+        let lines = lines.map { LogRecord.json($0, service: name, at: time) }
         for line in lines { log.append(name, line) }
         for index in connections.indices {
             guard let follows = connections[index].follows, follows.isEmpty || follows == name else { continue }
@@ -201,9 +201,9 @@ package final class SupervisorLoop {
 
     // MARK: - The end
 
-    /// The lock is free before anybody hears that everything is stopped: who waited for that may start anew at once.
+    /// Releases the lock before it reports that everything is stopped: whoever waited for that may start anew at once.
     private func finish() {
-        say("everything is stopped")
+        writeLog("everything is stopped")
         let home = configuration.home
         unlink(home.controlSocket)
         listener.close()

@@ -15,14 +15,14 @@ extension SupervisorMachine {
         }
     }
 
-    /// Ends each service that no running one requires.
-    mutating func stopWhatCan(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+    /// Terminates each service that no running one requires.
+    mutating func terminateUnrequired(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         for index in services.indices where services[index].runs {
             let name = services[index].plan.name
             guard services[index].condition != .stopping, services[index].condition != .hung,
                 !services.contains(where: { $0.runs && $0.plan.requires.contains(name) })
             else { continue }
-            services[index].terminating(at: now, because: nil)
+            services[index].beginTermination(at: now, because: nil)
             effects.append(.terminate(name))
         }
         guard !isFinished, services.allSatisfy({ $0.condition == .stopped }) else { return }
@@ -33,17 +33,17 @@ extension SupervisorMachine {
     // MARK: - Time
 
     mutating func tick(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
-        forgiveOwnLateness(now: now)
+        excuseOwnDelay(now: now)
         let together = services.count { $0.lastSign.map { now.since($0) > limits.late } ?? false } > 1
         for index in services.indices where services[index].runs {
             let name = services[index].plan.name
             if let due = services[index].killAt, now >= due {
                 services[index].killAt = now.advanced(by: limits.crashReport)
-                effects.append(.log("\(name) did not end in time and is killed"))
+                effects.append(.log("\(name) didn’t end in time and is killed"))
                 effects.append(.kill(name))
             }
             if let silence = silence(of: services[index], together: together, now: now) {
-                services[index].isHanging(silence: silence, now: now, limits)
+                services[index].recordHang(silence: silence, now: now, limits)
                 effects.append(.log("\(name) \(silence): it is ended and started again"))
                 effects.append(.abort(name))
             } else if services[index].condition == .ready,
@@ -59,8 +59,8 @@ extension SupervisorMachine {
         lastTick = now
     }
 
-    /// A supervisor that was not run for a while has heard nobody: that is no fault of theirs.
-    private mutating func forgiveOwnLateness(now: MonotonicTime) {
+    /// Discounts time in which the supervisor itself was not running: silence then is no fault of the services.
+    private mutating func excuseOwnDelay(now: MonotonicTime) {
         guard let lastTick, now.since(lastTick) > .seconds(2) else { return }
         let gap = now.since(lastTick)
         for index in services.indices {
@@ -69,7 +69,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// Why the service counts as hung, or nil.
+    /// The reason why the service counts as hung, or nil.
     private func silence(of service: ServiceState, together: Bool, now: MonotonicTime) -> String? {
         guard service.condition == .ready || service.condition == .late || service.condition == .starting else {
             return nil

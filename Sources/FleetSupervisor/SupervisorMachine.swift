@@ -1,7 +1,7 @@
 package import PodcastModel
 import SupervisorControl
 
-/// What happens to the supervisor.
+/// An event for the supervisor’s machine.
 package enum SupervisorEvent: Sendable, Hashable {
     /// Start the fleet. The first event.
     case start
@@ -28,29 +28,29 @@ package enum SupervisorEvent: Sendable, Hashable {
     case resetFailed(String)
     /// Stop everything, in order.
     case stop
-    /// Stop everything now.
+    /// Kill every service now.
     case kill
 }
 
-/// What the supervisor wants done. Effects are performed in order.
+/// An effect of the supervisor’s machine. Effects are performed in order.
 package enum SupervisorEffect: Sendable, Hashable {
     /// Start the process; answered by `spawned` or `unstartable`.
     case spawn(String)
     /// SIGTERM to the process.
     case terminate(String)
-    /// SIGABRT to the process, and note what its threads were doing: it hangs.
+    /// SIGABRT to the process, which hangs; record what its threads are doing.
     case abort(String)
     /// SIGKILL to the process and its group.
     case kill(String)
     /// Every service serves. Repeated when one that was missing is back.
     case fleetReady
-    /// A service cannot be brought up; the sentence names it and says why. It is tried again all the same.
+    /// A service can’t be started; the sentence names it and says why. It is retried all the same.
     case fleetFailed(String)
-    /// What needs attention of this service has changed; nil: nothing does any more.
+    /// The service’s need of attention has changed; nil: it needs none any more.
     case concern(String, FleetConcern?)
     /// A line for the supervisor's log.
     case log(String)
-    /// Everything is stopped.
+    /// Every service is stopped.
     case finished
 }
 
@@ -82,7 +82,7 @@ package struct SupervisorMachine: Sendable {
     /// The service of that name.
     package func service(_ name: String) -> ServiceState? { services.first { $0.plan.name == name } }
 
-    /// Why the fleet is not complete, if a service has been given up for now; nil otherwise.
+    /// The reason why the fleet isn’t complete, if a service has been given up for now; nil otherwise.
     package var failure: String? {
         services.first { $0.condition == .failed || isFailingEssential($0) }.map(failureSentence)
     }
@@ -97,14 +97,14 @@ package struct SupervisorMachine: Sendable {
         case .unstartable(let name, let reason):
             with(name) { $0.lastEnd = reason }
             giveUp(name, now: now, &effects)
-        case .ready(let name): with(name) { $0.becameReady(now: now) }
-        case .alive(let name): with(name) { [limits] in $0.gaveSign(now: now, limits) }
+        case .ready(let name): with(name) { $0.recordReady(now: now) }
+        case .alive(let name): with(name) { [limits] in $0.recordSignOfLife(now: now, limits) }
         case .status(let name, let line):
             with(name) { [limits] service in
                 service.status = line
-                service.gaveSign(now: now, limits, starting: true)
+                service.recordSignOfLife(now: now, limits, starting: true)
             }
-        case .crashed(let name): with(name) { [limits] in $0.leftCrashReport(now: now, limits) }
+        case .crashed(let name): with(name) { [limits] in $0.recordCrashReport(now: now, limits) }
         case .ended(let name, let end): ended(name, end, now: now, &effects)
         case .tick: tick(now: now, &effects)
         case .restart(let name): restart(name, now: now, &effects)
@@ -120,7 +120,7 @@ package struct SupervisorMachine: Sendable {
             stop(now: now, &effects)
             for service in services where service.runs { effects.append(.kill(service.plan.name)) }
         }
-        conclude(now: now, &effects)
+        applyState(now: now, &effects)
         return effects
     }
 
@@ -142,20 +142,20 @@ package struct SupervisorMachine: Sendable {
         change(&services[index])
     }
 
-    /// What follows from the new state, whatever the event was.
-    private mutating func conclude(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+    /// Derives what to do from the new state, whatever the event was.
+    private mutating func applyState(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         if isStopping {
-            stopWhatCan(now: now, &effects)
+            terminateUnrequired(now: now, &effects)
             return
         }
         reportConcerns(now: now, &effects)
-        startWhatCan(now: now, &effects)
+        startWaiting(now: now, &effects)
         let complete = services.allSatisfy(\.serves)
         if complete, !isReady { effects.append(.fleetReady) }
         isReady = complete
     }
 
-    private mutating func startWhatCan(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+    private mutating func startWaiting(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         for index in services.indices where !services[index].runs {
             switch services[index].condition {
             case .waiting: break
@@ -186,7 +186,7 @@ package struct SupervisorMachine: Sendable {
         guard let service = service(name), service.runs else { return }
         let reason = service.endReason.map { "\(end.words), because \($0)" } ?? end.words
         let settled = service.readyAt.map { now.since($0) >= limits.settling } ?? false
-        with(name) { $0.cleared(lastEnd: reason, crashed: end.isCrash || service.condition == .hung) }
+        with(name) { $0.recordEnd(lastEnd: reason, crashed: end.isCrash || service.condition == .hung) }
         effects.append(.log("\(name) (process \(service.pid ?? 0)) \(reason)"))
         if isStopping {
             with(name) { $0.condition = .stopped }
@@ -208,7 +208,7 @@ package struct SupervisorMachine: Sendable {
         }
     }
 
-    /// A start that came to nothing: wait, longer each time, or give up for now.
+    /// Handles a failed start: waits, longer each time, or gives up for now.
     private mutating func failed(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         let random = random.unit()
         var opens = false
@@ -233,7 +233,7 @@ package struct SupervisorMachine: Sendable {
 
     private mutating func giveUp(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         with(name) { [limits, isStopping] service in
-            service.cleared(lastEnd: service.lastEnd ?? "", crashed: service.hasCrashed)
+            service.recordEnd(lastEnd: service.lastEnd ?? "", crashed: service.hasCrashed)
             service.condition = isStopping ? .stopped : .failed
             service.circuitIsOpen = true
             service.nextTry = isStopping ? nil : now.advanced(by: limits.openRetry.wait())
@@ -249,7 +249,7 @@ package struct SupervisorMachine: Sendable {
 
     func failureSentence(_ service: ServiceState) -> String {
         let name = service.plan.name
-        return "\(name) does not start: \(service.lastEnd ?? "no reason is known"). See `lockstep logs \(name)`."
+        return "\(name) doesn’t start: \(service.lastEnd ?? "no reason is known"). See `lockstep logs \(name)`."
     }
 
     private mutating func restart(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
@@ -263,7 +263,7 @@ package struct SupervisorMachine: Sendable {
             return
         }
         guard service.condition != .stopping, service.condition != .hung else { return }
-        with(name) { $0.terminating(at: now, because: "a restart was asked for") }
+        with(name) { $0.beginTermination(at: now, because: "a restart was asked for") }
         effects.append(.terminate(name))
     }
 }

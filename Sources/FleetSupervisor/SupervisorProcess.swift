@@ -18,7 +18,7 @@ package enum SupervisorProcess {
             configuration.signals = lockstep_stop_signals()
             configuration.printsLog = !isDetached
             let loop = try SupervisorLoop(configuration)
-            if isDetached { leaveOutput(configuration.home) }
+            if isDetached { redirectOutput(configuration.home) }
             loop.run()
             exit(0)
         } catch {
@@ -28,9 +28,9 @@ package enum SupervisorProcess {
         }
     }
 
-    /// From here on what the runtime itself may print goes to a file. Whoever started the process sees the end of its
-    /// output, and knows that it runs.
-    private static func leaveOutput(_ home: LockstepHome) {
+    /// Redirects what the runtime itself may print to a file. Whoever started the process sees the end of its output, and
+    /// knows that it runs.
+    private static func redirectOutput(_ home: LockstepHome) {
         let path = home.logDirectory + "/supervisor.err"
         var file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         if file < 0 { file = open("/dev/null", O_WRONLY | O_CLOEXEC) }

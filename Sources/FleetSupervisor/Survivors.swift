@@ -1,11 +1,9 @@
 import BusKit
-import CProcess
 import LibC
 import PodcastModel
 import SupervisorControl
 
-/// Processes of an earlier supervisor that are still there. They are ended through a pidfd, which never means a later
-/// process of the same number.
+/// Processes of an earlier supervisor that are still there.
 struct Survivors {
     private let home: LockstepHome
     /// The run directory, and that of the fleet before where it was another.
@@ -35,17 +33,7 @@ struct Survivors {
 
     /// Ends them and waits, at most `limit`. Returns those that are still there.
     func clear(_ services: [ServicePlan], limit: Duration = .seconds(5)) -> [Int32] {
-        let found = find(services).map { (pid: $0, descriptor: lockstep_pidfd_open($0)) }.filter { $0.descriptor >= 0 }
-        defer { for survivor in found { close(survivor.descriptor) } }
-        // Between the look and the open the number may have passed to another process: look again.
-        let still = Set(find(services))
-        let due = SystemClocks.monotonic().advanced(by: limit)
-        return found.filter { still.contains($0.pid) }.filter { survivor in
-            _ = lockstep_pidfd_send_signal(survivor.descriptor, SIGKILL)
-            let left = due.since(SystemClocks.monotonic()).inSeconds
-            var waiting = pollfd(fd: survivor.descriptor, events: Int16(POLLIN), revents: 0)
-            return poll(&waiting, 1, Int32(max(0, left * 1_000))) == 0
-        }.map(\.pid)
+        ProcessEnding.end(with: SIGKILL, within: limit) { find(services) }.remaining
     }
 
     private func file(_ service: String) -> String { home.runFile(service + ".pid") }

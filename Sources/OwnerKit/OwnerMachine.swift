@@ -130,7 +130,7 @@ package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & 
     /// A line for the log.
     case log(LogLevel, String)
 
-    /// Asks persistence.
+    /// Sends a query to persistence.
     package static func ask(
         _ query: Query, limit: Duration? = .seconds(10), _ fill: (inout WirePersistenceRequest) -> Void
     ) -> Self {

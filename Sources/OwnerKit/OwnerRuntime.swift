@@ -110,7 +110,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         }
         switch event {
         case .started: load(&effects)
-        case .bus(.began(let epoch)):
+        case .bus(.epochBegan(let epoch)):
             self.epoch = epoch
             hasPublishedRetained = false
             refusedPuts = RefusedPuts()
@@ -120,7 +120,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         case .bus(.status(let service, let ready)): serviceStatusChanged(service, ready: ready)
         case .input(.answered(let purpose, let result)): handle(result, for: purpose, now, &effects)
         case .bus(.rejected(let publication, let code)): handleRejection(of: publication, code, now, &effects)
-        case .bus(.alarm): performDueWork(now, &effects)
+        case .bus(.timerFired): performDueWork(now, &effects)
         case .input(.machine(let input)): run(.input(input), now, &effects)
         case .stopping:
             guard case .serving = phase else {
@@ -130,7 +130,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
             phase = .stopping(until: now.monotonic.advanced(by: Self.stopLimit))
             run(.stopping, now, &effects)
         case .bus(.fenced(let failure)): stop(failure, &effects)
-        case .bus(.pulse): break
+        case .bus(.heartbeat): break
         }
         if afterPublish.isEmpty { followUp(now, &effects) }
         return effects
@@ -208,10 +208,10 @@ extension OwnerRuntime {
         case .publish(let publications): publish(publications, &effects)
         case .reply(let id, let result): reply(id, result, now, &effects)
         case .call(let call):
-            let asking = RequestTracker.Asking(
+            let request = OutgoingRequest(
                 id: call.request ?? .random(), service: call.service, payload: call.payload,
                 deadline: call.limit.map { now.monotonic.advanced(by: $0) }, mayBeRepeat: call.mayBeRepeat)
-            effects.append(.ask(asking) { .answered(.call(call.query), $0) })
+            effects.append(.ask(request) { .answered(.call(call.query), $0) })
         case .timer(let timer, let time): timers[timer] = time
         case .perform(let action): effects.append(.run { [performer] in performer(action) })
         case .log(let level, let text): effects.append(.log(level.level, text))
@@ -291,9 +291,9 @@ extension OwnerRuntime {
         _ request: WirePersistenceRequest, _ purpose: Purpose, until deadline: MonotonicTime? = nil,
         _ effects: inout [Effect]
     ) {
-        let asking = RequestTracker.Asking(
+        let request = OutgoingRequest(
             id: .random(), service: .persistence, payload: request.wireBytes, deadline: deadline)
-        effects.append(.ask(asking) { .answered(purpose, $0) })
+        effects.append(.ask(request) { .answered(purpose, $0) })
     }
 }
 

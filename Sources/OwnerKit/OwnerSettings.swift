@@ -29,7 +29,7 @@ package struct OwnerSettings: Sendable {
 
     /// The value in force for a podcast (empty: for none in particular): its own, else that for all, else the default.
     package func value(_ key: SettingKey, podcast: String = "") -> String {
-        own(key, podcast: podcast) ?? own(key, podcast: "") ?? key.rule.standard
+        own(key, podcast: podcast) ?? own(key, podcast: "") ?? key.rule.defaultValue
     }
 
     /// The value that is set for this podcast itself (empty: for all).
@@ -37,7 +37,7 @@ package struct OwnerSettings: Sendable {
 
     /// The number in force for a podcast.
     package func number(_ key: SettingKey, podcast: String = "") -> Double {
-        Double(value(key, podcast: podcast)) ?? Double(key.rule.standard) ?? 0
+        Double(value(key, podcast: podcast)) ?? Double(key.rule.defaultValue) ?? 0
     }
 
     /// Whether a flag is on for a podcast.

@@ -89,7 +89,6 @@ package struct TransactionID: Sendable, Hashable, Comparable {
 }
 
 extension OwnerTransaction where Step == TransactionID {
-    /// Its number.
     package var id: TransactionID { step }
 
     package init(
@@ -134,7 +133,6 @@ extension OwnerCall: Equatable where Query: Equatable {}
 extension OwnerCall: Hashable where Query: Hashable {}
 
 extension OwnerCall where Query == CallID {
-    /// Its name.
     package var id: CallID { query }
 
     package init(

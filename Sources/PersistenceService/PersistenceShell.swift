@@ -94,7 +94,7 @@ private struct PersistenceHandler: ServiceHandler {
     mutating func handle(_ event: ServiceEvent<PersistenceMachine.Event>, now: Moment) -> [Effect] {
         switch event {
         case .started: return decide(.started, now)
-        case .bus(.began):
+        case .bus(.epochBegan):
             // Everything that was published before this bus began is part of the retained values.
             isReady = true
             return [.publish(machine.retained()), .ready]
@@ -103,13 +103,13 @@ private struct PersistenceHandler: ServiceHandler {
             let ticket = PersistenceMachine.Ticket(count)
             commands[ticket] = command
             return decide(.request(ticket, command.payload, deadline: command.deadline), now)
-        case .bus(.alarm):
+        case .bus(.timerFired):
             deadline = nil
             return decide(.wake, now)
         case .input(let event): return decide(event, now)
         case .stopping: return decide(.stopping, now)
         case .bus(.fenced(let failure)): return [.stop(failure)]
-        case .bus(.update), .bus(.status), .bus(.rejected), .bus(.pulse): return []
+        case .bus(.update), .bus(.status), .bus(.rejected), .bus(.heartbeat): return []
         }
     }
 

@@ -1,7 +1,7 @@
-/// Where an episode's audio is: a file on this machine, or a web address. Nothing else is handed to the engine,
+/// The location of an episode’s audio: a file on this machine, or a web address. Nothing else is handed to the engine,
 /// whose library would also open devices, filter graphs and other pseudo addresses.
 public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
-    /// An absolute path.
+    /// A file at an absolute path.
     case file(path: String)
     /// An http or https address.
     case web(url: String)

@@ -3,7 +3,7 @@ public struct CalendarTime: Sendable, Hashable {
     var year: Int
     var month: Int
     var day: Int
-    /// Milliseconds since midnight.
+    /// The milliseconds since midnight.
     var milliseconds: Int
 
     private static let dayLength: Int64 = 86_400_000
@@ -30,7 +30,7 @@ public struct CalendarTime: Sendable, Hashable {
         (self.year, self.month, self.day, self.milliseconds) = (year, month, day, milliseconds)
     }
 
-    /// Reads what `compact` writes; nil for anything else.
+    /// Reads a text that `compact` wrote; nil for anything else.
     public init?(compact text: some StringProtocol) {
         let bytes = Array(text.utf8)
         guard bytes.count == 19, bytes[8] == UInt8(ascii: "T"), bytes[18] == UInt8(ascii: "Z") else { return nil }
@@ -53,7 +53,7 @@ public struct CalendarTime: Sendable, Hashable {
         guard CalendarTime(timestamp) == self else { return nil }
     }
 
-    /// The moment.
+    /// The moment in UTC.
     public var timestamp: Timestamp {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400

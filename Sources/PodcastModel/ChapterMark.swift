@@ -1,17 +1,17 @@
 /// A chapter of an episode, wherever it was named: in the file, in the feed or in a chapters file.
 public struct ChapterMark: Sendable, Hashable {
-    /// Where it starts.
+    /// The position where it starts.
     public var start: PlaybackPosition
-    /// Where it ends; nil: where the next one starts.
+    /// The position where it ends; nil: where the next one starts.
     public var end: PlaybackPosition?
-    /// What it is called; may be empty.
+    /// The title; may be empty.
     public var title: String
-    /// What it leads to; empty: nothing.
+    /// The address of a page about it; empty: none.
     public var url: String
-    /// Its picture's address; empty: none.
+    /// The address of its picture; empty: none.
     public var imageURL: String
 
-    /// A chapter.
+    /// A chapter that starts at a position.
     public init(
         start: PlaybackPosition, end: PlaybackPosition? = nil, title: String = "", url: String = "",
         imageURL: String = ""
@@ -23,30 +23,30 @@ public struct ChapterMark: Sendable, Hashable {
         self.imageURL = imageURL
     }
 
-    /// The most chapters that an episode has; what comes behind is left out.
+    /// The maximum number of chapters of an episode; further ones are left out.
     public static let limit = 1_000
     /// Beyond any episode, in seconds: what claims to lie there is a mistake.
-    static let lastPlace = 1e7
+    static let lastPosition = 1e7
     /// The longest title and address, in characters and bytes.
     static let titleLimit = 200
     static let addressLimit = 2_048
     /// The most bytes of all titles and addresses of a list together: it travels with every state of the player.
     static let textLimit = 96 * 1_024
 
-    /// A list as players can use it: in order of the start, one at each place, none at or beyond the end of the
+    /// A list as players can use it: in order of the start, one at each position, none at or beyond the end of the
     /// audio, with texts of one line and web addresses only. At most `limit`, with as many of their texts as fit in one message.
     public static func normalised(_ marks: [ChapterMark], duration: EpisodeDuration? = nil) -> [ChapterMark] {
         var seen: Set<PlaybackPosition> = []
-        let end = min(duration?.seconds ?? lastPlace, lastPlace)
+        let end = min(duration?.seconds ?? lastPosition, lastPosition)
         let inside = marks.filter { $0.start.seconds < end }
-        // Sorting is not stable: the one that was named first at a place stays.
+        // Sorting is not stable: the one that was named first at a position stays.
         let ordered = inside.enumerated().sorted { ($0.element.start, $0.offset) < ($1.element.start, $1.offset) }
         var room = textLimit
         return ordered.compactMap { seen.insert($0.element.start).inserted ? $0.element.tidied(duration) : nil }
             .prefix(limit).map { $0.within(&room) }
     }
 
-    /// With the texts for which there is room left; the place stays in any case.
+    /// The chapter with those texts for which there is room left.
     private func within(_ room: inout Int) -> ChapterMark {
         var mark = self
         for text in [\ChapterMark.title, \.url, \.imageURL] {
@@ -62,7 +62,7 @@ public struct ChapterMark: Sendable, Hashable {
         mark.url = Self.address(url)
         mark.imageURL = Self.address(imageURL)
         if let end, let duration { mark.end = PlaybackPosition(clamping: min(end.seconds, duration.seconds)) }
-        if let end = mark.end, end <= start || end.seconds > Self.lastPlace { mark.end = nil }
+        if let end = mark.end, end <= start || end.seconds > Self.lastPosition { mark.end = nil }
         return mark
     }
 

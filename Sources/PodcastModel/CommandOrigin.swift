@@ -1,4 +1,4 @@
-/// Who has asked for something, as commands carry it (`cli`, `mini` …), and in words for people.
+/// The origin of a command: as commands carry it (`cli`, `mini` …), and in words for people.
 public struct CommandOrigin: Sendable, Hashable {
     /// The commands of the command line.
     public static let commandLine = CommandOrigin("cli")
@@ -13,7 +13,7 @@ public struct CommandOrigin: Sendable, Hashable {
     /// An origin of any text.
     public init(_ text: String) { self.text = text }
 
-    /// What it is: `command line`, `mini player`.
+    /// The name for people: `command line`, `mini player`.
     public var name: String {
         switch text {
         case "cli": "command line"

@@ -1,9 +1,9 @@
-/// What makes an episode the same one from one reading of its feed to the next.
+/// The identity of an episode, by which it is the same one from one reading of its feed to the next.
 ///
 /// Within one podcast: the GUID, else the normalised enclosure address, else title, date and length. Each of these names
 /// that an episode has is an alias of it; when a feed changes its GUIDs or moves its files, another alias still finds it.
 public enum EpisodeIdentity: Sendable, Hashable, CustomStringConvertible {
-    /// The feed's GUID.
+    /// The GUID in the feed.
     case guid(String)
     /// The address of the audio, by `WebAddress.identity`.
     case enclosure(String)
@@ -22,7 +22,7 @@ public enum EpisodeIdentity: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The alias.
+    /// The alias that is stored.
     public var description: String { alias }
 
     /// The id that an episode which is first seen under this identity takes.
@@ -40,9 +40,9 @@ extension PodcastID {
 
 /// An item of a feed with its names.
 public struct IdentifiedItem: Sendable, Hashable {
-    /// The item.
+    /// The item as the feed has it.
     public var item: FeedItem
-    /// What it is first known by.
+    /// The name that it is first known by.
     public var identity: EpisodeIdentity
     /// All its names that no other item of the document has, its identity first.
     public var aliases: [EpisodeIdentity]

@@ -1,10 +1,10 @@
-/// What a web server was asked for, as far as the sentences and codes of its refusals differ.
+/// The kind of file that a web server was asked for, as far as the sentences and codes of its refusals differ.
 public enum RequestedFile: Sendable {
     /// An episode’s audio, to be played or downloaded.
     case audio
-    /// A podcast’s feed.
+    /// The feed of a podcast.
     case feed
-    /// An episode’s chapters.
+    /// The chapters of an episode.
     case chapters
 
     fileprivate var noun: String { self == .feed ? "feed" : "file" }
@@ -50,7 +50,7 @@ extension Failure {
         )
     }
 
-    /// What to do about a password with a character that ends the authority of an address.
+    /// Advice about a password with a character that ends the authority of an address.
     private static func encodingHint(for text: String) -> String {
         let bytes = Array(text.utf8)
         guard let (credentials, followsSlashes) = WebAddress.possibleCredentials(in: bytes), followsSlashes,

@@ -1,4 +1,4 @@
-/// Why something could not be done: what every service answers and every client shows.
+/// The reason why something failed, as every service replies it and every client shows it.
 public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
     /// A stable word that programs compare: lowerCamelCase, one of `FailureCode` or a later one.
     public var code: String
@@ -58,9 +58,9 @@ public enum FailureCode: String, Sendable, CaseIterable {
     // What was asked for.
     /// An argument outside its range.
     case invalidArgument
-    /// No such thing.
+    /// Nothing has that name or ID.
     case notFound
-    /// Several things match.
+    /// Several things match the text.
     case ambiguous
     /// The state was changed by somebody else since `ifRevision`.
     case revisionMismatch
@@ -70,7 +70,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case queueEmpty
     /// The first or last entry has no neighbour on that side.
     case atEdge
-    /// Nothing is loaded.
+    /// No episode is loaded.
     case nothingLoaded
     /// A limit that refuses.
     case limitReached
@@ -94,11 +94,11 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case decoderFailed
     /// The audio ended before its known end.
     case endedEarly
-    /// No sound device.
+    /// There is no sound device.
     case noSoundDevice
     /// The episode has no audio.
     case episodeUnavailable
-    /// What was stored of the last session makes no sense.
+    /// The stored session is inconsistent.
     case sessionCorrupt
 
     // Downloads.
@@ -106,7 +106,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case unreachable
     /// Not enough free space for a file.
     case insufficientStorage
-    /// What was fetched is not what was announced: its size or kind is another.
+    /// The fetched file doesn’t have the announced size or kind.
     case verificationFailed
 
     // Feeds.
@@ -114,7 +114,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case badURL
     /// The server could not be reached or answered with an error.
     case fetchFailed
-    /// What was fetched is not a podcast feed.
+    /// The fetched document isn’t a podcast feed.
     case notAFeed
     /// A feed or message beyond the size limit.
     case tooLarge

@@ -1,10 +1,10 @@
-/// What a feed says, once it has been read.
+/// The content of a feed that has been read.
 public struct FeedDocument: Sendable, Hashable {
-    /// The podcast.
+    /// The podcast that the feed describes.
     public var channel: FeedChannel
     /// The episodes that have audio, in the feed's order.
     public var items: [FeedItem]
-    /// What is wrong with the feed, each kind once.
+    /// The faults of the feed, each kind once.
     public var warnings: [FeedWarning]
 
     /// A document of these parts.
@@ -15,19 +15,19 @@ public struct FeedDocument: Sendable, Hashable {
     }
 }
 
-/// What a feed says about its podcast. Empty text: it says nothing.
+/// The podcast as its feed describes it. Empty text: the feed says nothing.
 public struct FeedChannel: Sendable, Hashable {
-    /// The title.
+    /// The title, as plain text.
     public var title = ""
-    /// Who makes it.
+    /// The people who make it.
     public var author = ""
-    /// What it is about; HTML as the feed has it.
+    /// The description; HTML as the feed has it.
     public var description = ""
-    /// Its web page.
+    /// The address of its web page.
     public var link = ""
     /// A language tag, such as `en-us`.
     public var language = ""
-    /// Its picture.
+    /// The address of its picture.
     public var imageURL = ""
     /// Where the feed says that it lives (`atom:link rel="self"`).
     public var selfURL = ""
@@ -40,19 +40,19 @@ public struct FeedChannel: Sendable, Hashable {
     public init() {}
 }
 
-/// What a feed says about one episode. Empty text: it says nothing.
+/// An episode as its feed describes it. Empty text: the feed says nothing.
 public struct FeedItem: Sendable, Hashable {
     /// The feed's own name for it; unique only where the feed keeps to the rules.
     public var guid = ""
-    /// The title.
+    /// The title, as plain text.
     public var title = ""
     /// The show notes; HTML as the feed has it.
     public var description = ""
-    /// Its web page.
+    /// The address of its web page.
     public var link = ""
-    /// Its picture.
+    /// The address of its picture.
     public var imageURL = ""
-    /// When it came out.
+    /// The time of its publication.
     public var published: Timestamp?
     /// The length that the feed announces.
     public var duration: EpisodeDuration?
@@ -77,11 +77,11 @@ public struct FeedItem: Sendable, Hashable {
     public init() {}
 }
 
-/// Something about a feed that is wrong and was forgiven.
+/// A fault of a feed that didn’t keep it from being read.
 public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
     /// A stable word in lowerCamelCase.
     public var code: String
-    /// A sentence.
+    /// A sentence for people.
     public var message: String
     /// How often it occurred; at least 1.
     public var count: Int
@@ -91,7 +91,7 @@ public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
     /// The maximum number of items that are named.
     public static let itemLimit = 5
 
-    /// A warning.
+    /// A warning that counts once.
     public init(code: String, message: String, count: Int = 1, items: [String] = []) {
         self.code = code
         self.message = message

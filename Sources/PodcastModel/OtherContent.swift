@@ -1,4 +1,4 @@
-/// What servers send in place of audio, known by its media type or by its first bytes.
+/// Content that servers send in place of audio, known by its media type or by its first bytes.
 ///
 /// Many servers call audio `application/octet-stream`, `text/plain` or nothing at all, so only types that audio never has
 /// are listed.
@@ -11,12 +11,12 @@ public enum OtherContent: Sendable, Hashable, CaseIterable {
     case xml
     /// An error of a web service.
     case json
-    /// A picture.
+    /// A picture in any format.
     case image
     /// No bytes at all.
     case nothing
 
-    /// How many of the first bytes are enough.
+    /// The number of first bytes that are enough.
     public static let beginning = 256
 
     /// The content of a media type, with or without parameters; nil for audio and for what may be audio.

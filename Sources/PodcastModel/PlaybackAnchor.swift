@@ -48,7 +48,7 @@ public struct PlaybackAnchor: Sendable, Hashable {
         return advanced(by: running ? moment.elapsed(at: now, bootID: bootID) : 0, duration: duration)
     }
 
-    /// What is left at `now` until `duration`, in seconds of the episode, not of the clock.
+    /// The time that is left at `now` until `duration`, in seconds of the episode, not of the clock.
     public func remaining(at now: MonotonicTime, duration: EpisodeDuration) -> Double {
         max(0, duration.seconds - position(at: now, duration: duration).seconds)
     }

@@ -36,7 +36,7 @@ public struct EpisodeDuration: Sendable, Hashable, Comparable {
         self.seconds = seconds
     }
 
-    /// Orders lengths.
+    /// Orders lengths by their seconds.
     public static func < (left: Self, right: Self) -> Bool { left.seconds < right.seconds }
 }
 
@@ -45,7 +45,7 @@ public struct PlaybackSpeed: Sendable, Hashable, Comparable {
     /// The factor; 1 is the speed that it was recorded at.
     public let factor: Double
 
-    /// What the service accepts.
+    /// The range that the service accepts.
     public static let range = 0.5...3.5
     /// The speed of the recording.
     public static let normal = PlaybackSpeed(unchecked: 1)
@@ -66,18 +66,18 @@ public struct PlaybackSpeed: Sendable, Hashable, Comparable {
         self.factor = factor
     }
 
-    /// Orders speeds.
+    /// Orders speeds by their factors.
     public static func < (left: Self, right: Self) -> Bool { left.factor < right.factor }
 }
 
 /// A volume in per cent, from 0 (silent) to 100 (as recorded).
 public struct Volume: Sendable, Hashable, Comparable {
-    /// Per cent.
+    /// The volume in per cent.
     public let percent: Double
 
-    /// What the service accepts.
+    /// The range that the service accepts.
     public static let range = 0.0...100.0
-    /// As recorded.
+    /// The volume of the recording.
     public static let full = Volume(unchecked: 100)
 
     /// Nil outside 0 to 100 and for NaN.
@@ -90,7 +90,7 @@ public struct Volume: Sendable, Hashable, Comparable {
         self.percent = percent
     }
 
-    /// Orders volumes.
+    /// Orders volumes by their percentages.
     public static func < (left: Self, right: Self) -> Bool { left.percent < right.percent }
 }
 
@@ -104,10 +104,10 @@ public struct Timestamp: Sendable, Hashable, Comparable, Codable {
         self.milliseconds = milliseconds
     }
 
-    /// Seconds since 1970.
+    /// The seconds since 1970.
     public var seconds: Double { Double(milliseconds) / 1_000 }
 
-    /// Orders moments.
+    /// Orders moments by time.
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 }
 

@@ -1,18 +1,18 @@
-/// How queues are named.
+/// The names of queues.
 public enum QueueName {
-    /// The queue that is there from the beginning, and meant where none is named.
-    public static let usual = "main"
+    /// The default queue: it always exists, and is meant where none is named.
+    public static let `default` = "main"
 
-    /// As sentences name a queue: Up Next, the usual one, or by its name.
-    public static func shown(_ name: String) -> String { name == usual ? "Up Next" : "“\(name)”" }
+    /// The name in sentences: Up Next for the default queue, else its name in quotes.
+    public static func shown(_ name: String) -> String { name == `default` ? "Up Next" : "“\(name)”" }
 
-    /// What names a queue on the command line, with a space before it; nothing for the usual one.
-    public static func option(_ name: String) -> String { name == usual ? "" : " --queue \(name)" }
+    /// The option that names a queue on the command line, with a space before it; empty for the default queue.
+    public static func option(_ name: String) -> String { name == `default` ? "" : " --queue \(name)" }
 
-    /// What a name must be, in words.
+    /// The rule for names, in words.
     public static let rule = "1 to 40 letters, digits, - or _, the first a letter"
 
-    /// Whether it can be a queue's name.
+    /// Whether a text can be the name of a queue.
     public static func isValid(_ text: String) -> Bool {
         guard (1...40).contains(text.utf8.count), let first = text.utf8.first else { return false }
         let letters = UInt8(ascii: "a")...UInt8(ascii: "z")

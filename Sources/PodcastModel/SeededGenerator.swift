@@ -8,7 +8,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable, Hashable {
         state = seed
     }
 
-    /// The next number.
+    /// The next random number.
     public mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15
         var value = state

@@ -15,25 +15,25 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
         self.text = text
     }
 
-    /// The bus itself.
+    /// The bus, which the others connect to.
     public static let bus = ServiceName(known: "bus")
-    /// The database's service.
+    /// The service that owns the database.
     public static let persistence = ServiceName(known: "persistence")
-    /// The player.
+    /// The service that plays.
     public static let playback = ServiceName(known: "playback")
-    /// Up Next.
+    /// The service that owns Up Next and the other queues.
     public static let queue = ServiceName(known: "queue")
-    /// Subscriptions.
+    /// The service that owns the subscriptions.
     public static let feeds = ServiceName(known: "feeds")
-    /// Downloaded files.
+    /// The service that owns the downloaded files.
     public static let downloads = ServiceName(known: "downloads")
     /// The exchange with other devices.
     public static let sync = ServiceName(known: "sync")
-    /// The processes: it joins the bus for its alerts alone.
+    /// The supervisor of the processes, which joins the bus for its alerts alone.
     public static let supervisor = ServiceName(known: "supervisor")
 
-    /// Orders names.
+    /// Orders names by their text.
     public static func < (left: ServiceName, right: ServiceName) -> Bool { left.text < right.text }
-    /// The name.
+    /// The name as text.
     public var description: String { text }
 }

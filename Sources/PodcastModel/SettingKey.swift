@@ -1,4 +1,4 @@
-/// What a listener can set, for one podcast or for all; where nothing is set the standard holds.
+/// A setting of the listener, for one podcast or for all; where nothing is set the default holds.
 ///
 /// Values travel and are stored as text in the key's own writing (`value(of:)` gives it), so that a later version's key
 /// or value is carried along by an older one.
@@ -8,9 +8,9 @@ public enum SettingKey: String, Sendable, CaseIterable {
     case speed
     /// How much louder than recorded, in dB.
     case gain
-    /// What is left out at the start of an episode that begins at 0, in seconds.
+    /// How much is skipped at the start of an episode that begins at 0, in seconds.
     case skipIntro
-    /// What is left out at the end, in seconds.
+    /// How much is skipped at the end, in seconds.
     case skipOutro
     /// How far `skip forward` goes, in seconds.
     case skipForward
@@ -24,15 +24,15 @@ public enum SettingKey: String, Sendable, CaseIterable {
     case normalise
     /// How far resuming goes back at most, in seconds; it grows with the length of the pause.
     case rewindOnResume
-    /// When an episode counts as played.
+    /// The point from which an episode counts as played.
     case playedThreshold
     /// Whether what was playing plays on by itself when the fleet comes up.
     case autoPlay
-    /// Over how long the sleep timer lets the sound die away, in seconds.
+    /// How long the sleep timer fades the sound out, in seconds.
     case sleepFade
 
     // The queue.
-    /// Where new episodes are put into a queue.
+    /// The position at which new episodes are put into a queue.
     case autoEnqueue
     /// The queue that they are put into.
     case autoEnqueueQueue
@@ -40,7 +40,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
     // Downloads.
     /// How many of the newest episodes are downloaded by themselves.
     case autoDownload
-    /// When they are.
+    /// The hours in which they are.
     case autoDownloadHours
     /// Over which network interfaces.
     case autoDownloadNetworks
@@ -52,16 +52,16 @@ public enum SettingKey: String, Sendable, CaseIterable {
     case downloadsAtOnce
     /// How many of them from one host.
     case downloadsPerHost
-    /// The most that downloads take of the network together, in kB/s; 0: no limit.
+    /// The maximum bandwidth of all downloads together, in kB/s; 0: no limit.
     case bandwidthLimit
 
-    /// What a value may be.
+    /// The form of a value.
     public enum Form: Sendable, Hashable {
         /// A number within a range.
         case number(ClosedRange<Double>)
         /// A whole number within a range.
         case wholeNumber(ClosedRange<Int>)
-        /// `on` or `off`.
+        /// The word `on` or `off`.
         case flag
         /// One of these words.
         case word([String])
@@ -71,25 +71,25 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case hours
         /// `any`, or names of network interfaces with commas.
         case interfaces
-        /// A queue's name.
+        /// The name of a queue.
         case queueName
     }
 
-    /// What holds for a key.
+    /// The properties of a key.
     public struct Rule: Sendable, Hashable {
         /// The service that it belongs to.
         public let owner: ServiceName
-        /// What its value may be.
+        /// The form of its value.
         public let form: Form
-        /// What holds where nothing is set.
-        public let standard: String
+        /// The value that holds where nothing is set.
+        public let defaultValue: String
         /// Whether a podcast can have its own.
         public let isPerPodcast: Bool
-        /// What it does, in words, with its unit.
+        /// The effect in words, with the unit.
         public let meaning: String
     }
 
-    /// What holds for this key.
+    /// The properties of this key.
     public var rule: Rule {
         switch self {
         case .speed: rule(.playback, .number(PlaybackSpeed.range), "1", "how fast it plays")
@@ -113,7 +113,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
             rule(
                 .queue, .word(["off", "top", "bottom", "next"]), "off",
                 "where new episodes enter a queue: off, top, bottom, or next (behind the current one)")
-        case .autoEnqueueQueue: rule(.queue, .queueName, QueueName.usual, "the queue that new episodes enter")
+        case .autoEnqueueQueue: rule(.queue, .queueName, QueueName.default, "the queue that new episodes enter")
         case .autoDownload: rule(.downloads, .wholeNumber(0...1_000), "0", "how many of the newest to download")
         case .autoDownloadHours:
             rule(.downloads, .hours, "always", "when to download by itself: always, or hours such as 22-6")
@@ -133,9 +133,9 @@ public enum SettingKey: String, Sendable, CaseIterable {
     }
 
     private func rule(
-        _ owner: ServiceName, _ form: Form, _ standard: String, _ meaning: String, isPerPodcast: Bool = true
+        _ owner: ServiceName, _ form: Form, _ defaultValue: String, _ meaning: String, isPerPodcast: Bool = true
     ) -> Rule {
-        Rule(owner: owner, form: form, standard: standard, isPerPodcast: isPerPodcast, meaning: meaning)
+        Rule(owner: owner, form: form, defaultValue: defaultValue, isPerPodcast: isPerPodcast, meaning: meaning)
     }
 
     /// A value in the key's own writing: `1.50` becomes `1.5`, `YES` becomes `on`.
@@ -183,7 +183,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
     }
 
     private func refusal(_ text: String, _ expected: String) -> Failure {
-        Failure(.invalidArgument, "\(rawValue) cannot be “\(text)”; it must be \(expected).")
+        Failure(.invalidArgument, "\(rawValue) can’t be “\(text)”; it must be \(expected).")
     }
 
     private static func text(_ number: Double) -> String {
@@ -195,7 +195,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
 public enum PlayedThreshold: Sendable, Hashable {
     /// At this part of its length; above 0, at most 1.
     case part(Double)
-    /// So many seconds before its end.
+    /// The number of seconds before its end.
     case secondsBeforeEnd(Double)
 
     /// `95%` or `30`; nil for anything else.
@@ -221,9 +221,9 @@ public enum PlayedThreshold: Sendable, Hashable {
 
 /// Hours of the day, from the first until before the second; over midnight if the second is not larger.
 public struct HoursOfDay: Sendable, Hashable {
-    /// 0 to 23.
+    /// The first hour, 0 to 23.
     public let first: Int
-    /// 0 to 24.
+    /// The hour that ends the range, 0 to 24.
     public let end: Int
 
     /// `22-6`; nil for anything else, and for two hours that are the same.

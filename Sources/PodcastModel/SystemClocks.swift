@@ -7,7 +7,7 @@ public enum SystemClocks {
         Moment(monotonic: monotonic(), wall: wall())
     }
 
-    /// CLOCK_MONOTONIC.
+    /// The time on CLOCK_MONOTONIC.
     public static func monotonic() -> MonotonicTime {
         MonotonicTime(nanoseconds: read(CLOCK_MONOTONIC))
     }

@@ -11,7 +11,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     public let authority: String
     /// The path, beginning with a slash, percent-encoded.
     public let path: String
-    /// What follows the question mark; nil: there is none.
+    /// The part behind the question mark; nil: there is none.
     public let query: String?
 
     /// The longest address that is accepted, in bytes.
@@ -35,7 +35,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(inner, scheme: scheme)
     }
 
-    /// What `text`, absolute or relative, means in a document at `base` (RFC 3986, section 5.2).
+    /// The address that `text`, absolute or relative, means in a document at `base` (RFC 3986, section 5.2).
     public init?(_ text: String, relativeTo base: WebAddress) {
         guard var parts = Reference(text) else { return nil }
         if let scheme = parts.scheme {
@@ -86,9 +86,9 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= Self.limit else { return nil }
     }
 
-    /// The whole address.
+    /// The whole address, normalised.
     public var text: String { "\(scheme)://\(authority)\(path)\(query.map { "?" + $0 } ?? "")" }
-    /// The whole address.
+    /// The whole address, normalised.
     public var description: String { text }
 
     /// The host and port, without user and password: for sentences, and to tell servers apart; a local file's path.

@@ -47,7 +47,7 @@ struct WebAuthority {
         self.port = port == (scheme == "http" ? 80 : 443) ? nil : port
     }
 
-    /// The whole, normalised.
+    /// The whole authority, normalised.
     var text: String { (userInfo.map { $0 + "@" } ?? "") + host + (port.map { ":\($0)" } ?? "") }
 
     // MARK: The host

@@ -1,8 +1,8 @@
 /// A user and a password for one origin.
 public struct WebCredentials: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-    /// The user’s name.
+    /// The name of the user.
     public var user: String
-    /// The password.
+    /// The password of the user.
     public var password: String
 
     /// The longest user or password, in bytes.

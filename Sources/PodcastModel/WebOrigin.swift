@@ -1,6 +1,6 @@
 /// The server that credentials belong to: a scheme, a host and a port (RFC 6454).
 public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     public let scheme: String
     /// The host in lower case.
     public let host: String

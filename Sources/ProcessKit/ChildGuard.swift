@@ -30,25 +30,14 @@ package enum ChildGuard {
     private static func watchStandardInput() {
         var status = stat()
         guard fstat(STDIN_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }
-        #if canImport(Darwin)
-        var thread: pthread_t?
-        #else
-        var thread = pthread_t()
-        #endif
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        pthread_attr_setstacksize(&attributes, 64 * 1_024)
-        _ = pthread_create(
-            &thread, &attributes,
-            { _ in
-                var byte: UInt8 = 0
-                while true {
-                    let count = read(STDIN_FILENO, &byte, 1)
-                    if count == 0 { _exit(0) }
-                    if count < 0, errno != EINTR { return nil }
-                }
-            }, nil)
-        pthread_attr_destroy(&attributes)
+        let thread = SystemThread(stackSize: 64 << 10) {
+            var byte: UInt8 = 0
+            while true {
+                let count = read(STDIN_FILENO, &byte, 1)
+                if count == 0 { _exit(0) }
+                if count < 0, errno != EINTR { return }
+            }
+        }
+        thread?.detach()
     }
 }

@@ -17,8 +17,6 @@ package final class CrashLoopQuarantine: Sendable {
     package static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
     /// The previous process crashed, or hung and was ended for that.
     package static let previousCrash = "crash"
-    /// Work that crashes the process when it begins, keys separated by commas: for tests.
-    static let injectionVariable = "LOCKSTEP_CRASH_INJECTION"
     /// The number of crashes after which work is set aside.
     static let crashLimit = 2
     /// Work that crashes the process later than this after its start is in no loop, in seconds.
@@ -65,10 +63,15 @@ package final class CrashLoopQuarantine: Sendable {
     private let state: NIOLockedValueBox<State>
 
     package convenience init(_ context: ServiceContext) {
+        #if DEBUG
+        // Work that crashes the process when it begins, keys separated by commas.
+        let injected = context.environment["LOCKSTEP_CRASH_INJECTION"] ?? ""
+        #else
+        let injected = ""
+        #endif
         self.init(
             path: context.home.runFile("\(context.name.text).work"),
-            hasCrashed: context.environment[Self.previousEndVariable] == Self.previousCrash,
-            injected: context.environment[Self.injectionVariable] ?? "")
+            hasCrashed: context.environment[Self.previousEndVariable] == Self.previousCrash, injected: injected)
     }
 
     init(

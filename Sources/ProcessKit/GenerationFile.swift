@@ -1,5 +1,4 @@
 import BusKit
-import LibC
 import PodcastModel
 
 /// The stored generation of a service: seconds since 1970, and always larger than the last, whatever the clock says.
@@ -21,8 +20,5 @@ struct GenerationFile {
     }
 
     /// A file that is missing or cannot be read counts for nothing: the clock alone decides then.
-    private var last: UInt32? {
-        guard let bytes = try? SmallFile.contents(path, limit: 32) else { return nil }
-        return UInt32(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
-    }
+    private var last: UInt32? { UInt32(SmallFile.text(of: path).prefix { $0 != "\n" }) }
 }

@@ -24,7 +24,7 @@ package enum ServiceEffect<Input: Sendable>: Sendable {
     /// Answer a request, behind everything that was published before.
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     /// Ask another service; the answer comes as the input that the closure makes of it.
-    case ask(RequestTracker.Asking, @Sendable (Result<[UInt8], Failure>) -> Input)
+    case ask(OutgoingRequest, @Sendable (Result<[UInt8], Failure>) -> Input)
     /// Do something of the process's own, in its turn.
     case run(@Sendable () -> Void)
     /// A line for the log.
@@ -42,7 +42,7 @@ package protocol ServiceHandler: SendableMetatype {
     /// The reports of the service’s own shell.
     associatedtype Input: Sendable
 
-    /// When `BusEvent.alarm` is due; nil: never. Read after each turn.
+    /// When `BusEvent.timerFired` is due; nil: never. Read after each turn.
     var deadline: MonotonicTime? { get }
 
     /// Handles an event.
@@ -91,17 +91,17 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
             BusConfiguration(
                 runDirectory: context.runDirectory, origin: context.name.text, observes: observes,
                 service: (context.name, context.generation), logger: context.logger),
-            makeResident: {
+            makeHandlerLoop: {
                 var loop = HandlerLoop(
                     handler: makeHandler(ServiceInputs { inbox.send(.input($0)) }), context: context, inbox: inbox,
                     end: end)
                 return { loop.turn() }
             },
-            hear: { event in
+            onEvent: { event in
                 // The bus lets 256 requests be with a service: no more wait here.
-                if case .pulse = event { context.notifyAlive() } else { inbox.enqueue(.bus(event)) }
+                if case .heartbeat = event { context.notifyAlive() } else { inbox.enqueue(.bus(event)) }
             })
-        inbox.onArrival { [weak thread] in thread?.send(.attend) }
+        inbox.onArrival { [weak thread] in thread?.send(.wakeHandler) }
         inbox.enqueue(.started)
         self.context = context
         self.inbox = inbox
@@ -186,8 +186,8 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
             switch effect {
             case .publish(let publications): commands.append(.publish(publications) { _ in })
             case .reply(let ticket, let id, let result): commands.append(.reply(ticket, id, result))
-            case .ask(let asking, let input):
-                commands.append(.ask(asking) { [inbox] in inbox.enqueue(.input(input($0.map(\.payload)))) })
+            case .ask(let request, let input):
+                commands.append(.ask(request) { [inbox] in inbox.enqueue(.input(input($0.map(\.payload)))) })
             case .run(let body): commands.append(.run(body))
             case .log(let level, let text): context.logger.log(level: level, "\(text)")
             case .ready:

@@ -63,7 +63,7 @@ struct EntryFinder {
         let found = queues.filter { number >= 1 && Int(number) <= $0.queue.entries.count }
             .map { (queue: $0, entry: $0.queue.entries[Int(number) - 1]) }
         guard let first = found.first else {
-            let queue = queues.first ?? NamedQueue(name: QueueName.usual)
+            let queue = queues.first ?? NamedQueue(name: QueueName.default)
             throw Failure(
                 .notFound,
                 "\(QueueName.shown(queue.name)) has no entry \(number); it has \(queue.queue.counted).")

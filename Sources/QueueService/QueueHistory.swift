@@ -114,7 +114,7 @@ struct QueueHistory: Sendable {
 // MARK: - Storing
 
 extension QueueHistory {
-    /// All records.
+    /// All records of the history.
     func everything(of queue: String) -> [WireChange] {
         changes.flatMap { change in
             var record = change.record

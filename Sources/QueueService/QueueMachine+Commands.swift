@@ -87,12 +87,12 @@ extension QueueMachine {
         switch request.command {
         case .play(let play): return queueToPlay(play)
         case .next, .previous, .toggle: return playingQueue
-        default: return QueueName.usual
+        default: return QueueName.default
         }
     }
 
     private func queueToPlay(_ play: WirePlay) -> String {
-        let names = [playingQueue, QueueName.usual] + queues.keys.sorted()
+        let names = [playingQueue, QueueName.default] + queues.keys.sorted()
         let holder =
             switch play.what {
             case .entry(let id): names.first { queues[$0]?.queue.index(of: id) != nil }
@@ -106,7 +106,7 @@ extension QueueMachine {
     private var queuesToPlayFrom: [NamedQueue] {
         let playing = playingQueue
         let isIdle = upcomingLoad == nil && player.map { $0.loadID.isEmpty || $0.status == .idle } ?? true
-        return isIdle || playing == QueueName.usual ? [main] : [queues.named(playing), main]
+        return isIdle || playing == QueueName.default ? [main] : [queues.named(playing), main]
     }
 
     // MARK: - Creating and deleting
@@ -130,7 +130,7 @@ extension QueueMachine {
     private mutating func delete(
         _ named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {
-        guard named.name != QueueName.usual else {
+        guard named.name != QueueName.default else {
             throw Failure(.invalidArgument, "“main” is Up Next, which always exists; it can’t be deleted.")
         }
         guard named.queue.entries.isEmpty else {

@@ -30,7 +30,7 @@ extension QueueMachine {
     /// The name of the queue that plays: that of the decided load, else of the loaded episode, else the default one.
     var playingQueue: String {
         if let upcoming = upcomingLoad { return upcoming.queue }
-        guard let player, !player.loadID.isEmpty else { return QueueName.usual }
+        guard let player, !player.loadID.isEmpty else { return QueueName.default }
         return queues.source(of: player).name
     }
 

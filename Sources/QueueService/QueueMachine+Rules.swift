@@ -21,7 +21,7 @@ extension QueueMachine {
         var change = changed ?? OwnerChange()
         for podcast in rules.marks.keys where rules.rule(of: podcast) == nil { rules.endRule(of: podcast, &change) }
         let reply = WireQueueReply.with { $0.setting = rules.settings.reply(to: setting, changed: changed != nil) }
-        let answer = context.answer(reply, about: QueueName.usual)
+        let answer = context.answer(reply, about: QueueName.default)
         commit(change, answering: answer, &effects) { $0.rules = rules }
         guard changed != nil else { return }
         for podcast in autoEnqueue.podcasts
@@ -125,7 +125,7 @@ extension QueueMachine {
         var rules = rules
         let change = try rules.alerts.answer(answer, at: context.now.wall)
         let reply = WireQueueReply.with { $0.alertAnswered = answer.answered(changed: change != nil) }
-        commit(change ?? OwnerChange(), answering: context.answer(reply, about: QueueName.usual), &effects) {
+        commit(change ?? OwnerChange(), answering: context.answer(reply, about: QueueName.default), &effects) {
             $0.rules = rules
         }
     }

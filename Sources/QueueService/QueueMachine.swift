@@ -93,7 +93,7 @@ package struct QueueMachine: OwnerMachine {
 
     var queues: Queues { state.current.queues }
     var rules: QueueRules { state.current.rules }
-    var main: NamedQueue { queues.named(QueueName.usual) }
+    var main: NamedQueue { queues.named(QueueName.default) }
     /// Whether a decision about what plays waits for the database.
     var isDecidingLoad: Bool { undecidedLoads > 0 }
 

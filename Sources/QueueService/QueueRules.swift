@@ -7,7 +7,7 @@ import WireMessages
 /// The settings of the queue, the newest episodes that each podcast's rule has handled, and the alerts.
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
-    /// By podcast.
+    /// The rules by podcast.
     var marks = KeyedRecords<WireQueueRuleRecord>("rule")
     /// Podcasts that were forgotten, with their episodes: the history of a queue does not bring those back.
     private var forgotten = KeyedRecords<WireQueueRuleRecord>("forgotten")

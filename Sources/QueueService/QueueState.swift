@@ -4,7 +4,7 @@ import WireMessages
 
 /// The durable state of the queue service.
 struct QueueState: Sendable {
-    var queues: Queues = [QueueName.usual: NamedQueue(name: QueueName.usual)]
+    var queues: Queues = [QueueName.default: NamedQueue(name: QueueName.default)]
     var rules = QueueRules()
 }
 

@@ -41,7 +41,7 @@ extension Queues {
 
     /// The queue that a load came from, also when its entry was removed since.
     func source(of state: WirePlaybackState) -> NamedQueue {
-        inOrder.first { $0.queue.index(of: state.queueEntry) != nil } ?? self[state.queue] ?? named(QueueName.usual)
+        inOrder.first { $0.queue.index(of: state.queueEntry) != nil } ?? self[state.queue] ?? named(QueueName.default)
     }
 
     /// Whether the queue has decided what is loaded when the load before it had ended or failed.

@@ -18,7 +18,7 @@ struct RequestResolver {
             let queues = request.queue.isEmpty ? queuesToPlayFrom : [try queues.existing(request.queue)]
             if case .episode(let episode)? = play.what {
                 let holder = queues.first { $0.queue.entry(episode: episode) != nil } ?? queues.last
-                resolved.queue = holder?.name ?? QueueName.usual
+                resolved.queue = holder?.name ?? QueueName.default
                 resolved.play.episode = episode
             } else {
                 let found = try entry(named: play, in: queues)

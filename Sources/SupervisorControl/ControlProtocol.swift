@@ -1,9 +1,9 @@
 import FoundationEssentials
 package import PodcastModel
 
-/// A line to the supervisor; see `protocols/supervisor.md`.
+/// A request to the supervisor; see `protocols/supervisor.md`.
 package struct ControlRequest: Sendable, Hashable, Codable {
-    /// What is asked for: `ps`, `ready`, `restart`, `resetFailed`, `logs`, `down`. Open: others are refused.
+    /// The operation: `ps`, `ready`, `restart`, `resetFailed`, `logs`, `down`. Others are refused.
     package var op: String
     /// The service, without its prefix, where one is meant.
     package var service: String?
@@ -20,11 +20,11 @@ package struct ControlRequest: Sendable, Hashable, Codable {
     }
 }
 
-/// A line from the supervisor.
+/// A reply of the supervisor.
 package struct ControlReply: Sendable, Hashable, Codable {
-    /// Why it was refused; nil for success.
+    /// The refusal; nil for success.
     package var error: ControlError?
-    /// What was done, in a sentence.
+    /// A sentence that says what was done.
     package var message: String?
     /// For `ps`: the services, and at last the supervisor itself.
     package var services: [ServiceReport]?
@@ -40,7 +40,6 @@ package struct ControlReply: Sendable, Hashable, Codable {
 }
 
 package struct ControlError: Sendable, Hashable, Codable {
-    /// A stable word.
     package var code: String
     package var message: String
     /// Whether the same may succeed later.
@@ -68,18 +67,17 @@ package struct ServiceReport: Sendable, Hashable, Codable {
     package var pss: Int?
     /// The processor time of the process in seconds.
     package var cpu: Double?
-    /// What it says of itself.
+    /// Its own last status line.
     package var status: String?
     /// How its last process ended, and why.
     package var lastEnd: String?
     /// Seconds until it is tried again.
     package var nextTry: Double?
-    /// Something to look into.
+    /// A warning that is worth a look at its log.
     package var warning: String?
     /// The newest crash report's path.
     package var crashReport: String?
 
-    /// A report of these parts.
     package init(
         name: String, state: String, pid: Int32?, restarts: Int, uptime: Double?, pss: Int?, cpu: Double?,
         status: String? = nil, lastEnd: String? = nil, nextTry: Double? = nil, warning: String? = nil,
@@ -91,11 +89,7 @@ package struct ServiceReport: Sendable, Hashable, Codable {
     }
 }
 
-extension Duration {
-    package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
-}
-
-/// Lines of JSON.
+/// Encodes and decodes the lines of the control socket, which are JSON.
 package enum ControlCoding {
     package static func line(_ value: some Encodable) -> [UInt8] {
         let encoder = JSONEncoder()
@@ -112,7 +106,7 @@ package enum ControlCoding {
 
     package static func reply(_ line: [UInt8]) throws(Failure) -> ControlReply {
         do { return try JSONDecoder().decode(ControlReply.self, from: Data(line)) } catch {
-            throw Failure(.malformed, "The supervisor’s answer cannot be read.")
+            throw Failure(.malformed, "The supervisor’s answer can’t be read.")
         }
     }
 }

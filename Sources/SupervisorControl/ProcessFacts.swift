@@ -1,6 +1,6 @@
 import LibC
 
-/// What the system says of a process, from `/proc`; nil where there is none.
+/// Facts about a process, from `/proc`; nil where there is none.
 package enum ProcessFacts {
     /// Its proportional set size in bytes.
     package static func proportionalMemory(of pid: Int32) -> Int? {
@@ -29,7 +29,7 @@ package enum ProcessFacts {
         return name.isEmpty ? nil : String(name)
     }
 
-    /// What each of its threads is doing: name, state, and where in the kernel it waits.
+    /// The threads of a process: name, state, and where in the kernel each waits.
     package static func threads(of pid: Int32) -> [String] {
         SystemCall.names(in: "/proc/\(pid)/task").map { thread in
             let folder = "/proc/\(pid)/task/\(thread)"

@@ -1,6 +1,6 @@
-/// What a service is doing, in the word that `ps` shows.
+/// The condition of a service, in the word that `ps` shows.
 package enum ServiceCondition: String, Sendable, Hashable, CaseIterable {
-    /// For what it requires.
+    /// It waits for the services that it requires.
     case waiting
     /// The process runs and has not said READY.
     case starting

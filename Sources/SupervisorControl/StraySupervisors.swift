@@ -1,5 +1,4 @@
 package import BusKit
-import CProcess
 import LibC
 package import PodcastModel
 
@@ -24,19 +23,9 @@ package struct StraySupervisors: Sendable {
     /// - Returns: whether there were any.
     /// - Throws: `outcomeUnknown` naming the processes that have not ended after 30 s.
     package func stop(within limit: Duration = .seconds(30)) throws(Failure) -> Bool {
-        let strays = find().map { (pid: $0, descriptor: lockstep_pidfd_open($0)) }.filter { $0.descriptor >= 0 }
-        defer { for stray in strays { close(stray.descriptor) } }
-        // Between the search and the open the number may have passed to another process.
-        let still = Set(find())
-        let stopped = strays.filter { still.contains($0.pid) }
-        for stray in stopped { _ = lockstep_pidfd_send_signal(stray.descriptor, SIGTERM) }
-        let due = SystemClocks.monotonic().advanced(by: limit)
-        let left = stopped.filter { stray in
-            var waiting = pollfd(fd: stray.descriptor, events: Int16(POLLIN), revents: 0)
-            return poll(&waiting, 1, Int32(max(0, due.since(SystemClocks.monotonic()).inSeconds * 1_000))) == 0
-        }
+        let (stopped, left) = ProcessEnding.end(with: SIGTERM, within: limit, find)
         guard left.isEmpty else {
-            let pids = left.map { String($0.pid) }.joined(separator: ", ")
+            let pids = left.map(String.init).joined(separator: ", ")
             throw Failure(.outcomeUnknown, "The fleet hasn’t stopped in time. Its supervisor is process \(pids).")
         }
         return !stopped.isEmpty

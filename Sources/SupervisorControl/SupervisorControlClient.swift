@@ -107,7 +107,7 @@ private final class Connection {
         let due = limit.map { SystemClocks.monotonic().advanced(by: $0) }
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while pending.isEmpty {
-            let left = due.map { Int32(max(0, min($0.since(SystemClocks.monotonic()).inSeconds * 1_000 + 1, 2e9))) }
+            let left = due.map { Int32(max(0, min($0.since(SystemClocks.monotonic()) / .milliseconds(1) + 1, 2e9))) }
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             let outcome = poll(&waiting, 1, left ?? -1)
             if outcome < 0, errno == EINTR { continue }

@@ -12,7 +12,7 @@ final class Exchange: Sendable {
 
     private struct State {
         var head: ResponseHead?
-        /// What has arrived; the first `taken` of it have been read.
+        /// The bytes that have arrived; the first `taken` of them have been read.
         var bytes: [UInt8] = []
         var taken = 0
         var ending: Ending?
@@ -47,7 +47,7 @@ final class Exchange: Sendable {
         }
     }
 
-    /// So many bytes wait for a slow reader before the transfer is paused; one more burst of the library may come.
+    /// The number of bytes that wait for a slow reader before the transfer is paused; one more burst of the library may come.
     private static let bufferLimit = 256 << 10
 
     /// Names the transfer on the client’s thread.

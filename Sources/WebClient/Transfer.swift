@@ -22,9 +22,9 @@ final class Transfer {
         case discarding
     }
 
-    /// So many bytes of header fields are read of one answer.
+    /// The maximum number of bytes of header fields in one answer.
     private static let headerLimit = 64 << 10
-    /// So many bytes of the body of a redirect are read.
+    /// The maximum number of bytes that are read of the body of a redirect.
     private static let discardLimit: UInt64 = 64 << 10
 
     let easy: UnsafeMutableRawPointer
@@ -44,10 +44,9 @@ final class Transfer {
     private var isPaused = false
     /// When the server last sent something, or began to be waited for.
     private var progress: MonotonicTime
-    /// Why a callback ended the transfer.
+    /// The failure for which a callback ended the transfer.
     private var failure: WebFailure?
 
-    /// Nil without memory.
     init?(_ request: WebRequest, _ exchange: Exchange, options: WebClientOptions, now: MonotonicTime) {
         guard let easy = ccurl_easy_new() else { return nil }
         (self.easy, self.request, self.exchange, self.options) = (easy, request, exchange, options)
@@ -124,7 +123,7 @@ final class Transfer {
         _ = ccurl_set_text(easy, CURLOPT_PASSWORD, credentials.password)
     }
 
-    /// What is sent to the present address: what the request holds for its origin, else what stands in the address, else,
+    /// The credentials for the present address: those of the request for its origin, else those in the address, else,
     /// at the origin that was asked first, what stood in that address: a redirect there names the server alone.
     private func credentials() -> WebCredentials? {
         if let known = address.origin.flatMap({ request.credentials[$0] }) { return known }
@@ -231,7 +230,7 @@ final class Transfer {
         return whole.map { min($0, silence) } ?? silence
     }
 
-    /// Why the transfer must end at that time; nil: it need not.
+    /// The failure with which the transfer must end at that time; nil: it need not.
     func expired(at now: MonotonicTime) -> WebFailure? {
         guard let deadline, now >= deadline else { return nil }
         if let total = request.timeLimits.total, now >= start.advanced(by: total) {
@@ -242,7 +241,7 @@ final class Transfer {
 
     // MARK: The end
 
-    /// What follows from the end that libcurl reports.
+    /// The consequence of the end that libcurl reports.
     func ended(_ code: CURLcode, now: MonotonicTime) -> End {
         if phase == .discarding { return redirect(now) }
         // What was found here stands, whatever libcurl makes of it.
@@ -289,7 +288,7 @@ final class Transfer {
         }
     }
 
-    /// What libcurl says, which is more for some failures than for others.
+    /// The explanation of libcurl, which is more detailed for some failures than for others.
     private func reason(_ code: CURLcode) -> String {
         let bytes = UnsafeBufferPointer(start: errorText, count: Int(CURL_ERROR_SIZE)).prefix { $0 != 0 }
         let text = String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)

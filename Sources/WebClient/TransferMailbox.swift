@@ -2,7 +2,7 @@ import CCurl
 import LibC
 import NIOConcurrencyHelpers
 
-/// What callers tell the client’s thread, and the thread’s life: it starts with the first message and ends when nothing
+/// The messages of callers to the client’s thread, and the thread’s life: it starts with the first message and ends when nothing
 /// has been under way for a while, so that an idle process pays for neither a thread nor connections.
 final class TransferMailbox: Sendable {
     enum Message {
@@ -25,7 +25,7 @@ final class TransferMailbox: Sendable {
         /// Whether a thread takes messages.
         var isRunning = false
         /// The thread that was started last, until it is joined.
-        var thread: pthread_t?
+        var thread: SystemThread?
         /// The threads that take no messages any more and still close their connections.
         var closing = 0
         var isShut = false
@@ -37,7 +37,7 @@ final class TransferMailbox: Sendable {
         }
     }
 
-    /// What the thread does, until `close` has returned true.
+    /// The work of the thread, until `close` has returned true.
     private let body: @Sendable (TransferMailbox) -> Void
     private let state = NIOLockedValueBox(State())
 
@@ -51,7 +51,7 @@ final class TransferMailbox: Sendable {
 
     deinit {
         // Of a client that was dropped without being shut down.
-        if let thread = state.withLockedValue(\.thread) { _ = pthread_detach(thread) }
+        state.withLockedValue(\.thread)?.detach()
     }
 
     // MARK: The callers’ side
@@ -63,9 +63,14 @@ final class TransferMailbox: Sendable {
             if !state.isRunning {
                 // Only a request needs a thread.
                 guard case .start = message else { return nil }
-                guard let thread = launch() else { return .unavailable("no thread could be started") }
+                // TLS libraries need more stack than the 64 KiB that the rest does.
+                let thread = SystemThread(stackSize: 512 << 10) { [self] in
+                    body(self)
+                    closed()
+                }
+                guard let thread else { return .unavailable("no thread could be started") }
                 // The one before has nothing left to do but to end.
-                if let last = state.thread { _ = pthread_detach(last) }
+                state.thread?.detach()
                 state.thread = thread
                 state.isRunning = true
             }
@@ -95,7 +100,7 @@ final class TransferMailbox: Sendable {
             return state.thread
         }
         // It has closed everything: what is left is its last return.
-        if let thread { _ = pthread_join(thread, nil) }
+        thread?.join()
     }
 
     // MARK: The thread’s side
@@ -124,7 +129,7 @@ final class TransferMailbox: Sendable {
     }
 
     /// All connections of the thread are closed: it is about to end.
-    func closed() {
+    private func closed() {
         let waiters = state.withLockedValue { state -> [CheckedContinuation<Void, Never>] in
             state.closing -= 1
             guard !state.isRunning, state.closing == 0 else { return [] }
@@ -133,65 +138,4 @@ final class TransferMailbox: Sendable {
         }
         for waiter in waiters { waiter.resume() }
     }
-
-    // MARK: The thread
-
-    private final class Body {
-        let mailbox: TransferMailbox
-
-        init(_ mailbox: TransferMailbox) { self.mailbox = mailbox }
-
-        func run() {
-            mailbox.body(mailbox)
-            mailbox.closed()
-        }
-    }
-
-    private func launch() -> pthread_t? {
-        let body = Unmanaged.passRetained(Body(self))
-        var attributes = pthread_attr_t()
-        _ = pthread_attr_init(&attributes)
-        defer { _ = pthread_attr_destroy(&attributes) }
-        // TLS libraries need more than the 64 KiB that the rest does.
-        _ = pthread_attr_setstacksize(&attributes, 512 << 10)
-        #if canImport(Darwin)
-        var thread: pthread_t?
-        #else
-        var thread = pthread_t()
-        #endif
-        guard pthread_create(&thread, &attributes, transferThreadMain, body.toOpaque()) == 0 else {
-            body.release()
-            return nil
-        }
-        return thread
-    }
-
-    fileprivate static func main(_ opaque: UnsafeMutableRawPointer) {
-        let body = Unmanaged<Body>.fromOpaque(opaque).takeRetainedValue()
-        blockSignals()
-        body.run()
-    }
-
-    /// Leaves the process’s signals to other threads, SIGPIPE too, which writing to a closed connection may raise. What a
-    /// fault of this thread raises stays with it, and so does SIGPROF, which crash reports need.
-    private static func blockSignals() {
-        var signals = sigset_t()
-        _ = sigfillset(&signals)
-        for signal in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF] {
-            _ = sigdelset(&signals, signal)
-        }
-        _ = pthread_sigmask(SIG_BLOCK, &signals, nil)
-    }
 }
-
-#if canImport(Darwin)
-private func transferThreadMain(_ body: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
-    TransferMailbox.main(body)
-    return nil
-}
-#else
-private func transferThreadMain(_ body: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    if let body { TransferMailbox.main(body) }
-    return nil
-}
-#endif

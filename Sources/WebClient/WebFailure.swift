@@ -1,48 +1,39 @@
 package import PodcastModel
 
-/// Why a request gave no complete answer. An answer with a status of 400 or more is an answer, not a failure.
+/// The reason why a request gave no complete answer. An answer with a status of 400 or more is an answer, not a failure.
 package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of failure it is. The set is open.
-    package struct Kind: RawRepresentable, Sendable, Hashable {
-        /// A stable word in lowerCamelCase.
-        package let rawValue: String
-
-        /// A kind by its word.
-        package init(rawValue: String) {
-            self.rawValue = rawValue
-        }
-
+    /// The kind of a failure; its name is a stable word for logs.
+    package enum Kind: String, Sendable, Hashable {
         /// The address cannot be fetched.
-        package static let badAddress = Kind(rawValue: "badAddress")
+        case badAddress
         /// The name of the host, or of the proxy, has no address.
-        package static let couldNotResolve = Kind(rawValue: "couldNotResolve")
+        case couldNotResolve
         /// The host refuses connections or has no route to it.
-        package static let couldNotConnect = Kind(rawValue: "couldNotConnect")
+        case couldNotConnect
         /// No connection came about in time.
-        package static let connectTimeOut = Kind(rawValue: "connectTimeOut")
+        case connectTimeOut
         /// The server sent nothing for too long.
-        package static let silent = Kind(rawValue: "silent")
-        /// The whole lasted too long.
-        package static let timeOut = Kind(rawValue: "timeOut")
+        case silent
+        /// The whole request took too long.
+        case timeOut
         /// The connection ended before the answer did.
-        package static let cut = Kind(rawValue: "cut")
+        case cut
         /// The body is larger than the request allows.
-        package static let tooLarge = Kind(rawValue: "tooLarge")
+        case tooLarge
         /// Too many redirects in a row.
-        package static let tooManyRedirects = Kind(rawValue: "tooManyRedirects")
+        case tooManyRedirects
         /// A redirect to something that is no http or https address.
-        package static let badRedirect = Kind(rawValue: "badRedirect")
+        case badRedirect
         /// No secure connection could be made: a certificate that is not trusted, or no common protocol.
-        package static let tls = Kind(rawValue: "tls")
+        case tls
         /// The answer is not HTTP, or not as it says it is encoded.
-        package static let badAnswer = Kind(rawValue: "badAnswer")
+        case badAnswer
         /// The caller ended it.
-        package static let cancelled = Kind(rawValue: "cancelled")
+        case cancelled
         /// The client cannot work at all.
-        package static let unavailable = Kind(rawValue: "unavailable")
+        case unavailable
     }
 
-    /// What kind of failure it is.
     package let kind: Kind
     /// A sentence for people, which names the server and no password.
     package let message: String
@@ -97,13 +88,13 @@ extension WebFailure {
     }
 
     static func silent(_ host: String, hasAnswered: Bool) -> WebFailure {
-        let what = hasAnswered ? "stopped in the middle of its answer" : "takes connections, but does not answer"
+        let what = hasAnswered ? "stopped in the middle of its answer" : "takes connections, but doesn’t answer"
         return WebFailure(.silent, "\(host) \(what).", retry: true)
     }
 
     static func timeOut(_ host: String, _ limit: Duration) -> WebFailure {
         WebFailure(
-            .timeOut, "\(host) did not complete its answer within \(limit.components.seconds) s.", retry: true)
+            .timeOut, "\(host) didn’t complete its answer within \(limit.components.seconds) s.", retry: true)
     }
 
     static func cut(_ host: String) -> WebFailure {
@@ -128,7 +119,7 @@ extension WebFailure {
     }
 
     static func badAnswer(_ host: String, _ reason: String) -> WebFailure {
-        WebFailure(.badAnswer, "\(host) sent an answer that cannot be read: \(reason).", retry: true)
+        WebFailure(.badAnswer, "\(host) sent an answer that can’t be read: \(reason).", retry: true)
     }
 
     static let cancelled = WebFailure(.cancelled, "The request was cancelled.", retry: true)

@@ -1,6 +1,6 @@
 package import PodcastModel
 
-/// A GET request: what is asked for, and how much of it and for how long the caller is willing to receive.
+/// A GET request: its address, and how much the caller is willing to receive and for how long.
 package struct WebRequest: Sendable {
     /// An http or https address. A user and password in it are sent to its origin, where `credentials` has none, also after
     /// a redirect, and to no other.
@@ -31,9 +31,9 @@ package struct WebRequest: Sendable {
 
 /// A part of a file, by the offsets of its bytes.
 package struct WebRange: Sendable, Hashable {
-    /// The first byte.
+    /// The offset of the first byte.
     package var first: UInt64
-    /// The last byte; nil: the end of the file.
+    /// The offset of the last byte; nil: the end of the file.
     package var last: UInt64?
     /// The entity tag or date that the file must still have: otherwise the server sends all of it. Empty: whatever it has.
     package var ifRange: String

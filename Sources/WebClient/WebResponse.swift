@@ -1,6 +1,6 @@
 package import PodcastModel
 
-/// What a server answered, with a body that is still arriving.
+/// The response of a server, with a body that is still arriving.
 package struct WebResponse: Sendable {
     /// The status code, 200 to 999; redirects have been followed.
     package let status: Int
@@ -45,7 +45,7 @@ package struct WebBody: AsyncSequence, Sendable {
         self.owner = owner
     }
 
-    /// Reads the body.
+    /// Reads the body chunk by chunk.
     package struct AsyncIterator: AsyncIteratorProtocol {
         private let owner: ExchangeOwner
 

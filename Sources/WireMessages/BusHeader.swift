@@ -1,4 +1,4 @@
-/// What a message is: the second byte of its header. The numbers are the wire's (see `protocols/bus.md`).
+/// The kind of a message: the second byte of its header. The numbers are the wire's (see `protocols/bus.md`).
 package enum MessageKind: UInt8, Sendable, CaseIterable {
     // Of the stream; also of PUBLISH, which has the kind of the event that it asks for.
     /// Replaces the topic's retained value and what stands behind it.
@@ -7,7 +7,7 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case delta = 2
     /// Removes the topic's retained value.
     case delete = 3
-    /// Happens; not retained.
+    /// Reports something that happened; not retained.
     case event = 4
     /// Unsequenced telemetry on `live/…`.
     case live = 5
@@ -21,17 +21,17 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case hello = 16
     /// The bus accepts it.
     case welcome = 17
-    /// The bus has given publishes their places.
+    /// The bus has given publishes their sequences.
     case acknowledge = 18
     /// The service has put all that it retains.
     case ready = 19
     /// The bus refuses a message; the code is its second frame.
     case reject = 20
-    /// The service leaves.
+    /// The service leaves the bus.
     case goodbye = 21
-    /// The service lives.
+    /// The service is alive.
     case ping = 22
-    /// So does the bus.
+    /// The bus is alive, too.
     case pong = 23
     /// The state of another service.
     case status = 24
@@ -44,14 +44,14 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case failure = 34
 
     // Joining.
-    /// A client asks for the stream from a place on, or for everything.
+    /// A client asks for the stream from a position on, or for everything.
     case fetch = 40
     /// The events of the ring.
     case replay = 41
-    /// The retained values.
+    /// The retained values of the stream.
     case snapshot = 42
 
-    /// Whether a message of this kind takes a place in the stream.
+    /// Whether a message of this kind gets a sequence in the stream.
     package var isSequenced: Bool {
         switch self {
         case .put, .delta, .delete, .event: true
@@ -72,7 +72,6 @@ package struct BusHeader: Sendable, Hashable {
     /// The version that this code writes, and the only one that it reads.
     package static let currentVersion: UInt8 = 1
 
-    /// What kind of message it is.
     package var kind: MessageKind
     /// Bits by kind; see `Flags`.
     package var flags: Flags
@@ -80,7 +79,7 @@ package struct BusHeader: Sendable, Hashable {
     package var generation: UInt32
     /// The epoch of the bus.
     package var epoch: UInt64
-    /// A place in the stream.
+    /// A sequence in the stream.
     package var sequence: UInt64
     /// The service's own count of its publishes in this epoch, from 1; of requests: the bus's ticket.
     package var originSequence: UInt64
@@ -162,7 +161,7 @@ package struct BusHeader: Sendable, Hashable {
         bytes.storeBytes(of: time.bigEndian, toByteOffset: 32, as: UInt64.self)
     }
 
-    /// The 40 bytes.
+    /// The 40 bytes of the wire.
     package var encoded: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             encode(into: UnsafeMutableRawBufferPointer(buffer))
@@ -171,7 +170,7 @@ package struct BusHeader: Sendable, Hashable {
     }
 }
 
-/// Why a frame cannot be read. The message that holds it is dropped and counted; nothing else happens.
+/// The reason why a frame can’t be read. The message that holds it is dropped and counted; nothing else happens.
 package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Shorter than its layout.
     case truncated(expected: Int, got: Int)
@@ -186,7 +185,7 @@ package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A topic or name that is not UTF-8 or breaks the rules of its form.
     case badText
 
-    /// What is wrong, for a log.
+    /// The fault, for a log.
     package var description: String {
         switch self {
         case .truncated(let expected, let got): "\(got) bytes where \(expected) were expected"

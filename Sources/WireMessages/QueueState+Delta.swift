@@ -17,7 +17,7 @@ extension WireQueueState {
         return consistent
     }
 
-    /// So many are applied one by one without regard to how many entries there are.
+    /// The number of changes that are applied one by one, however many entries there are.
     private static let fewSteps = 64
 
     /// Takes over entries that are new and continue the list, as those of a long put do, without looking each of them up.

@@ -35,7 +35,7 @@ package enum RequestLimits {
         WireAliasQuery.protoMessageName: [2: identity, 3: identity],
     ]
 
-    /// Why a request to a service is refused for its length; nil if every text fits. A payload that cannot be read is
+    /// The refusal of a request to a service for its length; nil if every text fits. A payload that cannot be read is
     /// left to the service, which says so.
     package static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
         if let failure = refusal(originBytes: origin.utf8.count) { return failure }
@@ -46,7 +46,7 @@ package enum RequestLimits {
         return refusal(of: request)
     }
 
-    /// Why an origin of this length is refused.
+    /// The refusal of an origin of this length; nil if it fits.
     package static func refusal(originBytes count: Int) -> Failure? {
         guard count > origin else { return nil }
         return Failure(.tooLarge, "The request’s origin has \(count) bytes; at most \(origin) are allowed.")

@@ -6,7 +6,7 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static let limit = 255
     package let text: String
 
-    /// Any text; use `isPublishable(by:)` where a peer chose it.
+    /// A topic of any text, which is not checked: the bus checks what a service publishes (`TopicRule`).
     package init(_ text: String) {
         self.text = text
     }
@@ -16,23 +16,23 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// A topic of telemetry: `live/<owner>/<rest>`.
     package static func live(_ owner: ServiceName, _ rest: String) -> Topic { Topic("live/\(owner.text)/\(rest)") }
 
-    /// The bus's pulse.
+    /// The heartbeats of the bus.
     package static let heartbeat = Topic("bus/heartbeat")
-    /// What every observer subscribes to.
+    /// The prefix that every observer subscribes to.
     package static let streamPrefix = "stream/"
     /// The state of a service, put by the bus.
     package static func service(_ name: ServiceName) -> Topic { stream(.bus, "service/\(name.text)") }
-    /// The player's state.
+    /// The state of the player.
     package static let playbackState = stream(.playback, "state")
-    /// The sound devices.
+    /// The sound devices that there are.
     package static let playbackOutput = stream(.playback, "output")
     /// An event: an episode's position or played mark changed.
     package static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
     /// An event: the positions or played marks of many episodes changed.
     package static let episodeStates = stream(.playback, "states")
-    /// A queue, by name; the usual one is `main`.
+    /// A queue, by name; the default one is `main`.
     package static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
-    /// What plays next.
+    /// The entry that plays next.
     package static let queueNext = stream(.queue, "next")
     /// A podcast's metadata and status.
     package static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
@@ -40,7 +40,7 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
     /// The bookmarks of an episode.
     package static func bookmarks(of episode: String) -> Topic { stream(.playback, "bookmarks/\(episode)") }
-    /// How an episode's file stands.
+    /// The state of an episode’s file.
     package static func download(_ episode: String) -> Topic { stream(.downloads, "download/\(episode)") }
     /// Telemetry: how much of a file has come.
     package static func downloadProgress(_ episode: String) -> Topic { live(.downloads, episode) }
@@ -48,7 +48,7 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func settings(_ owner: ServiceName, podcast: String) -> Topic {
         stream(owner, "settings/\(podcast.isEmpty ? "all" : podcast)")
     }
-    /// The database's state.
+    /// The state of the database.
     package static let persistenceStatus = stream(.persistence, "status")
     /// An alert of an owner.
     package static func alert(_ owner: ServiceName, _ id: String) -> Topic { stream(owner, "alert/\(id)") }
@@ -80,25 +80,24 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
 /// A message of the stream, or of telemetry, as it arrived.
 package struct StreamEvent: Sendable, Hashable {
     package var topic: Topic
-    /// Its place and origin.
+    /// Its position and origin.
     package var header: BusHeader
-    /// Protobuf, by topic.
+    /// Protobuf: the message that the topic has.
     package var payload: [UInt8]
 
-    /// An event of these parts.
     package init(topic: Topic, header: BusHeader, payload: [UInt8]) {
         self.topic = topic
         self.header = header
         self.payload = payload
     }
 
-    /// Its place in the stream.
+    /// Its position in the stream.
     package var position: StreamPosition { StreamPosition(epoch: header.epoch, sequence: header.sequence) }
 }
 
-/// A place in the stream. Places compare by epoch, then by sequence.
+/// A position in the stream. Positions compare by epoch, then by sequence.
 package struct StreamPosition: Sendable, Hashable, Comparable {
-    /// The bus's life.
+    /// The life of the bus.
     package var epoch: UInt64
     /// The count of events in it, from 1; 0: before the first.
     package var sequence: UInt64
@@ -117,12 +116,10 @@ package struct StreamPosition: Sendable, Hashable, Comparable {
 package struct RequestID: Sendable, Hashable, CustomStringConvertible {
     /// The length on the wire, in bytes.
     package static let length = 16
-    /// The first eight bytes, big-endian.
+    /// The first eight bytes, big-endian; `low`: the last eight.
     package let high: UInt64
-    /// The last eight.
     package let low: UInt64
 
-    /// An id of these bits.
     package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
@@ -144,12 +141,11 @@ package struct RequestID: Sendable, Hashable, CustomStringConvertible {
         self.init(high: high, low: low)
     }
 
-    /// The 16 bytes.
+    /// The 16 bytes of the wire.
     package var bytes: [UInt8] {
         [high, low].flatMap { value in (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) } }
     }
 
-    /// 32 hexadecimal digits.
     package var description: String {
         bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
     }

@@ -20,7 +20,7 @@ extension SwiftProtobuf.Message {
 }
 
 extension WireEpisodeSummary {
-    /// What a queue entry and the player carry of an episode.
+    /// The summary of an episode that a queue entry and the player carry.
     package init(_ episode: WireEpisode) {
         self.init()
         id = episode.id

@@ -1,7 +1,7 @@
 package import SwiftProtobuf
 
 extension WireChange {
-    /// Writes a record.
+    /// Writes a record of a collection.
     package static func putting(_ collection: String, _ key: String, _ value: some SwiftProtobuf.Message) -> WireChange
     {
         var change = WireChange()

@@ -8,10 +8,10 @@ package struct WireFields: Sendable {
     /// The message so far.
     package private(set) var bytes: [UInt8] = []
 
-    /// An empty message.
+    /// A message without fields.
     package init() {}
 
-    /// What `beginning` holds, to be continued.
+    /// A message that continues `beginning`.
     package init(_ beginning: some SwiftProtobuf.Message, reserving capacity: Int = 0) {
         bytes.reserveCapacity(capacity)
         bytes += beginning.wireBytes
@@ -43,7 +43,7 @@ package struct WireFields: Sendable {
         bytes.append(UInt8(truncatingIfNeeded: left))
     }
 
-    /// What a field takes that holds a message, a text or bytes of `count` bytes.
+    /// The encoded size of a field that holds a message, a text or bytes of `count` bytes.
     package static func size(of count: Int) -> Int {
         let digits = max(1, UInt.bitWidth - UInt(count).leadingZeroBitCount)
         return 1 + (digits + 6) / 7 + count

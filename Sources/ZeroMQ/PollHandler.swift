@@ -1,10 +1,10 @@
-/// What a poll thread runs: the one owner of what its sockets receive and send.
+/// The code of a poll thread: the one owner of what its sockets receive and send.
 ///
 /// It is made on the thread, every callback runs on the thread, and nothing else ever touches it, so it
 /// needs no lock and may hold what cannot be copied or sent. A callback that throws ends the thread in an
 /// orderly way, and `PollThread.shutdown()` says why.
 package protocol PollHandler: ~Copyable, SendableMetatype {
-    /// What other threads send to this one.
+    /// The commands of other threads to this one.
     associatedtype Command: Sendable
 
     /// Called once, first: opens the first sockets. What it throws is thrown by `PollThread.started()`.
@@ -32,7 +32,7 @@ package protocol PollHandler: ~Copyable, SendableMetatype {
 }
 
 extension PollHandler where Self: ~Copyable {
-    /// Handles a copy.
+    /// Handles a copy of the message.
     package mutating func received(
         _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet
     ) throws {

@@ -1,7 +1,7 @@
 import LibC
 import NIOConcurrencyHelpers
 
-/// What a poll thread and the rest of the program share: waiting commands, and the thread's beginning and end.
+/// The state that a poll thread shares with the rest of the program: waiting commands, and the thread’s beginning and end.
 final class PollMailbox<Command: Sendable>: Sendable {
     let wakeup: WakeupDescriptor
     private let limit: Int
@@ -13,7 +13,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
         var signalled = false
         var stopRequested = false
         var phase = Phase.starting
-        var thread: PollThreadHandle?
+        var thread: SystemThread?
         var startWaiters: [CheckedContinuation<Void, any Error>] = []
         var endWaiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -59,7 +59,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
         wakeup.signal()
     }
 
-    func attach(_ thread: PollThreadHandle) {
+    func attach(_ thread: SystemThread) {
         state.withLockedValue { $0.thread = thread }
     }
 

@@ -2,7 +2,7 @@ import CZeroMQ
 import LibC
 import NIOConcurrencyHelpers
 
-/// What became of a command that was handed to a poll thread.
+/// The outcome of handing a command to a poll thread.
 package enum CommandOutcome: Sendable, Hashable {
     /// The handler will get it, unless it fails first.
     case accepted
@@ -34,16 +34,25 @@ package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
     ) throws(ZeroMQError) {
         let mailbox = PollMailbox<Handler.Command>(wakeup: try WakeupDescriptor(), limit: commandLimit)
         self.mailbox = mailbox
-        do {
-            let thread = try PollThreadStart.launch(name: name, stackSize: stackSize) {
-                let failure = PollLoop<Handler>.run(mailbox: mailbox, context: context, makeHandler: makeHandler)
-                mailbox.finish(failure)
-            }
-            mailbox.attach(thread)
-        } catch {
-            mailbox.finish(error)
-            throw error
+        let started = SystemThread(stackSize: stackSize) {
+            Self.setName(name)
+            let failure = PollLoop<Handler>.run(mailbox: mailbox, context: context, makeHandler: makeHandler)
+            mailbox.finish(failure)
         }
+        guard let started else {
+            let failure = ZeroMQError(call: "pthread_create", endpoint: name, number: errno)
+            mailbox.finish(failure)
+            throw failure
+        }
+        mailbox.attach(started)
+    }
+
+    private static func setName(_ name: String) {
+        #if canImport(Darwin)
+        _ = pthread_setname_np(name)
+        #else
+        lockstep_name_this_thread(name)
+        #endif
     }
 
     deinit {

@@ -1,7 +1,7 @@
 import CZeroMQ
 import LibC
 
-/// What became of a message that was handed to a socket.
+/// The outcome of handing a message to a socket.
 package enum SendOutcome: Sendable, Hashable {
     /// libzmq took it. It can still be lost with the connection.
     case sent
@@ -16,12 +16,11 @@ package enum SendOutcome: Sendable, Hashable {
 /// Not copyable, so that there is one who closes it, and not `Sendable`, because libzmq's sockets are not
 /// thread safe. One that goes out of scope is closed as by `close()`.
 package struct Socket: ~Copyable {
-    /// What kind it is.
     package let kind: SocketKind
     /// The endpoint that it was bound or connected to last; its kind's name until then. For error messages.
     package private(set) var endpoint: String
     var handle: UnsafeMutableRawPointer?
-    /// What receives go through that give a copy.
+    /// The buffer for receives that return a copy.
     private var received = ReceivedMessage()
 
     /// More frames than any message of the bus has; what a peer sends beyond them is read and dropped.
@@ -51,7 +50,7 @@ package struct Socket: ~Copyable {
         _ = zmq_close(open)
     }
 
-    /// Changes a setting.
+    /// Sets an option on the open socket.
     package mutating func set(_ option: SocketOption) throws(ZeroMQError) {
         guard let handle else { throw closed(option.name) }
         guard option.apply(to: handle) == 0 else { throw .last("zmq_setsockopt(\(option.name))", endpoint) }

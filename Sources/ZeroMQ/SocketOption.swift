@@ -17,27 +17,18 @@ package enum SocketKind: Sendable, Hashable, CaseIterable {
     /// One peer, both ways.
     case pair
 
-    var number: Int32 {
-        switch self {
-        case .publish: ZMQ_PUB
-        case .subscribe: ZMQ_SUB
-        case .extendedPublish: ZMQ_XPUB
-        case .extendedSubscribe: ZMQ_XSUB
-        case .dealer: ZMQ_DEALER
-        case .router: ZMQ_ROUTER
-        case .pair: ZMQ_PAIR
-        }
-    }
+    var number: Int32 { entry.number }
+    var name: String { entry.name }
 
-    var name: String {
+    private var entry: (number: Int32, name: String) {
         switch self {
-        case .publish: "PUB"
-        case .subscribe: "SUB"
-        case .extendedPublish: "XPUB"
-        case .extendedSubscribe: "XSUB"
-        case .dealer: "DEALER"
-        case .router: "ROUTER"
-        case .pair: "PAIR"
+        case .publish: (ZMQ_PUB, "PUB")
+        case .subscribe: (ZMQ_SUB, "SUB")
+        case .extendedPublish: (ZMQ_XPUB, "XPUB")
+        case .extendedSubscribe: (ZMQ_XSUB, "XSUB")
+        case .dealer: (ZMQ_DEALER, "DEALER")
+        case .router: (ZMQ_ROUTER, "ROUTER")
+        case .pair: (ZMQ_PAIR, "PAIR")
         }
     }
 }
@@ -62,8 +53,6 @@ package enum SocketOption: Sendable, Hashable {
     case xpubVerbose(Bool)
     /// Milliseconds before a lost connection is tried again.
     case reconnectInterval(Int32)
-    /// The limit, in milliseconds, up to which `reconnectInterval` doubles; 0 for no doubling.
-    case reconnectIntervalMaximum(Int32)
     /// How many connections may wait to be accepted.
     case backlog(Int32)
     /// Adds a subscription to every topic that begins with these bytes.
@@ -72,57 +61,34 @@ package enum SocketOption: Sendable, Hashable {
     case unsubscribe([UInt8])
     /// How long a blocking receive waits, in milliseconds; −1 for ever.
     case receiveTimeout(Int32)
-    /// How long a blocking send waits, in milliseconds; −1 for ever.
-    case sendTimeout(Int32)
 
-    /// The option's name in libzmq.
-    var name: String {
-        switch self {
-        case .linger: "ZMQ_LINGER"
-        case .sendHighWaterMark: "ZMQ_SNDHWM"
-        case .receiveHighWaterMark: "ZMQ_RCVHWM"
-        case .maximumMessageSize: "ZMQ_MAXMSGSIZE"
-        case .immediate: "ZMQ_IMMEDIATE"
-        case .routerMandatory: "ZMQ_ROUTER_MANDATORY"
-        case .routingID: "ZMQ_ROUTING_ID"
-        case .xpubVerbose: "ZMQ_XPUB_VERBOSE"
-        case .reconnectInterval: "ZMQ_RECONNECT_IVL"
-        case .reconnectIntervalMaximum: "ZMQ_RECONNECT_IVL_MAX"
-        case .backlog: "ZMQ_BACKLOG"
-        case .subscribe: "ZMQ_SUBSCRIBE"
-        case .unsubscribe: "ZMQ_UNSUBSCRIBE"
-        case .receiveTimeout: "ZMQ_RCVTIMEO"
-        case .sendTimeout: "ZMQ_SNDTIMEO"
-        }
-    }
+    /// The name of the option in libzmq.
+    var name: String { setting.name }
 
-    /// Sets the option on a socket; libzmq's result, 0 for success.
+    /// Sets the option on a socket; libzmq’s result, 0 for success.
     func apply(to socket: UnsafeMutableRawPointer?) -> Int32 {
+        let setting = setting
+        return setting.value.withUnsafeBytes { zmq_setsockopt(socket, setting.number, $0.baseAddress, $0.count) }
+    }
+
+    private var setting: (name: String, number: Int32, value: [UInt8]) {
         switch self {
-        case .linger(let value): Self.set(socket, ZMQ_LINGER, value)
-        case .sendHighWaterMark(let value): Self.set(socket, ZMQ_SNDHWM, value)
-        case .receiveHighWaterMark(let value): Self.set(socket, ZMQ_RCVHWM, value)
-        case .maximumMessageSize(let value): Self.set(socket, ZMQ_MAXMSGSIZE, value)
-        case .immediate(let value): Self.set(socket, ZMQ_IMMEDIATE, Int32(value ? 1 : 0))
-        case .routerMandatory(let value): Self.set(socket, ZMQ_ROUTER_MANDATORY, Int32(value ? 1 : 0))
-        case .routingID(let value): Self.set(socket, ZMQ_ROUTING_ID, value)
-        case .xpubVerbose(let value): Self.set(socket, ZMQ_XPUB_VERBOSE, Int32(value ? 1 : 0))
-        case .reconnectInterval(let value): Self.set(socket, ZMQ_RECONNECT_IVL, value)
-        case .reconnectIntervalMaximum(let value): Self.set(socket, ZMQ_RECONNECT_IVL_MAX, value)
-        case .backlog(let value): Self.set(socket, ZMQ_BACKLOG, value)
-        case .subscribe(let value): Self.set(socket, ZMQ_SUBSCRIBE, value)
-        case .unsubscribe(let value): Self.set(socket, ZMQ_UNSUBSCRIBE, value)
-        case .receiveTimeout(let value): Self.set(socket, ZMQ_RCVTIMEO, value)
-        case .sendTimeout(let value): Self.set(socket, ZMQ_SNDTIMEO, value)
+        case .linger(let value): ("ZMQ_LINGER", ZMQ_LINGER, Self.bytes(value))
+        case .sendHighWaterMark(let value): ("ZMQ_SNDHWM", ZMQ_SNDHWM, Self.bytes(value))
+        case .receiveHighWaterMark(let value): ("ZMQ_RCVHWM", ZMQ_RCVHWM, Self.bytes(value))
+        case .maximumMessageSize(let value): ("ZMQ_MAXMSGSIZE", ZMQ_MAXMSGSIZE, Self.bytes(value))
+        case .immediate(let value): ("ZMQ_IMMEDIATE", ZMQ_IMMEDIATE, Self.bytes(Int32(value ? 1 : 0)))
+        case .routerMandatory(let value):
+            ("ZMQ_ROUTER_MANDATORY", ZMQ_ROUTER_MANDATORY, Self.bytes(Int32(value ? 1 : 0)))
+        case .routingID(let value): ("ZMQ_ROUTING_ID", ZMQ_ROUTING_ID, value)
+        case .xpubVerbose(let value): ("ZMQ_XPUB_VERBOSE", ZMQ_XPUB_VERBOSE, Self.bytes(Int32(value ? 1 : 0)))
+        case .reconnectInterval(let value): ("ZMQ_RECONNECT_IVL", ZMQ_RECONNECT_IVL, Self.bytes(value))
+        case .backlog(let value): ("ZMQ_BACKLOG", ZMQ_BACKLOG, Self.bytes(value))
+        case .subscribe(let value): ("ZMQ_SUBSCRIBE", ZMQ_SUBSCRIBE, value)
+        case .unsubscribe(let value): ("ZMQ_UNSUBSCRIBE", ZMQ_UNSUBSCRIBE, value)
+        case .receiveTimeout(let value): ("ZMQ_RCVTIMEO", ZMQ_RCVTIMEO, Self.bytes(value))
         }
     }
 
-    private static func set(_ socket: UnsafeMutableRawPointer?, _ option: Int32, _ value: some BitwiseCopyable) -> Int32
-    {
-        withUnsafeBytes(of: value) { zmq_setsockopt(socket, option, $0.baseAddress, $0.count) }
-    }
-
-    private static func set(_ socket: UnsafeMutableRawPointer?, _ option: Int32, _ value: [UInt8]) -> Int32 {
-        value.withUnsafeBytes { zmq_setsockopt(socket, option, $0.baseAddress, $0.count) }
-    }
+    private static func bytes(_ value: some BitwiseCopyable) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }
 }

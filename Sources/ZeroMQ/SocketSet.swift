@@ -11,7 +11,7 @@ package final class SocketSet {
     private var boxes: [Box] = []
     private var nextNumber = 0
 
-    /// A place for a value that cannot be copied, which arrays do not hold.
+    /// Holds a value that cannot be copied, which arrays cannot.
     private final class Box {
         let id: SocketID
         var socket: Socket
@@ -39,17 +39,15 @@ package final class SocketSet {
         return id
     }
 
-    /// Binds a socket.
     package func bind(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
         try box(id, "zmq_bind").socket.bind(endpoint)
     }
 
-    /// Connects a socket.
     package func connect(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
         try box(id, "zmq_connect").socket.connect(endpoint)
     }
 
-    /// Changes a setting of a socket.
+    /// Sets an option on a socket.
     package func set(_ option: SocketOption, on id: SocketID) throws(ZeroMQError) {
         try box(id, "zmq_setsockopt").socket.set(option)
     }

@@ -3,7 +3,7 @@ import LibC
 
 /// A descriptor that becomes readable when another thread asks for it: an eventfd, or a pipe where there is none.
 struct WakeupDescriptor: Sendable {
-    /// What to poll.
+    /// The descriptor to poll.
     let readable: Int32
     private let writable: Int32
 
@@ -25,7 +25,7 @@ struct WakeupDescriptor: Sendable {
         #endif
     }
 
-    /// Makes it readable.
+    /// Makes the descriptor readable.
     func signal() {
         #if os(Linux)
         var one: UInt64 = 1
@@ -36,7 +36,7 @@ struct WakeupDescriptor: Sendable {
         #endif
     }
 
-    /// Makes it unreadable until the next signal.
+    /// Makes the descriptor unreadable until the next signal.
     func clear() {
         #if os(Linux)
         var count: UInt64 = 0

@@ -9,7 +9,7 @@ package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
     package let endpoint: String
     /// The system's or libzmq's error number.
     package let errno: Int32
-    /// What that number means.
+    /// The meaning of that number.
     package let text: String
 
     /// An error with a number and a text of the caller's choice.
@@ -20,7 +20,7 @@ package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
         self.text = text
     }
 
-    /// The error that libzmq noted last on this thread.
+    /// The last error of libzmq on this thread.
     static func last(_ call: String, _ endpoint: String) -> ZeroMQError {
         ZeroMQError(call: call, endpoint: endpoint, number: zmq_errno())
     }
@@ -29,13 +29,6 @@ package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
         let text = zmq_strerror(number).map { String(cString: $0) } ?? "error \(number)"
         self.init(call: call, endpoint: endpoint, errno: number, text: text)
     }
-
-    /// Whether the context was shut down under the call (ETERM): close the socket and leave.
-    package var isTerminated: Bool { errno == ETERM }
-    /// Whether another process, or a file that is no socket, holds the endpoint.
-    package var isAddressInUse: Bool { errno == EADDRINUSE }
-    /// Whether the handle was no open socket: it was closed before, or never opened.
-    package var isNotASocket: Bool { errno == ENOTSOCK }
 
     /// The call, the endpoint and the meaning.
     package var description: String {

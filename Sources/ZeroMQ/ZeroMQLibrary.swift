@@ -1,6 +1,6 @@
 import CZeroMQ
 
-/// The library itself.
+/// Facts about the library that is loaded.
 package enum ZeroMQLibrary {
     /// The version that was found at run time, which may be another than the one that was compiled with.
     package static var version: (major: Int, minor: Int, patch: Int) {

@@ -4,6 +4,6 @@ import ProcessKit
 @main
 struct Main {
     static func main() async {
-        await ServiceProcess.run(BusService.name) { BusService($0) }
+        await ServiceProcess.run(BrokerService.name) { BrokerService($0) }
     }
 }

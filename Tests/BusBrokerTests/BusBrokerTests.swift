@@ -25,7 +25,7 @@ final class LiveBus: Sendable {
     ) throws {
         self.folder = try folder ?? TemporaryFolder()
         let path = self.folder.path
-        endpoints = try BusEndpoints(directory: path + "/run")
+        endpoints = try BusEndpoints(runDirectory: path + "/run")
         bus = BusBroker(
             runDirectory: path + "/run", stateDirectory: path + "/state", limits: limits,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, wallClock: clock)
@@ -67,7 +67,7 @@ final class LiveBus: Sendable {
     func subscriber(_ topics: [String], options: [SocketOption] = []) throws -> Socket {
         var socket = try Socket(.subscribe, in: context, options: [Self.patience, .reconnectInterval(10)] + options)
         for topic in topics { try socket.set(.subscribe(Array(topic.utf8))) }
-        try socket.connect(endpoints.publishing)
+        try socket.connect(endpoints.stream)
         return socket
     }
 }
@@ -231,7 +231,7 @@ enum Wire {
             case .client: sender = try live.clientSocket()
             case .subscription:
                 sender = try Socket(.extendedSubscribe, in: live.context, options: [LiveBus.patience])
-                try sender.connect(live.endpoints.publishing)
+                try sender.connect(live.endpoints.stream)
             }
             if !malformed.frames.isEmpty {
                 _ = try sender.send(malformed.frames, wait: malformed.door != .subscription)
@@ -290,7 +290,7 @@ enum Wire {
 
     @Test func `sockets that a dead bus left are replaced`() async throws {
         let live = try LiveBus()
-        try RunFile.makeFolder(live.folder.path + "/run")
+        try LockstepHome.createFolder(live.folder.path + "/run")
         for endpoint in live.endpoints.all { try SmallFile.replace(endpoint.path, with: "stale") }
         try await live.bus.start()
         var client = try live.clientSocket()
@@ -332,7 +332,7 @@ enum Wire {
         #expect(failure?.message.contains("107") == true)
     }
 
-    @Test func `clients hear of a new bus without joining anew`() async throws {
+    @Test func `clients notice a new bus without joining again`() async throws {
         let live = try LiveBus()
         try await live.bus.start()
         var observer = try live.subscriber(["bus/heartbeat"])
@@ -362,7 +362,7 @@ enum Wire {
         live.context.terminate()
     }
 
-    @Test func `a thousand joins leave the bus as it was`() async throws {
+    @Test func `a thousand joins leave nothing in the bus`() async throws {
         try await LiveBus.with { live in
             func join(_ number: Int) throws {
                 let nonce = "join0123456789ab\(number)"

@@ -71,7 +71,7 @@ import ZeroMQ
         #expect(outbox.count == 0 && outbox.dropped == 1)
     }
 
-    @Test func `what is dropped is reported, now and then`() {
+    @Test func `dropped messages are reported now and then`() {
         var outbox = ClientOutbox()
         func drop(at second: Int) -> String? {
             let now = Self.start.advanced(by: .seconds(second))
@@ -125,7 +125,7 @@ import ZeroMQ
         #expect(outbox.bytes == 0 && outbox.count == 0)
     }
 
-    @Test func `a client that has gone costs nothing`() {
+    @Test func `a client that has left holds no memory`() {
         var outbox = ClientOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(5), now: Self.start) { reader.take($0) }

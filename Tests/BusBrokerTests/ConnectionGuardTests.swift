@@ -62,7 +62,7 @@ import ZeroMQ
         #expect(!Self.read(Self.greeting + [3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]))
     }
 
-    @Test func `a subscriber cannot subscribe without end`() {
+    @Test func `a subscriber cannot add subscriptions without limit`() {
         let subscriptions = (0..<4_096).flatMap { _ in Self.frame(10) }
         #expect(Self.read(Self.greeting + subscriptions, publisher: true))
         #expect(!Self.read(Self.greeting + subscriptions + Self.frame(10), publisher: true))
@@ -70,14 +70,14 @@ import ZeroMQ
     }
 
     @Test(arguments: [UInt8](arrayLiteral: 9, 6))
-    func `a subscriber cannot subscribe without end by commands`(_ nameLength: UInt8) {
+    func `a subscriber cannot add subscriptions without limit by commands`(_ nameLength: UInt8) {
         let command: [UInt8] = [4, 10, nameLength] + [UInt8](repeating: 65, count: 9)
         let commands = (0..<4_096).flatMap { _ in command }
         #expect(Self.read(Self.greeting + commands, publisher: true, piece: 7))
         #expect(!Self.read(Self.greeting + commands + command, publisher: true, piece: 7))
     }
 
-    @Test func `few long subscriptions cannot fill the bus's memory`() {
+    @Test func `a few long subscriptions cannot fill the memory of the bus`() {
         let subscriptions = (0..<128).flatMap { _ in Self.frame(512) }
         #expect(Self.read(Self.greeting + subscriptions, publisher: true))
         #expect(!Self.read(Self.greeting + subscriptions + Self.frame(1), publisher: true))
@@ -132,7 +132,7 @@ import ZeroMQ
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `a bus that got bytes without sense serves as before`() async throws {
+    func `a bus that received garbage still serves`() async throws {
         var random = SystemRandomNumberGenerator()
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")

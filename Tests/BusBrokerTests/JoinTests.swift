@@ -59,7 +59,7 @@ import ZeroMQ
         #expect(snapshot.frames[1].text == "feeds#9\nqueue#5")
     }
 
-    @Test func `who missed a little gets exactly that out of the ring`() {
+    @Test func `an observer that missed a few events gets exactly these from the ring`() {
         var bench = MachineBench()
         bench.hello("queue")
         for number in 0..<20 { bench.publish(.event, "stream/queue/a", Frame("\(number)")) }
@@ -70,7 +70,7 @@ import ZeroMQ
         #expect(bench.fetched == Array(live[7...]))
     }
 
-    @Test func `who missed nothing gets an empty replay`() {
+    @Test func `an observer that missed nothing gets an empty replay`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.fetch(epoch: 1_000, from: bench.machine.head + 1)
@@ -84,7 +84,7 @@ import ZeroMQ
             (999, 3, []), (1_001, 3, []), (1_000, 0, []), (0, 0, []), (1_000, 900, []), (1_000, UInt64.max, []),
             (1_000, 3, BusHeader.Flags.forceSnapshot), (1_000, 1, []),
         ] as [(UInt64, UInt64, BusHeader.Flags)])
-    func `what the ring does not cover is answered by a snapshot`(
+    func `a fetch that the ring does not cover is answered by a snapshot`(
         _ epoch: UInt64, _ from: UInt64, _ flags: BusHeader.Flags
     ) {
         var limits = BrokerLimits()
@@ -215,7 +215,7 @@ import ZeroMQ
         #expect(ring.events(from: 1).map(\.header.sequence) == [51])
     }
 
-    @Test func `a service may keep only so many topics and bytes`() {
+    @Test func `a service may retain a limited number of topics and bytes`() {
         var limits = BrokerLimits()
         limits.topicsPerService = 2
         limits.bytesPerService = 1_000
@@ -234,7 +234,7 @@ import ZeroMQ
         #expect(bench.rejections.count == 2)
     }
 
-    @Test func `a value that takes the place of a large one is not counted beside it`() {
+    @Test func `a value that replaces a large one is not counted in addition to it`() {
         var limits = BrokerLimits()
         limits.bytesPerService = 1_000
         var bench = MachineBench(limits: limits)
@@ -243,7 +243,7 @@ import ZeroMQ
         #expect(bench.rejections == [])
     }
 
-    @Test func `what is replaced or deleted is not held`() {
+    @Test func `replaced and deleted values are not held`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/a", "1")

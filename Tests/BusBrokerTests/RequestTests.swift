@@ -84,7 +84,7 @@ import ZeroMQ
         #expect(bench.sent(.request).isEmpty)
     }
 
-    @Test func `what cannot be sent is answered at once`() {
+    @Test func `a request that cannot be sent fails at once`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1)
@@ -135,7 +135,7 @@ import ZeroMQ
         #expect(bench.failures == ["outcomeUnknown"])
     }
 
-    @Test func `an absurd deadline is capped`() {
+    @Test func `a deadline too far away is capped`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.client("c", BusHeader(.request, time: .max), MachineBench.requestID(1), "queue", "cli", "")
@@ -144,7 +144,7 @@ import ZeroMQ
         #expect(bench.failures == ["outcomeUnknown"])
     }
 
-    @Test func `a client’s window holds 32`() {
+    @Test func `a client may have 32 requests in flight`() {
         var bench = MachineBench()
         bench.serving("queue")
         for number in 0..<33 { bench.request(UInt8(number)) }
@@ -156,7 +156,7 @@ import ZeroMQ
         #expect(tickets(bench).count == 34)
     }
 
-    @Test func `a service’s window holds 256`() {
+    @Test func `a service may have 256 requests in flight`() {
         var bench = MachineBench()
         bench.serving("queue")
         for client in 0..<9 {
@@ -193,7 +193,7 @@ import ZeroMQ
         #expect(tickets(bench).count == 10)
     }
 
-    @Test func `a repeat of a request in flight keeps its ticket and its place in the window`() {
+    @Test func `a repeat of a request in flight keeps its ticket and counts once in the window`() {
         var bench = MachineBench()
         bench.serving("queue")
         for _ in 0..<50 { bench.request(1) }
@@ -205,7 +205,7 @@ import ZeroMQ
         #expect(bench.machine.summary.requestsInFlight == 0)
     }
 
-    @Test func `the same ID of another client is another request`() {
+    @Test func `the same ID from another client is another request`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1, client: "a")
@@ -213,7 +213,7 @@ import ZeroMQ
         #expect(Set(tickets(bench)).count == 2)
     }
 
-    @Test func `an answer with a wrong ticket or ID is for nobody`() {
+    @Test func `an answer with a wrong ticket or ID is dropped`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.serving("feeds")

@@ -117,7 +117,7 @@ import ZeroMQ
         #expect(bench.machine.summary.services <= 3)
     }
 
-    @Test func `the fleet's own services have a place when every other one is taken`() {
+    @Test func `the fleet's own services are accepted when the limit of others is reached`() {
         var bench = MachineBench()
         for number in 0..<64 { bench.serving(Self.name(number)) }
         bench.hello("another")
@@ -209,7 +209,7 @@ import ZeroMQ
         #expect(bench.toClients.first?.frames[1].text == "")
     }
 
-    @Test func `the same generation that says hello again is swept too`() {
+    @Test func `a second hello of the same generation is swept, too`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a")
@@ -220,7 +220,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready, .starting, .ready])
     }
 
-    @Test func `ready twice says nothing new`() {
+    @Test func `a second ready publishes nothing`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.forget()
@@ -295,7 +295,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready])
     }
 
-    @Test func `a bus that was stopped itself takes nobody down`() {
+    @Test func `a bus that was suspended itself declares no service down`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.endTurn()
@@ -304,7 +304,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready])
     }
 
-    @Test func `a service hears where the others stand`() throws {
+    @Test func `a service is told the states of the others`() throws {
         var bench = MachineBench()
         bench.serving("persistence", 3)
         bench.hello("feeds")

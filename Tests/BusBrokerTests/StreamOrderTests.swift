@@ -1,4 +1,5 @@
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 import ZeroMQ
@@ -48,7 +49,7 @@ import ZeroMQ
         #expect(acknowledgement.header.sequence == bench.machine.head)
     }
 
-    @Test func `an acknowledgement never spans anothers event`() {
+    @Test func `an acknowledgement never spans the event of another service`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.hello("feeds")
@@ -105,7 +106,7 @@ import ZeroMQ
         #expect(!Frame(Array(topic.utf8) + [0xff]).withUnsafeBytes { rule.allows($0, kind: .put) })
     }
 
-    @Test func `telemetry takes no place and no number`() throws {
+    @Test func `telemetry gets neither a sequence nor an origin sequence`() throws {
         var bench = MachineBench()
         bench.hello("queue")
         let head = bench.machine.head
@@ -168,7 +169,7 @@ import ZeroMQ
         #expect(bench.published.map(\.topic.text) == ["bus/heartbeat"])
     }
 
-    @Test func `topics that share a place in the cache are told apart`() {
+    @Test func `topics that share a slot of the cache are distinguished`() {
         var cache = TopicCache()
         for round in 0..<3 {
             for number in 0..<500 {

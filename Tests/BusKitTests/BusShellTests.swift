@@ -59,7 +59,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func `publishes are placed in order and seen by all`() async throws {
+    @Test func `publishes get consecutive sequences and every observer sees them`() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { host in
                 try await fleet.withClient { client in

@@ -37,7 +37,7 @@ struct EpochChangeTests {
         async throws
     {
         try await TestFleet.with { fleet in
-            var limits = RequestTracker.Limits()
+            var limits = RequestRetrier.Limits()
             limits.attempt = .seconds(3_600)
             let thread = BusThread(
                 BusConfiguration(

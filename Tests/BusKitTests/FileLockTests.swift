@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 struct FileLockTests {
-    @Test func `a second one is told who holds it`() throws {
+    @Test func `a second process that takes the lock is told who holds it`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         let first = try FileLock(path)
@@ -24,7 +24,7 @@ struct FileLockTests {
         withExtendedLifetime(lock) {}
     }
 
-    @Test func `it is free after its holder is gone`() throws {
+    @Test func `a lock is free after its holder is gone`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         for _ in 0..<100 {
@@ -34,7 +34,7 @@ struct FileLockTests {
         #expect(!FileLock.isHeld(path))
     }
 
-    @Test func `looking whether it is held keeps nobody from taking it`() async throws {
+    @Test func `checking whether a lock is held keeps nobody from taking it`() async throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         _ = try FileLock(path)

@@ -1,7 +1,8 @@
-import BusKit
 import PodcastModel
 import Testing
 import WireMessages
+
+@testable import BusKit
 
 struct PublishLinkTests {
     private let start = MonotonicTime(nanoseconds: 1_000_000_000)
@@ -28,7 +29,7 @@ struct PublishLinkTests {
     }
 
     private func positions(_ effects: [PublishLink.Effect]) -> [StreamPosition] {
-        effects.compactMap { if case .placed(_, let position) = $0 { position } else { nil } }
+        effects.compactMap { if case .published(_, let position) = $0 { position } else { nil } }
     }
 
     private func dropped(_ effects: [PublishLink.Effect]) -> [FailureCode?] {
@@ -50,7 +51,7 @@ struct PublishLinkTests {
         }
     }
 
-    @Test func `publishes are counted from one and placed by the acknowledgement`() {
+    @Test func `publishes are counted from one and get their sequences by the acknowledgement`() {
         var link = welcomed()
         #expect(origins(link.handle(.publish(1, [put, put], wall: 0), now: start)) == [1, 2])
         #expect(origins(link.handle(.publish(2, [put], wall: 0), now: start)) == [3])
@@ -60,7 +61,7 @@ struct PublishLinkTests {
         #expect(positions(second) == [StreamPosition(epoch: 5, sequence: 110)])
     }
 
-    @Test func `the window holds back and ready and replies keep their place`() {
+    @Test func `a full window delays publishes, and ready and replies keep their order`() {
         var link = welcomed(window: 2)
         #expect(origins(link.handle(.publish(1, [put, put, put, put], wall: 0), now: start)) == [1, 2])
         #expect(link.handle(.ready, now: start).isEmpty)
@@ -123,7 +124,7 @@ struct PublishLinkTests {
         #expect(positions(last) == [StreamPosition(epoch: 5, sequence: 101)])
     }
 
-    @Test func `pings keep it alive and silence makes the connection anew`() {
+    @Test func `pings keep the service alive and silence makes it reconnect`() {
         var link = welcomed()
         let ping = link.handle(.tick, now: start.advanced(by: .milliseconds(500)))
         #expect(ping.contains { if case .send(.ping) = $0 { true } else { false } })

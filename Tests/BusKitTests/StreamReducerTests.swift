@@ -130,7 +130,7 @@ struct StreamReducerTests {
         #expect(trial.events == [lost])
     }
 
-    @Test func `of topics that are not selected only the places count`() {
+    @Test func `unselected topics still advance the sequence`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
@@ -158,7 +158,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.ready.keys.contains(.queue))
     }
 
-    @Test func `what a client leaves out it neither gets nor keeps, and it finds every gap`() {
+    @Test func `a client neither gets nor keeps excluded topics, and finds every gap`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
@@ -408,7 +408,7 @@ struct StreamReducerTests {
         #expect(!trial.reducer.replica.isStale(state))
     }
 
-    @Test func `what waits for an answer is bounded and the rest is fetched`() {
+    @Test func `events that wait for an answer are bounded and the rest is fetched`() {
         var limits = StreamReducer.Limits()
         limits.bufferedEvents = 4
         var bus = ModelBus(epoch: 5, ringSize: 100)
@@ -451,7 +451,7 @@ struct StreamReducerTests {
     }
 
     @Test(arguments: 0..<40)
-    func `any order of loss repetition and restarts ends in the buses state`(_ seed: Int) throws {
+    func `any order of loss, repetition and restarts ends in the state of the bus`(_ seed: Int) throws {
         for run in 0..<50 {
             var trial = RandomTrial(seed: UInt64(seed) * 1_000 + UInt64(run))
             try trial.run()

@@ -75,7 +75,7 @@ struct UpdateFeedTests {
         #expect(count == 2)
     }
 
-    @Test func `what waits is bounded in bytes too`() async {
+    @Test func `waiting updates are bounded in bytes, too`() async {
         let feed = UpdateFeed(byteLimit: 1_000)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
@@ -99,7 +99,7 @@ struct UpdateFeedTests {
         #expect(snapshot.position.sequence == 3)
     }
 
-    @Test func `the end is heard`() async {
+    @Test func `the end of the thread is reported`() async {
         let feed = UpdateFeed()
         async let next = feed.next()
         feed.finish()

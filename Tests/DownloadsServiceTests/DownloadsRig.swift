@@ -1,6 +1,7 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 

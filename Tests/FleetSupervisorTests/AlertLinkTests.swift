@@ -16,12 +16,12 @@ import WireMessages
             let obstacle = fleet.home.stateFile("supervisor.generation")
             try FileManager.default.createDirectory(atPath: obstacle + "/x", withIntermediateDirectories: true)
             let link = try AlertLink(home: fleet.home, backoff: .constant(.milliseconds(50)))
-            link.show(.doesNotStart("queue does not start."), of: "queue")
+            link.show(.doesNotStart("queue doesn’t start."), of: "queue")
             var waiting = pollfd(fd: link.descriptor, events: Int16(POLLIN), revents: 0)
             #expect(poll(&waiting, 1, 10_000) == 1)
-            let news = try #require(link.takeNews().first)
-            guard case .failed = news else {
-                Issue.record("joining succeeded: \(news)")
+            let event = try #require(link.takeEvents().first)
+            guard case .failed = event else {
+                Issue.record("joining succeeded: \(event)")
                 return
             }
             try FileManager.default.removeItem(atPath: obstacle)

@@ -63,7 +63,7 @@ import Testing
         for connection in taken { close(connection.descriptor) }
     }
 
-    @Test func `without even a reserve nobody is looked at for a second`() {
+    @Test func `without even the reserve no client is accepted for a second`() {
         let listening = lockstep_listen(path)
         let client = lockstep_connect(path)
         defer { close(client) }

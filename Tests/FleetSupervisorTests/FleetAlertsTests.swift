@@ -21,39 +21,39 @@ import WireMessages
     }
 
     @Test mutating func `an alert is put once per occurrence and deleted with its cause`() throws {
-        let first = try alert(alerts.note(.doesNotStart("queue does not start: x."), of: "queue", at: now))
+        let first = try alert(alerts.update(.doesNotStart("queue doesn’t start: x."), of: "queue", at: now))
         #expect(first.owner == "supervisor" && first.code == "serviceFailed" && first.severity == .error)
         let later = Timestamp(milliseconds: now.milliseconds + 60_000)
-        let again = try alert(alerts.note(.doesNotStart("queue does not start: y."), of: "queue", at: later))
+        let again = try alert(alerts.update(.doesNotStart("queue doesn’t start: y."), of: "queue", at: later))
         #expect(again.id == first.id && again.raisedAt == first.raisedAt)
-        #expect(again.message.hasPrefix("queue does not start: y."))
-        let gone = alerts.note(nil, of: "queue", at: later)
+        #expect(again.message.hasPrefix("queue doesn’t start: y."))
+        let gone = alerts.update(nil, of: "queue", at: later)
         #expect(gone.map(\.kind) == [.delete] && gone.map(\.topic) == [.alert(.supervisor, first.id)])
         #expect(alerts.publications.isEmpty)
     }
 
     @Test mutating func `another concern of the same service replaces the first`() throws {
-        let first = try alert(alerts.note(.restartsOften(10, last: "killed by SIGKILL"), of: "feeds", at: now))
-        let publications = alerts.note(.doesNotStart("feeds does not start: x."), of: "feeds", at: now)
+        let first = try alert(alerts.update(.restartsOften(10, last: "killed by SIGKILL"), of: "feeds", at: now))
+        let publications = alerts.update(.doesNotStart("feeds doesn’t start: x."), of: "feeds", at: now)
         #expect(publications.map(\.kind) == [.delete, .put])
         #expect(publications[0].topic == .alert(.supervisor, first.id))
         #expect(alerts.publications.count == 1)
     }
 
-    @Test mutating func `one that was dismissed stays away until it happens anew`() throws {
-        let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
+    @Test mutating func `a dismissed alert stays away until its cause occurs again`() throws {
+        let first = try alert(alerts.update(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
         let answering = alerts.answer(answer(first.id, "dismiss"), at: now)
         #expect(answering.publications.map(\.kind) == [.delete] && answering.retries == nil)
         #expect(try WireSupervisorReply(wireBytes: answering.result.get()).alertAnswered.action == "dismiss")
-        #expect(alerts.note(.restartsOften(11, last: "exited with 1"), of: "feeds", at: now).isEmpty)
-        #expect(alerts.note(nil, of: "feeds", at: now).isEmpty)
+        #expect(alerts.update(.restartsOften(11, last: "exited with 1"), of: "feeds", at: now).isEmpty)
+        #expect(alerts.update(nil, of: "feeds", at: now).isEmpty)
         let later = Timestamp(milliseconds: now.milliseconds + 1)
         #expect(
-            try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: later)).id != first.id)
+            try alert(alerts.update(.restartsOften(10, last: "exited with 1"), of: "feeds", at: later)).id != first.id)
     }
 
     @Test mutating func `the first answer wins`() throws {
-        let first = try alert(alerts.note(.doesNotStart("queue does not start: x."), of: "queue", at: now))
+        let first = try alert(alerts.update(.doesNotStart("queue doesn’t start: x."), of: "queue", at: now))
         #expect(alerts.answer(answer(first.id, "retry"), at: now).retries == "queue")
         #expect(throws: Never.self) { try alerts.answer(answer(first.id, "retry"), at: now).result.get() }
         #expect(alerts.answer(answer(first.id, "retry"), at: now).retries == nil)
@@ -64,17 +64,17 @@ import WireMessages
         var ids: [String] = []
         for number in 0..<66 {
             let later = Timestamp(milliseconds: now.milliseconds + Int64(number))
-            let alert = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: later))
+            let alert = try alert(alerts.update(.restartsOften(10, last: "exited with 1"), of: "feeds", at: later))
             #expect(throws: Never.self) { try alerts.answer(answer(alert.id, "dismiss"), at: later).result.get() }
-            _ = alerts.note(nil, of: "feeds", at: later)
+            _ = alerts.update(nil, of: "feeds", at: later)
             ids.append(alert.id)
         }
         #expect(ids.prefix(2).allSatisfy { code(alerts.answer(answer($0, "dismiss"), at: now)) == .notFound })
         #expect(ids.dropFirst(2).allSatisfy { code(alerts.answer(answer($0, "dismiss"), at: now)) == nil })
     }
 
-    @Test mutating func `what is no answer to an alert is refused`() throws {
-        let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
+    @Test mutating func `a request that is no answer to an alert is refused`() throws {
+        let first = try alert(alerts.update(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
         #expect(code(alerts.answer(answer(first.id, "retry"), at: now)) == .invalidArgument)
         #expect(code(alerts.answer(answer("a0", "dismiss"), at: now)) == .notFound)
         #expect(code(alerts.answer([], at: now)) == .unknownCommand)

@@ -10,12 +10,12 @@ import Testing
     @Test(arguments: [
         ("a\nb\n", ["a", "b"]), ("a\n\n\nb", ["a"]), ("", []), ("\n", []),
     ])
-    func `cuts lines`(_ text: String, _ lines: [String]) {
+    func `output is cut into lines`(_ text: String, _ lines: [String]) {
         var splitter = LineSplitter()
         #expect(splitter.lines(Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) } == lines)
     }
 
-    @Test func `a line in pieces is one and a long one is cut`() {
+    @Test func `a line in pieces is joined and a long one is cut`() {
         var splitter = LineSplitter()
         #expect(splitter.lines(Array("ab".utf8)).isEmpty)
         #expect(splitter.lines(Array("c\n".utf8)) == [Array("abc".utf8)])
@@ -23,10 +23,10 @@ import Testing
         #expect(splitter.lines(Array("\nnext\n".utf8)).map(\.count) == [65_536, 4])
     }
 
-    @Test func `text becomes JSON and JSON stays`() {
+    @Test func `text is made JSON, and JSON stays as it is`() {
         let json = Array(#"{"a":1}"#.utf8)
-        #expect(LogLine.json(json, service: "queue", at: 5) == json)
-        let text = LogLine.json(Array("say \"hi\"\u{1}".utf8), service: "queue", at: 5)
+        #expect(LogRecord.json(json, service: "queue", at: 5) == json)
+        let text = LogRecord.json(Array("say \"hi\"\u{1}".utf8), service: "queue", at: 5)
         #expect(
             String(decoding: text, as: UTF8.self)
                 == #"{"at":5,"level":"notice","service":"queue","message":"say \"hi\"\u0001"}"#)
@@ -39,7 +39,7 @@ import Testing
             directoryExists: { _ in true })
         try home.prepare()
         let service = [#"{"at":1,"message":"a"}"#, #"{"at":4,"message":"d"}"#, #"{"message":"e"}"#]
-        let own = [2, 3, 9].map { LogLine.json("\($0)", level: "info", service: "supervisor", at: $0) }
+        let own = [2, 3, 9].map { LogRecord.json("\($0)", level: "info", service: "supervisor", at: $0) }
         SystemCall.write(service.joined(separator: "\n") + "\n", to: home.logDirectory + "/bus.log")
         SystemCall.write(
             own.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n") + "\n",
@@ -50,7 +50,7 @@ import Testing
         #expect(messages == ["2", "3", "d", "e", "9"])
     }
 
-    @Test func `rotates and keeps five`() throws {
+    @Test func `logs are rotated and five files are kept`() throws {
         let temporary = try TemporaryFolder()
         let folder = temporary.path
         let writer = try #require(LogWriter(folder: folder, fileLimit: 100))

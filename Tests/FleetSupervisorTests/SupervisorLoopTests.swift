@@ -19,7 +19,7 @@ import Testing
         try body()
     }
 
-    @Test func `brings the fleet up and takes it down`() throws {
+    @Test func `the fleet starts and stops`() throws {
         try withFleet {
             try fleet.client.ready()
             let reports = try fleet.client.ps()
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a hang leaves a report and is ended`() throws {
+    @Test func `a hung service leaves a report and is ended`() throws {
         var configuration = fleet.configuration
         configuration.limits.late = .milliseconds(600)
         configuration.limits.hung = .milliseconds(1_500)
@@ -81,11 +81,11 @@ import Testing
         }
     }
 
-    @Test func `one that cannot start is named with its reason`() throws {
+    @Test func `a service that cannot start is named with the reason`() throws {
         fleet.behave("queue", "exit 78")
         try withFleet {
             let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
-            #expect(failure?.message.contains("queue does not start: exited with 78") == true)
+            #expect(failure?.message.contains("queue doesn’t start: exited with 78") == true)
             #expect(fleet.report("queue")?.state == "failed")
             #expect((fleet.report("queue")?.nextTry ?? 0) > 200)
             fleet.behave("queue", "")
@@ -98,12 +98,12 @@ import Testing
         unlink(fleet.programs + "/lockstep-playback")
         try withFleet {
             let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
-            #expect(failure?.message.contains("there is no program") == true)
+            #expect(failure?.message.contains("is missing") == true)
             eventually("the queue runs without it") { fleet.report("queue")?.state == "ready" }
         }
     }
 
-    @Test func `one that does not stop is killed`() throws {
+    @Test func `a process that does not stop is killed`() throws {
         fleet.behave("queue", "stubborn")
         try withFleet {
             try fleet.client.ready()
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `what a service started goes with it`() throws {
+    @Test func `the processes that a service started end with it`() throws {
         fleet.behave("feeds", "parent")
         try withFleet {
             try fleet.client.ready()
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `restart gives a new process`() throws {
+    @Test func `a restart makes a new process`() throws {
         try withFleet {
             try fleet.client.ready()
             let pid = try #require(fleet.report("playback")?.pid)
@@ -184,7 +184,7 @@ import Testing
         #expect(Survivors(home: fleet.home).find(FleetPlan.standard.services).isEmpty)
     }
 
-    @Test func `without a fleet clients hear so at once`() throws {
+    @Test func `without a fleet clients fail at once`() throws {
         defer { fleet.end() }
         let start = SystemClocks.monotonic()
         #expect(throws: FleetPresence.noFleet) { try fleet.client.ps() }

@@ -88,7 +88,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
 }
 
 @Suite struct SupervisorMachineTests {
-    @Test func `starts each service when what it requires is ready`() {
+    @Test func `each service starts when those that it requires are ready`() {
         var bench = Bench()
         #expect(spawns(bench.send(.start)) == ["bus"])
         #expect(spawns(bench.send(.ready("bus"))) == ["persistence"])
@@ -101,7 +101,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["bus", "persistence", "playback", "queue", "feeds"])
-    func `a death after it served is answered by a restart of that one at once`(_ name: String) {
+    func `a service that dies after it was ready is restarted at once`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -111,7 +111,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.send(.ready(name)).contains(.fleetReady))
     }
 
-    @Test func `when all die at once they come back in order`() {
+    @Test func `services that die all at once come back in order`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -131,12 +131,12 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         for (attempt, milliseconds) in [250.0, 500, 1_000, 2_000, 4_000].enumerated() {
             bench.fail("queue")
             #expect(bench.condition("queue") == .retrying)
-            let wait = bench.machine.service("queue")?.nextTry?.since(bench.now).inSeconds ?? 0
+            let wait = (bench.machine.service("queue")?.nextTry?.since(bench.now) ?? .zero) / .seconds(1)
             #expect(abs(wait * 1_000 / milliseconds - 1) <= 0.2, "attempt \(attempt)")
         }
         bench.fail("queue")
         #expect(bench.condition("queue") == .failed)
-        #expect(bench.machine.failure?.contains("queue does not start") == true)
+        #expect(bench.machine.failure?.contains("queue doesn’t start") == true)
         #expect(bench.machine.service("queue")?.nextTry?.since(bench.now) == .seconds(300))
     }
 
@@ -151,14 +151,14 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .failed)
     }
 
-    @Test func `one that hangs before its first sign of life is found to hang`() {
+    @Test func `a service that hangs before its first sign of life is noticed`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(12), silent: ["queue"])
         #expect(bench.effects.contains { if case .abort("queue") = $0 { true } else { false } })
     }
 
-    @Test func `reset failed tries again at once with a clear record`() {
+    @Test func `reset-failed retries at once and forgets the failures`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<6 { bench.fail("feeds") }
@@ -167,7 +167,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .retrying)
     }
 
-    @Test func `many restarts within an hour are said and forgotten when the hour is over`() {
+    @Test func `many restarts within an hour are reported and forgotten when the hour is over`() {
         var bench = Bench()
         bench.startAll()
         for count in 1...11 {
@@ -183,7 +183,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.warning == nil)
     }
 
-    @Test func `reset failed forgets restarts too`() {
+    @Test func `reset-failed forgets restarts, too`() {
         var bench = Bench()
         bench.startAll()
         for _ in 1...10 {
@@ -196,13 +196,13 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["persistence", "queue"])
-    func `one that does not start is said until it has served for a while`(_ name: String) {
+    func `a service that doesn’t start is a concern until it has been ready for a while`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<5 { bench.fail(name) }
         #expect(concerns(bench.effects).isEmpty)
         bench.fail(name)
-        let sentence = "\(name) does not start: exited with 1. See `lockstep logs \(name)`."
+        let sentence = "\(name) doesn’t start: exited with 1. See `lockstep logs \(name)`."
         #expect(concerns(bench.effects) == [.init(name, .doesNotStart(sentence))])
         bench.effects = []
         bench.fail(name)
@@ -225,7 +225,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.effects.contains { if case .fleetFailed(let why) = $0 { why.hasPrefix(name) } else { false } })
     }
 
-    @Test func `a death that settled resets the backoff`() {
+    @Test func `a death after the service has settled resets the backoff`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<4 { bench.fail("queue") }
@@ -237,7 +237,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect((bench.machine.service("queue")?.nextTry?.since(bench.now) ?? .zero) <= .milliseconds(300))
     }
 
-    @Test func `an exit that nobody asked for is a failure even with code zero`() {
+    @Test func `an unrequested exit is a failure even with code zero`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(10))
@@ -246,7 +246,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: [78, 127] as [Int32], ["bus", "feeds"])
-    func `what cannot start fails at once`(_ code: Int32, _ name: String) {
+    func `a service that cannot start fails at once`(_ code: Int32, _ name: String) {
         var bench = Bench()
         bench.startAll()
         let effects = bench.send(.ended(name, .exited(code)))
@@ -254,7 +254,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(effects.contains { if case .fleetFailed = $0 { true } else { false } })
     }
 
-    @Test func `a missing program holds up only those that are nothing without it`() {
+    @Test func `a missing program holds up only the services that cannot work without it`() {
         var bench = Bench()
         bench.send(.start)
         bench.send(.ready("bus"))
@@ -263,7 +263,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.failure?.contains("there is no program x") == true)
     }
 
-    @Test func `one that is silent is late then hung then aborted then killed then started again`() {
+    @Test func `a silent service is late, then hung, then aborted, killed and restarted`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -277,7 +277,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.lastEnd?.contains("no sign of life") == true)
     }
 
-    @Test func `one that lives on after its crash report is killed and started again`() {
+    @Test func `a process that survives its crash report is killed and restarted`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -287,7 +287,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.lastEnd == "killed by SIGKILL, because it crashed")
     }
 
-    @Test func `a late one that speaks again is ready`() {
+    @Test func `a late service that gives a sign of life is ready again`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -297,7 +297,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(!bench.effects.contains(.abort("queue")))
     }
 
-    @Test func `several that are late together are given more time`() {
+    @Test func `services that are late together are given more time`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -307,7 +307,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(effects.contains(.abort("queue")) && effects.contains(.abort("feeds")))
     }
 
-    @Test func `a supervisor that was not run blames nobody`() {
+    @Test func `a supervisor that was suspended takes no service for hung`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -317,7 +317,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(!bench.effects.contains { if case .abort = $0 { true } else { false } })
     }
 
-    @Test func `stops in reverse order each after those that require it`() {
+    @Test func `services stop in reverse order, each after those that require it`() {
         var bench = Bench()
         bench.startAll()
         #expect(terminations(bench.send(.stop)) == ["queue", "feeds", "downloads"])
@@ -331,7 +331,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: [("queue", 3), ("feeds", 5)])
-    func `one that does not stop in time is killed`(_ name: String, _ seconds: Int) {
+    func `a service that does not stop in time is killed`(_ name: String, _ seconds: Int) {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)
@@ -339,7 +339,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.pass(.milliseconds(500)).contains(.kill(name)))
     }
 
-    @Test func `whatever happens everything is killed after twenty five seconds`() {
+    @Test func `a stop kills everything after twenty-five seconds at the latest`() {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)

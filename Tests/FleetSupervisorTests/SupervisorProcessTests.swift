@@ -43,7 +43,7 @@ import Testing
         #expect(try launcher.startDetached() == .alreadyRunning)
     }
 
-    @Test func `a start while another supervisor is still ending takes its place`() throws {
+    @Test func `a supervisor that starts while another one is ending replaces it`() throws {
         defer { fleet.end() }
         try fleet.home.prepare()
         let outcome = NIOLockedValueBox<Result<SupervisorLauncher.Outcome, Failure>?>(nil)
@@ -96,7 +96,7 @@ import Testing
         eventually("a signal stops it in order") { !FileLock.isHeld(fleet.home.fleetLock) }
     }
 
-    @Test func `what survives of a fleet with another run directory is found`() throws {
+    @Test func `surviving processes of a fleet with another run directory are found`() throws {
         defer { fleet.end() }
         try fleet.home.prepare()
         let other = try LockstepHome(

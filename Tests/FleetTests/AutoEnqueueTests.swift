@@ -88,7 +88,7 @@ struct AutoEnqueueTests {
         }
     }
 
-    @Test func `a first subscription enqueues nothing, and one undo takes back what comes later`() async throws {
+    @Test func `a first subscription enqueues nothing, and one undo removes what was enqueued later`() async throws {
         try await HTTPTestServer.with { server in
             // So long that it takes several messages to store it.
             let notes = String(repeating: "x", count: 30_000)
@@ -127,7 +127,7 @@ struct AutoEnqueueTests {
     }
 
     @Test(arguments: Victims.allCases)
-    func `each new episode enters once whoever dies`(victims: Victims) async throws {
+    func `each new episode is enqueued once, whichever service dies`(victims: Victims) async throws {
         try await run(rule: "bottom") { fleet, server in
             var random = SeededGenerator(seed: UInt64(victims.rawValue.count))
             // The rule is in force once something has entered by it.

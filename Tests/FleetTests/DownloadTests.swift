@@ -141,7 +141,7 @@ struct DownloadTests {
     ]
 
     @Test(arguments: cases)
-    func `each bad server ends as it should: tried again and whole in the end, or failed with its reason`(_ bad: Case)
+    func `a download from a bad server is retried until it is whole, or fails with its reason`(_ bad: Case)
         async throws
     {
         try await run { fleet, server in
@@ -167,7 +167,9 @@ struct DownloadTests {
 
     /// What a feed says of a file's size, and whether an end that is only the connection's is believed.
     @Test(arguments: [(0, 0), (audio.count, 0), (audio.count, 100_000), (audio.count / 2, 0)])
-    func `a connection that ends where no length was told is held against the feed's word`(announced: Int, cut: Int)
+    func `a connection that ends without an announced length is checked against the length in the feed`(
+        announced: Int, cut: Int
+    )
         async throws
     {
         try await run(announcing: announced) { fleet, server in
@@ -195,7 +197,7 @@ struct DownloadTests {
     enum Second: CaseIterable { case continues, ignoresRange, hasChanged, refusesRange }
 
     @Test(arguments: Second.allCases)
-    func `what was paused goes on where it was, or from the start where the server has something else`(_ second: Second)
+    func `a paused download resumes where it was, or from the start if the server has another file`(_ second: Second)
         async throws
     {
         try await run { fleet, server in
@@ -235,7 +237,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: 0..<6)
-    func `however often the service dies in the middle, the file comes whole, and no part is ever taken for it`(
+    func `however often the service dies, the file becomes whole, and a part is never taken for it`(
         seed: UInt64
     ) async throws {
         try await run { fleet, server in
@@ -267,7 +269,7 @@ struct DownloadTests {
         for _ in 0..<count { await Task.yield() }
     }
 
-    @Test func `a limit under which the next bytes are awaited longer than a server may be silent ends nothing`()
+    @Test func `a bandwidth limit that delays bytes longer than a server may be silent ends no download`()
         async throws
     {
         try await run { fleet, server in

@@ -24,7 +24,7 @@ struct ListeningTests {
             """
     }
 
-    @Test func `a subscribed podcast plays to its end and a truncated stream keeps its place`() async throws {
+    @Test func `a subscribed podcast plays to its end and a truncated stream keeps its position`() async throws {
         try await HTTPTestServer.with { server in
             server.route("/feed.xml", .feed(Self.feed(server)))
             server.route("/1.wav", .audio(Tone.wav(seconds: 3), type: "audio/wav"))

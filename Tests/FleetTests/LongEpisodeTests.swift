@@ -42,7 +42,7 @@ struct LongEpisodeTests {
     }
 
     @Test(arguments: [true, false])
-    func `whichever place is sought, the first state that follows shows it to every client, with its chapter`(
+    func `the first state after a seek shows the position and its chapter to every client`(
         paused: Bool
     ) async throws {
         try await HTTPTestServer.with { server in

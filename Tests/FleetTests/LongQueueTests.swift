@@ -25,7 +25,7 @@ struct LongQueueTests {
         }
     }
 
-    @Test func `what concerns all entries is saved and taken back though the database dies in between`() async throws {
+    @Test func `a change of all entries is saved and undone although the database dies in between`() async throws {
         try await WholeFleet.with([.persistence, .playback, .queue]) { fleet in
             try await fleet.fillLibrary(episodes: Self.count, address: Self.address)
             let all = (1...Self.count).map(WholeFleet.episode)

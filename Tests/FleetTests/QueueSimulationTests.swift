@@ -14,7 +14,7 @@ struct QueueSimulationTests {
     }()
 
     @Test(arguments: seeds)
-    func `screens agree nothing is lost and no old episode is shown after the new`(seed: UInt64) throws {
+    func `screens agree, nothing is lost, and no old episode is shown after a new one`(seed: UInt64) throws {
         let checks = try Self.simulate(seed).checks
         #expect(checks.complaints.isEmpty, "seed \(seed): \(checks.complaints.first ?? "")")
         #expect(checks.advances + checks.failures > 0, "seed \(seed)")
@@ -47,7 +47,7 @@ struct QueueSimulationTests {
         #expect(met(\.promises.kept) > 50)
     }
 
-    @Test func `an engine that begins by itself what was prepared is found out`() throws {
+    @Test func `an engine that starts a prepared episode by itself is noticed`() throws {
         let found = try (1...20 as ClosedRange<UInt64>).contains { seed in
             let simulation = try QueueSimulation(seed: seed, breaksPromise: true)
             for _ in 0..<4_000 where simulation.checks.complaints.isEmpty { try simulation.step() }

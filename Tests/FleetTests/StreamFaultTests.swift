@@ -70,7 +70,7 @@ struct StreamFaultTests {
     }()
 
     @Test(arguments: faults)
-    func `a server that goes on doing wrong ends in failure, the position kept`(_ fault: Fault) async throws {
+    func `a stream whose server keeps failing ends in a failure that keeps the position`(_ fault: Fault) async throws {
         try await play { fleet, server, states in
             server.route("/1.wav", fault.response)
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
@@ -91,7 +91,7 @@ struct StreamFaultTests {
     }
 
     @Test(arguments: [2, 3, 4, 5, 8, 9])
-    func `a server that comes to its senses is played on from where it broke off`(_ index: Int) async throws {
+    func `a stream whose server recovers is resumed where it broke off`(_ index: Int) async throws {
         let fault = Self.faults[index]
         try await play { fleet, server, states in
             server.route("/1.wav", fault.response)
@@ -120,8 +120,7 @@ struct StreamFaultTests {
     }
 
     @Test(arguments: [-1, 4_000, 320_044])
-    func `a connection that stalls is given up, and the stream taken up where it stopped`(afterBytes: Int) async throws
-    {
+    func `a connection that stalls is closed, and the stream resumes where it stopped`(afterBytes: Int) async throws {
         try await play(stall: .milliseconds(1_500), opening: .seconds(3)) { fleet, server, states in
             server.route("/1.wav", Self.audio.with(.stall(afterBytes: afterBytes)))
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
@@ -136,7 +135,7 @@ struct StreamFaultTests {
         }
     }
 
-    @Test func `a server of 1 kB/s is waited for: slow is not broken`() async throws {
+    @Test func `a server of 1 kB/s is waited for and not taken for broken`() async throws {
         try await play { fleet, server, states in
             let slow = HTTPTestResponse(
                 headers: [("Content-Type", "audio/mpeg")], body: .bytes(Tone.slowMP3(seconds: 30)),
@@ -150,7 +149,7 @@ struct StreamFaultTests {
         }
     }
 
-    @Test func `a server whose ETag has changed is told of, and the position kept`() async throws {
+    @Test func `a changed ETag is reported and the position is kept`() async throws {
         try await play { fleet, server, states in
             server.route("/1.wav", Self.make { $0.etag = "\"one\"" })
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
@@ -177,7 +176,7 @@ struct StreamFaultTests {
     }
 
     @Test
-    func `a server that goes away while it is listened to, and comes back later, is played on from where it broke off`()
+    func `a stream whose server goes away and comes back later is resumed where it broke off`()
         async throws
     {
         let wait = Duration.milliseconds(200)
@@ -217,7 +216,7 @@ struct StreamFaultTests {
     static let faultsBefore = [faults[0], faults[3], faults[6], faults[8], stalling]
 
     @Test(arguments: faultsBefore)
-    func `a fault neither begins nor loses what stands behind it, to which skip leads`(_ fault: Fault) async throws {
+    func `a fault neither starts nor loses the next entry, which skip plays`(_ fault: Fault) async throws {
         try await play(stall: .milliseconds(1_500), opening: .seconds(3), episodes: 2) { fleet, server, states in
             server.route("/1.wav", fault.response)
             server.route("/2.wav", Self.audio)
@@ -254,7 +253,7 @@ struct StreamFaultTests {
     }
 
     @Test(arguments: [3, 8])
-    func `after a fault that passed, what follows plays when the first has ended`(_ index: Int) async throws {
+    func `after a fault that passed, the next entry plays when the first has ended`(_ index: Int) async throws {
         try await play(episodes: 2) { fleet, server, states in
             server.route("/1.wav", Self.faults[index].response)
             server.route("/2.wav", Self.audio)

@@ -50,7 +50,7 @@ struct UpcomingTests {
         }
     }
 
-    @Test func `chapters come from their file and from the feed up to the players state`() async throws {
+    @Test func `chapters of the file and of the feed reach the state of the player`() async throws {
         try await run([60, 60]) { fleet, server, ids in
             try await fleet.queue { $0.add.episodes = ids }
             try await fleet.queue { $0.play.episode = ids[0] }
@@ -75,7 +75,7 @@ struct UpcomingTests {
         }
     }
 
-    @Test func `what follows is opened before the end and plays without a pause`() async throws {
+    @Test func `the next episode is opened before the end and plays without a pause`() async throws {
         try await run([10, 4]) { fleet, server, ids in
             let seen = Awaited<[WirePlaybackState]>([])
             fleet.watcher.each { view in

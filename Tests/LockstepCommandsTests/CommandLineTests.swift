@@ -224,7 +224,7 @@ import WireMessages
 
     @Test func `a list of alternatives ends with “or”`() {
         #expect { try SettingKey.autoEnqueue.value(of: "sideways") } throws: { error in
-            (error as? Failure)?.message == "autoEnqueue cannot be “sideways”; it must be off, top, bottom or next."
+            (error as? Failure)?.message == "autoEnqueue can’t be “sideways”; it must be off, top, bottom or next."
         }
     }
 

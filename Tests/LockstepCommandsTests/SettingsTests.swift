@@ -29,8 +29,8 @@ import Testing
                 .map { $0.dropFirst(2) }.joined(separator: "\n"))
         var expected = Settings()
         // The player's own settings would win over them, and have the same standard.
-        expected.skipForward = Double(SettingKey.skipForward.rule.standard)
-        expected.skipBack = Double(SettingKey.skipBack.rule.standard)
+        expected.skipForward = Double(SettingKey.skipForward.rule.defaultValue)
+        expected.skipBack = Double(SettingKey.skipBack.rule.defaultValue)
         expected.serviceEnvironment = [
             "LOCKSTEP_FEEDS_REFRESH_MINUTES": "60", "LOCKSTEP_LOG_LEVEL": "info", "LOCKSTEP_AO": "pipewire",
         ]

@@ -16,7 +16,7 @@ struct OwnerTrial {
     var database: ScriptedDatabase
     var now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000), wall: Timestamp(milliseconds: 1))
     /// Asked and not answered yet.
-    var waiting: [(asking: RequestTracker.Asking, answered: @Sendable (Result<[UInt8], Failure>) -> Runtime.Input)] = []
+    var waiting: [(asking: OutgoingRequest, answered: @Sendable (Result<[UInt8], Failure>) -> Runtime.Input)] = []
     var logs: [String] = []
     var replies: [(ticket: ReplyTicket, id: RequestID, result: Result<[UInt8], Failure>)] = []
     var published: [[Publication]] = []
@@ -38,7 +38,7 @@ struct OwnerTrial {
     static func serving(_ database: ScriptedDatabase = ScriptedDatabase(), generation: UInt32 = 1) -> OwnerTrial {
         var trial = OwnerTrial(database, generation: generation)
         trial.handle(.started)
-        trial.handle(.began(epoch: 5))
+        trial.handle(.epochBegan(epoch: 5))
         trial.serve()
         return trial
     }
@@ -89,12 +89,12 @@ struct OwnerTrial {
 
     mutating func newBus() {
         epoch += 1
-        handle(.began(epoch: epoch))
+        handle(.epochBegan(epoch: epoch))
     }
 
     mutating func pass(_ duration: Duration) {
         now.monotonic = now.monotonic.advanced(by: duration)
-        handle(.alarm)
+        handle(.timerFired)
     }
 
     var words: [String] { published.last?.map { String(decoding: $0.payload, as: UTF8.self) } ?? [] }
@@ -113,7 +113,7 @@ struct OwnerRuntimeTests {
         }
         var trial = OwnerTrial(database)
         trial.handle(.started)
-        trial.handle(.began(epoch: 5))
+        trial.handle(.epochBegan(epoch: 5))
         #expect(trial.readies == 0)
         trial.command("too early")
         #expect(trial.codes == [.unavailable])
@@ -400,7 +400,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.finish(now: trial.now).isEmpty)
         // What comes in between is handled behind the rest.
         _ = trial.runtime.handle(.input(.machine(.say("one"))), now: trial.now)
-        trial.perform(Array(trial.runtime.handle(.bus(.alarm), now: trial.now).prefix(1)))
+        trial.perform(Array(trial.runtime.handle(.bus(.timerFired), now: trial.now).prefix(1)))
         #expect(trial.actions == [.heard("fact"), .heard("one")])
     }
 
@@ -425,7 +425,7 @@ struct OwnerRuntimeTests {
     @Test func `a database that is replaced while the records are loaded is noticed`() throws {
         var trial = OwnerTrial()
         trial.handle(.started)
-        trial.handle(.began(epoch: 5))
+        trial.handle(.epochBegan(epoch: 5))
         trial.handle(.status(.persistence, ready: 1))
         let loaded = trial.take()
         trial.handle(try #require(loaded))

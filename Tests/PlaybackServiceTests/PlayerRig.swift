@@ -3,6 +3,7 @@ import EngineDouble
 import NIOConcurrencyHelpers
 import OwnerKit
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 

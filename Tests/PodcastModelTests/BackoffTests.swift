@@ -37,7 +37,7 @@ import Testing
         #expect(backoff.allowsRetry(after: 1_000))
     }
 
-    @Test func `no steps are no retries`() {
+    @Test func `a backoff without steps allows no retry`() {
         #expect(!Backoff.steps([], repeatsLast: true).allowsRetry(after: 1))
         #expect(Backoff.steps([], repeatsLast: false).wait(after: 1) == .zero)
     }

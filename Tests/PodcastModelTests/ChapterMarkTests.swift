@@ -5,7 +5,7 @@ struct ChapterMarkTests {
     @Test(arguments: [
         (starts: [5.0, 1, 3], expected: [1.0, 3, 5]), ([0, 0, 2], [0, 2]), ([0, 99, 100, 101], [0, 99]), ([], []),
     ])
-    func `a list is put in order, without what is doubled or beyond the end`(starts: [Double], expected: [Double]) {
+    func `a list is sorted, without duplicates and chapters beyond the end`(starts: [Double], expected: [Double]) {
         let marks = starts.map { ChapterMark(start: PlaybackPosition(clamping: $0)) }
         let list = ChapterMark.normalised(marks, duration: EpisodeDuration(seconds: 100))
         #expect(list.map(\.start.seconds) == expected)

@@ -22,7 +22,7 @@ private func identities(_ items: [FeedItem]) -> [String] {
         ]) == ["guid:g", "url://h/2", "title:1:-:t"])
 }
 
-@Test func `a repeated item counts once`() {
+@Test func `an item that is repeated counts once`() {
     let document = FeedDocument(
         channel: FeedChannel(),
         items: [item(guid: "g", audio: "http://h/1", title: "new"), item(guid: "g", audio: "http://h/1", title: "old")])
@@ -31,7 +31,7 @@ private func identities(_ items: [FeedItem]) -> [String] {
     #expect(warnings.map(\.code) == ["repeatedItem"])
 }
 
-@Test func `a GUID of several episodes names none`() {
+@Test func `a GUID that several episodes share identifies none of them`() {
     let document = FeedDocument(
         channel: FeedChannel(), items: [item(guid: "g", audio: "http://h/1"), item(guid: "g", audio: "http://h/2")])
     let (items, warnings) = document.identified()

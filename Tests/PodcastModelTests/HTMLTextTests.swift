@@ -19,7 +19,7 @@ import Testing
         ("<a title=\"1 > 0\" href='x'>link</a>", "[a]link[/a]"), ("<p title=\"open>text</p>", "[p]text[/p]"),
         ("<p a\"b>text", "[p]text"), ("<h2>ü</h2>", "[h2]ü[/h2]"),
     ])
-    func `HTML is told apart into texts and tags`(html: String, words: String) {
+    func `HTML is split into texts and tags`(html: String, words: String) {
         #expect(Self.words(html) == words)
     }
 
@@ -28,7 +28,7 @@ import Testing
         ("&#0;&#xD800;&#x110000;&#99999999999;", "&#0;&#xD800;&#x110000;&#99999999999;"),
         ("Tom&nbsp;&uuml;ber &hellip;", "Tom\u{A0}über …"), ("&amp", "&amp"), ("&", "&"), ("&ampamp;", "&ampamp;"),
     ])
-    func `references become their characters, and what is none stands for itself`(html: String, text: String) {
+    func `references are decoded, and other text stands for itself`(html: String, text: String) {
         #expect(Self.words(html) == text)
         #expect(HTMLEntities.decoded(Array(html.utf8)[...]) == text)
     }
@@ -46,7 +46,7 @@ import Testing
         #expect(tag.attribute("href") == value)
     }
 
-    @Test func `a megabyte of brackets takes no long time`() {
+    @Test func `a megabyte of brackets is read quickly`() {
         for html in ["<a href=\"", "<a b='><a c=\">", "<!--", "&", "<"] {
             let events = HTMLText(Array(String(repeating: html, count: 1_000_000 / html.utf8.count).utf8))
             #expect(events.reduce(0) { count, _ in count + 1 } > 0)

@@ -29,7 +29,7 @@ import Testing
         ("Sat, 01 Jan 100 00:00:00 GMT", 946_684_800),
         ("Wed, 02 Sept 2020 10:00:00 GMT", 1_599_040_800),
     ] as [(String, Int64)])
-func `reads dates in the wild`(text: String, seconds: Int64) {
+func `dates as feeds write them are read`(text: String, seconds: Int64) {
     #expect(InternetDate.parse(text)?.milliseconds == seconds * 1_000)
 }
 
@@ -39,7 +39,7 @@ func `reads dates in the wild`(text: String, seconds: Int64) {
     "2002-13-02T13:00:00Z", "Wed, 02 Foo 2002 13:00:00 GMT", "Wed, 02 Oct 2002 25:00:00 GMT", "2 2 Oct Nov 2002",
     "31 Dec 1969 23:00:00 GMT", "99999999999999999999 Oct 2002",
 ])
-func `refuses dates that are none`(text: String) {
+func `texts that are no dates are refused`(text: String) {
     #expect(InternetDate.parse(text) == nil)
 }
 
@@ -48,6 +48,6 @@ func `refuses dates that are none`(text: String) {
         ("120", 120), (" 5 ", 5), ("0", 0), ("-3", 0), ("1.5", 1.5), ("Wed, 02 Oct 2002 13:02:00 GMT", 120),
         ("Wed, 02 Oct 2002 12:00:00 GMT", 0), ("soon", nil), ("", nil), ("inf", nil), ("nan", nil), ("1e999", nil),
     ] as [(String, Double?)])
-func `a server's patience is a number of seconds or a date`(text: String, seconds: Double?) {
+func `Retry-After is a number of seconds or a date`(text: String, seconds: Double?) {
     #expect(RetryAfter.parse(text, now: Timestamp(milliseconds: 1_033_563_600_000)) == seconds)
 }

@@ -22,11 +22,11 @@ import Testing
             ("<?xml version=\"1.0\"?>\n<playlist version=\"1\">", .playlist), ("<?xml version=\"1.0\"?><rss>", .xml),
             ("<rss>", .xml), ("{ \"error\": 1}", .json), ("ID3\u{3}", nil), ("RIFF", nil), ("", nil), ("{", nil),
         ] as [(String, OtherContent?)])
-    func `what isn’t audio is known by its first bytes`(text: String, content: OtherContent?) {
+    func `content other than audio is recognised by its first bytes`(text: String, content: OtherContent?) {
         #expect(OtherContent(beginning: Array(text.utf8)) == content)
     }
 
-    @Test func `every content has words of its own, and a page says what to do`() {
+    @Test func `every other content has a sentence, and that for a page says what to do`() {
         let messages = OtherContent.allCases.map { $0.refusal(from: "a.example", .decoderFailed).message }
         #expect(Set(messages).count == messages.count)
         #expect(messages.first == "a.example sent a web page instead of audio; you may have to log in first.")

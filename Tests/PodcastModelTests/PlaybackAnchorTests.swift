@@ -31,7 +31,7 @@ struct PlaybackAnchorTests {
         #expect(position.seconds == 20)
     }
 
-    @Test func `the position ends at the duration, and nothing is left there`() throws {
+    @Test func `the position ends at the duration, where no time is left`() throws {
         let duration = try #require(EpisodeDuration(seconds: 25))
         let late = MonotonicTime(nanoseconds: 200 * second)
         let running = try anchor(position: 20)

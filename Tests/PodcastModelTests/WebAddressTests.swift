@@ -25,7 +25,7 @@ import Testing
     ("https://me@mail.org:p%40ss@example.com/", "https://me%40mail.org:p%40ss@example.com/"),
     ("https://me:100%@example.com/", "https://me:100%25@example.com/"),
 ])
-func `accepts addresses`(text: String, normal: String) {
+func `valid addresses are accepted`(text: String, normal: String) {
     #expect(WebAddress(text)?.text == normal)
 }
 
@@ -36,7 +36,7 @@ func `accepts addresses`(text: String, normal: String) {
     "data:,x", ":",
     "feed:", "feed:x", "1http://x/",
 ])
-func `refuses addresses`(text: String) {
+func `invalid addresses are refused`(text: String) {
     #expect(WebAddress(text) == nil)
 }
 
@@ -110,12 +110,12 @@ func `a password with a character that ends the authority is explained`(text: St
     ("?id=1", "https://h/feeds/x?y", "https://h/feeds/x?id=1"),
     ("http://other/1.mp3", "file:///demo/feed.xml", "http://other/1.mp3"),
 ])
-func `resolves relative addresses`(text: String, base: String, whole: String) throws {
+func `relative addresses are resolved`(text: String, base: String, whole: String) throws {
     let base = try #require(WebAddress(base))
     #expect(WebAddress(text, relativeTo: base)?.text == whole)
 }
 
-@Test func `takes file paths both ways`() throws {
+@Test func `file addresses and paths are converted both ways`() throws {
     let address = try #require(WebAddress(filePath: "/home/a b/ü%.xml"))
     #expect(address.text == "file:///home/a%20b/%C3%BC%25.xml" || address.filePath == "/home/a b/ü%.xml")
     #expect(address.filePath == "/home/a b/ü%.xml")
@@ -128,7 +128,7 @@ func `resolves relative addresses`(text: String, base: String, whole: String) th
     ("http://example.com/feed?a", "http://example.com/feed?b", false),
     ("http://example.com/Feed", "http://example.com/feed", false),
 ])
-func `knows the same feed`(left: String, right: String, same: Bool) throws {
+func `addresses of the same feed have the same identity`(left: String, right: String, same: Bool) throws {
     let left = try #require(WebAddress(left))
     let right = try #require(WebAddress(right))
     #expect((PodcastID.feed(at: left) == PodcastID.feed(at: right)) == same)

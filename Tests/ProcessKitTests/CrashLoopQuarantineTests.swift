@@ -98,7 +98,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
     }
 
-    @Test func `work that begins and ends is appended to a file that stays small`() throws {
+    @Test func `the file of work in hand stays small`() throws {
         func file() throws -> (number: UInt64, size: UInt64) {
             let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/work")
             return (

@@ -59,7 +59,7 @@ import Testing
     @Test(arguments: [
         "", "{", "[]", "{\"version\":1}", "{\"version\":1,\"podcasts\":{\"p1\":[{\"password\":\"geheim\"}]}}",
     ])
-    func `a damaged file is an error that quotes nothing, and can be set aside`(content: String) throws {
+    func `a damaged file is an error that quotes none of it, and can be moved aside`(content: String) throws {
         let folder = try TemporaryFolder()
         let file = SecretsFile(path: folder.path + "/secrets.json")
         try content.write(toFile: file.path, atomically: false, encoding: .utf8)

@@ -16,7 +16,7 @@ struct JSONLogHandlerTests {
         "short", String(repeating: "long ", count: 5_000), String(repeating: "\u{1}", count: 5_000),
         String(repeating: "é\u{301}\u{301}", count: 3_000), String(repeating: "👩‍👩‍👧", count: 2_000), "",
     ])
-    func `a line is JSON that a pipe takes at once`(_ message: String) throws {
+    func `a line is one JSON object that a pipe accepts at once`(_ message: String) throws {
         let handler = JSONLogHandler(service: "queue", level: .info)
         let text = handler.line(.warning, message, ["why": "because"])
         #expect(text.utf8.count <= JSONLogHandler.lineLimit && text.hasSuffix("}\n"))

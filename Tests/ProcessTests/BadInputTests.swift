@@ -159,7 +159,7 @@ struct BadInputTests {
     ]
 
     @Test(.timeLimit(.minutes(5)))
-    func `a bad command is refused and changes nothing`() async throws {
+    func `an invalid command is refused and changes nothing`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             try await fleet.succeed("play", "Part 1 of many")
             try await fleet.succeed("pause")

@@ -30,7 +30,7 @@ import WireMessages
 
     private static let three = [(title: "Hello", start: 0), (title: "News", start: 120), (title: "End", start: 480)]
 
-    @Test func `commands go from chapter to chapter`() async throws {
+    @Test func `commands seek from chapter to chapter`() async throws {
         try await Self.withChapters(Self.three) { fleet in
             try await fleet.run([
                 CommandStep("chapter", 0, "      start  length  chapter\n1  *   0:00    2:00  Hello\n2      2:00"),
@@ -80,7 +80,7 @@ import WireMessages
         try await expanded.until(sees: second)
     }
 
-    @Test func `two hundred chapters are listed and reached`() async throws {
+    @Test func `two hundred chapters are listed and can be sought`() async throws {
         let chapters = (0..<200).map { (title: "Chapter \($0 + 1)", start: $0 * 3) }
         try await Self.withChapters(chapters) { fleet in
             let lines = try await fleet.succeed("chapter").split(separator: "\n")

@@ -112,7 +112,7 @@ struct DownloadFolderTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ["Show", ".partial"])
-    func `a link in place of a folder leads nowhere`(name: String) async throws {
+    func `a symbolic link instead of a folder is not followed`(name: String) async throws {
         try await with { fleet, observer, _ in
             let outside = fleet.root + "/outside"
             try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
@@ -129,7 +129,7 @@ struct DownloadFolderTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a link in place of the file is not written through, taken for the file, or deleted behind`() async throws {
+    func `a symbolic link instead of a file is neither written through nor taken for the file`() async throws {
         try await with { fleet, observer, _ in
             // The file's name is known once it has been there.
             _ = try await fleet.succeed("download", "add", "One")
@@ -196,8 +196,7 @@ struct DownloadFolderTests {
     // MARK: Files
 
     @Test(.timeLimit(.minutes(5)))
-    func `a file that was emptied is not played in place of the stream, and is not taken for a download`() async throws
-    {
+    func `an emptied file is neither played instead of the stream nor taken for a download`() async throws {
         try await with { fleet, observer, _ in
             _ = try await fleet.succeed("download", "add", "One")
             let download = try #require(try await ended(observer).first)

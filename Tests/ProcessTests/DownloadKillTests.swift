@@ -69,7 +69,9 @@ struct DownloadKillTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ["downloads", "playback", "persistence", "bus"], [1, 2] as [UInt64])
-    func `whatever dies a file comes whole and what was heard is kept`(service: String, seed: UInt64) async throws {
+    func `whichever process dies, a download becomes whole and the played position is kept`(
+        service: String, seed: UInt64
+    ) async throws {
         try await HTTPTestServer.with { server in
             var response = HTTPTestResponse.audio(Self.audio, type: "audio/wav")
             response.etag = "\"one\""

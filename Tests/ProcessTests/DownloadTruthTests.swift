@@ -54,7 +54,7 @@ struct DownloadTruthTests {
         return try #require(observer.view.downloads.values.first).path
     }
 
-    @Test func `a file that was deleted is fetched again by who asks for it`() async throws {
+    @Test func `a deleted file is fetched again when somebody asks for it`() async throws {
         try await with { fleet, observer, server in
             let path = try await add(fleet, observer)
             #expect(
@@ -66,7 +66,7 @@ struct DownloadTruthTests {
         }
     }
 
-    @Test func `a file that was deleted is not downloaded any more also if nobody asks`() async throws {
+    @Test func `a deleted file stops being shown as downloaded although nobody asks`() async throws {
         try await with { fleet, observer, _ in
             unlink(try await add(fleet, observer))
             try await observer.until("it is not downloaded any more") { $0.downloads.isEmpty }
@@ -79,7 +79,7 @@ struct DownloadTruthTests {
         }
     }
 
-    @Test func `a folder that is away takes nothing with it and is known again`() async throws {
+    @Test func `an unavailable folder loses no download and is recognised when it is back`() async throws {
         try await with { fleet, observer, server in
             let path = try await add(fleet, observer)
             let folder = fleet.home.downloadDirectory
@@ -112,7 +112,7 @@ struct DownloadTruthTests {
         }
     }
 
-    @Test func `what cannot be continued says so when it is paused and when it goes on`() async throws {
+    @Test func `a download that cannot be continued says so when it is paused and resumed`() async throws {
         try await with({ $0.fault = .stall(afterBytes: 100_000) }) { fleet, observer, server in
             _ = try await fleet.succeed("download", "add", "One")
             try await observer.until("it comes") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }

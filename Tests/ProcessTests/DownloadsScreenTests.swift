@@ -157,7 +157,7 @@ import WireMessages
         var totalBytes: UInt64?
     }
 
-    @Test func `without a terminal they are printed as they are`() async throws {
+    @Test func `without a terminal the downloads are printed once`() async throws {
         try await Self.withDownloads { fleet, downloads in
             let lines = try JSONDecoder().decode(
                 [Line].self, from: Data(try await fleet.succeed("downloads", "--json").utf8))
@@ -169,7 +169,7 @@ import WireMessages
         }
     }
 
-    @Test func `without a terminal they are as far as they tell`() async throws {
+    @Test func `without a terminal the downloads print their progress`() async throws {
         try await Self.withDownloads { fleet, downloads in
             let telling = Task {
                 while !Task.isCancelled {
@@ -184,7 +184,7 @@ import WireMessages
         }
     }
 
-    @Test func `watched without a terminal each change is a line`() async throws {
+    @Test func `without a terminal watch prints each change as a line`() async throws {
         try await Self.withDownloads { fleet, downloads in
             try await FleetProgram.with([["downloads", "--watch"], ["downloads", "--watch", "--json"]], of: fleet) {
                 programs in

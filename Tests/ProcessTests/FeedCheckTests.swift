@@ -12,7 +12,7 @@ struct FeedCheckTests {
     @Test(arguments: [
         String.Encoding.utf32, .utf32LittleEndian, .utf32BigEndian, .utf16, .utf16LittleEndian, .utf16BigEndian, .utf8,
     ])
-    func `a feed in any encoding prints nothing but the command’s sentences`(encoding: String.Encoding) async throws {
+    func `a feed in any encoding makes commands print their sentences alone`(encoding: String.Encoding) async throws {
         let bytes = try #require(Self.feed.data(using: encoding))
         let damaged = bytes.prefix(bytes.count / 2) + [0xd8, 0x00, 0xff] + bytes.suffix(9)
         try await ProcessFleet.with(isUp: false) { fleet in

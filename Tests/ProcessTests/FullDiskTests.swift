@@ -110,7 +110,7 @@ struct FullDiskTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `somebody else fills the disk of the downloads to its last byte`() async throws {
+    func `downloads survive a disk that somebody else has filled`() async throws {
         try await with({ $0.downloadDirectory }, size: 160) { fleet, observer, server in
             server.route("/One", Self.file(megabytes: 64, .stall(afterBytes: 40 << 20)))
             _ = try await fleet.succeed("download", "add", "One")

@@ -24,7 +24,7 @@ struct HostileAddressTests {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
     }
 
-    @Test func `a malformed address in a command is an error and crashes nothing`() async throws {
+    @Test func `a malformed address in a command is an error and crashes no process`() async throws {
         try await ProcessFleet.with { fleet in
             for address in Self.addresses {
                 for command in [["subscribe", address], ["feed", "check", address], ["play", address]] {
@@ -37,7 +37,7 @@ struct HostileAddressTests {
         }
     }
 
-    @Test func `malformed addresses in a feed or a redirect crash nothing`() async throws {
+    @Test func `malformed addresses in a feed or a redirect crash no process`() async throws {
         try await HTTPTestServer.with { server in
             try await ProcessFleet.with { fleet in
                 for (number, address) in Self.addresses.enumerated() {
@@ -70,7 +70,7 @@ struct HostileAddressTests {
         }
     }
 
-    @Test func `a malformed address that is stored fails what it belongs to and crashes nothing`() async throws {
+    @Test func `a malformed stored address fails its episode or podcast and crashes no process`() async throws {
         try await HTTPTestServer.with { server in
             try await ProcessFleet.with { fleet in
                 let items = (1...3).map { number in

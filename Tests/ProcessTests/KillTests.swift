@@ -11,7 +11,7 @@ import WireMessages
 @Suite(.serialized)
 struct KillTests {
     @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
-    func `every acknowledged edit survives the death of`(service: String) async throws {
+    func `every acknowledged edit survives the death of a service`(service: String) async throws {
         try await survive { fleet, observer in
             let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
             let epoch = observer.view.replica.position.epoch

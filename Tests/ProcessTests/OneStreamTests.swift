@@ -78,7 +78,7 @@ struct OneStreamTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `watchers that are stopped miss nothing unknowingly`() async throws {
+    func `watchers that were suspended know what they have missed`() async throws {
         try await ProcessFleet.with(podcast: 40) { fleet in
             let commands = Array(repeating: ["watch", "--json"], count: 5)
             try await FleetObserver.with(2, of: fleet) { observers in

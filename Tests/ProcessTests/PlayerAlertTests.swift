@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `a retry counts down on both players and is said once in words`() async throws {
+    @Test func `a retry counts down on both players and is announced once in words`() async throws {
         try await Self.withEpisode(answering: .status(503)) { fleet in
             try await fleet.succeed("queue", "add", "An episode")
             try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `an address that leads to nothing doesn’t end the listening`() async throws {
+    @Test func `an episode whose address leads to nothing doesn’t end playback`() async throws {
         try await HTTPTestServer.with { server in
             for name in ["first", "third"] {
                 server.route("/\(name).wav", .audio(Tone.wav(seconds: name == "first" ? 2 : 60), type: "audio/wav"))

@@ -45,7 +45,7 @@ import WireMessages
         }
     }
 
-    @Test func `several next at once go one after the other`() async throws {
+    @Test func `several next commands at once are performed one after the other`() async throws {
         try await ProcessFleet.with(podcast: 8) { fleet in
             try await fleet.succeed("queue", "add", "--podcast", "Many")
             try await fleet.succeed("play", "1")

@@ -30,7 +30,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the death of all services while playing loses at most ten seconds`() async throws {
+    func `the death of all services during playback loses at most ten seconds`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             for service in ProcessFleet.all { fleet.signal(service, SIGKILL) }
@@ -43,7 +43,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the death of every process while playing comes back paused within ten seconds`() async throws {
+    func `after the death of every process the fleet comes back paused, at most ten seconds behind`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             try await fleet.killEverything()

@@ -86,7 +86,7 @@ struct SoundDeviceTests {
         }
     }
 
-    @Test func `nothing that is played without a device is taken for a loss`() async throws {
+    @Test func `silent playback without a device is not taken for the loss of one`() async throws {
         try await SoundFleet.with(.pulseAudio, sinks: nil) { player in
             try await player.fleet.succeed("play", "One")
             for title in ["One", "Two", "One", "Two"] {
@@ -103,7 +103,9 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a chosen device that leaves pauses, and plays on when it returns`(_ kind: SoundServer.Kind) async throws {
+    func `a chosen device that leaves pauses playback, which resumes when it returns`(_ kind: SoundServer.Kind)
+        async throws
+    {
         try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in
             let speakers = try await SoundRecorder.of("speakers", on: player.server)
             defer { speakers.end() }
@@ -131,7 +133,8 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `the last device that leaves pauses, though the server has a dummy`(_ kind: SoundServer.Kind) async throws {
+    func `losing the last device pauses playback although the server has a dummy`(_ kind: SoundServer.Kind) async throws
+    {
         try await SoundFleet.with(kind) { player in
             var recorder = try await SoundRecorder.of("one", on: player.server)
             try await player.fleet.succeed("play", "One")
@@ -210,7 +213,7 @@ struct SoundDeviceTests {
         }
     }
 
-    @Test func `quiet volumes of 16-bit audio are quiet, not silent`() async throws {
+    @Test func `16-bit audio at a low volume is quiet, not silent`() async throws {
         let audio = Sweep.wav(seconds: 150)
         try await SoundFleet.with(.pulseAudio, audio: audio) { player in
             let recorder = try await SoundRecorder.of("one", on: player.server)

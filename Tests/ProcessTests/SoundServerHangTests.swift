@@ -26,7 +26,7 @@ struct SoundServerHangTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a sound server that hangs pauses, and it sounds again when that answers`(
+    func `a sound server that hangs pauses playback, which resumes when it answers`(
         _ kind: SoundServer.Kind
     ) async throws {
         try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in

@@ -20,7 +20,9 @@ struct StreamKillTests {
     @Test(
         .timeLimit(.minutes(5)),
         arguments: seeds)
-    func `the place is kept, no part is taken for a file, and nothing acknowledged is lost`(seed: UInt64) async throws {
+    func `the position is kept, no part is taken for a file, and nothing acknowledged is lost`(seed: UInt64)
+        async throws
+    {
         try await HTTPTestServer.with { server in
             try await ProcessFleet.with { fleet in
                 try await FleetObserver.with(2, of: fleet) { observers in

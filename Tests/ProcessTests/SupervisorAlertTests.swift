@@ -20,7 +20,7 @@ import WireMessages
     }
 
     /// A lock in another hand keeps the service from starting; when it is free again, `retry` brings it back.
-    @Test func `one that does not start is an alert until it serves again`() async throws {
+    @Test func `a service that does not start is an alert until it is ready again`() async throws {
         try await ProcessFleet.with { fleet in
             try await FleetObserver.with(1, of: fleet) { observers in
                 let observer = observers[0]

@@ -10,7 +10,7 @@ import WireMessages
 /// A machine that goes to sleep, as its login manager tells it.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct SuspendTests {
-    @Test func `the machine sleeps only when the place is saved, which a flat battery then does not take away`()
+    @Test func `the machine sleeps only when the position is saved`()
         async throws
     {
         try await whilePlaying { fleet, observer, manager in
@@ -33,7 +33,7 @@ struct SuspendTests {
         }
     }
 
-    @Test func `a machine that wakes hears where the engine is, and is held up again before its next sleep`()
+    @Test func `a machine that wakes resumes at the position of the engine, and its next sleep is delayed again`()
         async throws
     {
         try await whilePlaying { fleet, observer, manager in

@@ -63,7 +63,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `every way out gives the terminal back`(player: String) async throws {
+    func `every way to leave restores the terminal`(player: String) async throws {
         try await Self.withPaused { fleet in
             for ending in Ending.allCases {
                 try await TerminalShell.with(fleet, Self.script(player)) { shell in
@@ -84,7 +84,9 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `while stopped the terminal is the shells and afterwards the screen is right`(player: String) async throws {
+    func `while suspended a player leaves the terminal to the shell, and afterwards the screen is right`(player: String)
+        async throws
+    {
         try await Self.withPlayer(player) { fleet, shell in
             for round in 1...2 {
                 shell.type("\u{1a}")
@@ -122,7 +124,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the screen follows the windows size`() async throws {
+    func `the screen follows the size of the window`() async throws {
         try await Self.withPaused { fleet in
             try await TerminalShell.with(fleet, Self.script("expanded")) { shell in
                 try await shell.until("the episode") { Self.shows("0:00", $0) }
@@ -244,7 +246,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `what the keys say can be read whole and the player goes on`(player: String) async throws {
+    func `the list of keys can be read whole and the player continues`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             for (key, beginning, end) in [
                 ("i", "Paused at 0:00 of 10:00: Part 1 of many, Many parts; 10:00 left;", "in Up Next"),
@@ -270,7 +272,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a player that shows what is paused writes nothing`() async throws {
+    func `a player that shows a paused episode writes nothing`() async throws {
         try await Self.withPlayer("expanded") { fleet, shell in
             try await fleet.succeed("speed", "1.5")
             try await shell.until(sees: "1.5×")
@@ -283,7 +285,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `what is written into a player in words is pressed and its end ends it`() async throws {
+    func `words written to a player are pressed as keys and the end of the input ends it`() async throws {
         try await Self.withPaused { fleet in
             let script = """
                 printf 'b\ni' | "$LOCKSTEP" mini --plain

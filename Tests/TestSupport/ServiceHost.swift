@@ -42,17 +42,17 @@ package final class ServiceHost: Sendable {
             BusConfiguration(
                 runDirectory: runDirectory, origin: name.text, observes: observesStream ? .all : nil,
                 service: (name, generation), logger: logger),
-            hear: { event in
+            onEvent: { event in
                 switch event {
-                case .began: signal.yield(.began)
-                case .pulse: signal.yield(.pulse)
+                case .epochBegan: signal.yield(.began)
+                case .heartbeat: signal.yield(.pulse)
                 case .fenced(let failure): signal.yield(.fenced(failure))
                 case .command(let command):
                     guard case .enqueued = commandInput.yield(command) else {
                         signal.yield(.refused(command))
                         return
                     }
-                case .status, .update, .rejected, .alarm: break
+                case .status, .update, .rejected, .timerFired: break
                 }
             })
         client = BusClient(sharing: thread)

@@ -63,7 +63,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `a part is asked for with the version that it belongs to`() async throws {
+    @Test func `a range is requested with the version that it belongs to`() async throws {
         try await fetching { server, client in
             let body = HTTPTestResponse.Body.bytes(Array("0123456789".utf8))
             server.route("/a", HTTPTestResponse(body: body, etag: "\"v1\"", acceptsRanges: true))
@@ -186,7 +186,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         #expect(try #require(WebAddress(text)).isLoopback == isLoopback)
     }
 
-    @Test func `a proxy is used for other machines and never for this one`() async throws {
+    @Test func `a proxy is used for other hosts and never for this one`() async throws {
         try await HTTPTestServer.with { proxy in
             proxy.route("/a", HTTPTestResponse(body: .bytes([1])))
             proxy.route("http://a.example/a", HTTPTestResponse(body: .bytes([1])))

@@ -30,7 +30,7 @@ import Testing
                 .badAnswer
             ),
         ] as [(String, HTTPTestResponse, WebFailure.Kind)])
-    func `what a server does wrong has its kind`(
+    func `each fault of a server has its kind of failure`(
         _ what: String, response: HTTPTestResponse, kind: WebFailure.Kind
     ) async throws {
         try await fetching { server, client in
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `a server that does not listen cannot be reached`() async throws {
+    @Test func `a server that does not listen is unreachable`() async throws {
         let client = WebClient()
         let server = try await HTTPTestServer.start()
         await server.stop()
@@ -65,7 +65,7 @@ import Testing
         await client.shutdown()
     }
 
-    @Test func `a name that is not known cannot be found`() async throws {
+    @Test func `an unknown host name cannot be resolved`() async throws {
         var options = WebClientOptions()
         options.proxy = ""
         let client = WebClient(options)
@@ -166,15 +166,14 @@ import Testing
     }
 
     @Test(arguments: [
-        (false, "a.example takes connections, but does not answer."),
+        (false, "a.example takes connections, but doesn’t answer."),
         (true, "a.example stopped in the middle of its answer."),
     ])
-    func `a server that fell silent is not said to have begun to answer if it did not`(hasAnswered: Bool, says: String)
-    {
+    func `a server that never answered is not reported to have stopped in the middle`(hasAnswered: Bool, says: String) {
         #expect(WebFailure.silent("a.example", hasAnswered: hasAnswered).message == says)
     }
 
-    @Test func `a field from a peer or the disk adds no line`() {
+    @Test func `a header field from a peer or the disk cannot add a line`() {
         var headers = WebHeaders()
         headers.add("If-None-Match", "\"a\"\r\nX-Evil: 1")
         headers.add("X Y", "1")

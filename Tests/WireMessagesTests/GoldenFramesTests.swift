@@ -79,7 +79,7 @@ enum Golden {
     }
 
     @Test(arguments: Golden.messages)
-    func `a golden header is read as said`(_ message: GoldenMessage) throws {
+    func `a golden header is decoded as described`(_ message: GoldenMessage) throws {
         let bytes = try Golden.bytes(message.frames[message.headerFrame])
         #expect(bytes.count == BusHeader.length)
         #expect(try BusHeader(decoding: bytes) == message.expected())
@@ -112,7 +112,7 @@ enum Golden {
         }
     }
 
-    @Test func `the buss own payloads are read and written`() throws {
+    @Test func `the payloads of the bus itself are read and written`() throws {
         let status = try #require(Golden.messages.first { $0.name == "status of a service" })
         let bytes = try Golden.bytes(status.frames[2])
         let read = try WireServiceStatus(serializedBytes: bytes)

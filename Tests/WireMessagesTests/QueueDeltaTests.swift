@@ -27,7 +27,7 @@ struct QueueDeltaTests {
         (100..<200).map { insert($0, after: $0 - 1) } + [.with { $0.remove = "e199" }, insert(200, after: 198)],
     ]
 
-    @Test(arguments: deltas) func `a long delta leads where its steps lead one by one`(steps: [WireQueueStep]) {
+    @Test(arguments: deltas) func `a long delta has the same result as its steps one by one`(steps: [WireQueueStep]) {
         var whole = Self.state(0..<100)
         var single = whole
         let isWholeConsistent = whole.apply(.with { $0.steps = steps })
@@ -56,7 +56,7 @@ struct QueueDeltaTests {
     }
 
     @Test(arguments: [0, 1, 100, 127, 128, 16_383, 16_384, 100_000])
-    func `messages within messages are as long as they are said to be`(count: Int) throws {
+    func `nested messages have the announced length`(count: Int) throws {
         let entry = WireQueueEntry.with { $0.reason = String(repeating: "x", count: count) }
         let insert = WireFields.size(of: entry.wireBytes.count) + WireFields.size(of: 2)
         var fields = WireFields()

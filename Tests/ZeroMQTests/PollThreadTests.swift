@@ -185,7 +185,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(await thread.shutdown() is EchoHandler.Broken)
     }
 
-    @Test func `what keeps the handler from starting is thrown`() async throws {
+    @Test func `the error that keeps the handler from starting is thrown`() async throws {
         let journal = Journal()
         let thread = try Self.thread(IPCEndpoint(path: "/nowhere/at/all"), journal)
         let error = await #expect(throws: ZeroMQError.self) { try await thread.started() }
@@ -205,7 +205,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await thread.shutdown()
     }
 
-    @Test func `an abandoned thread ends by itself`() async throws {
+    @Test func `an abandoned poll thread ends by itself`() async throws {
         let journal = Journal()
         do {
             let thread = try Self.thread(nil, journal)

@@ -88,12 +88,12 @@ package final class BusClient: Service {
         reaching reachLimit: Duration? = nil, mayBeRepeat: Bool = false
     ) async throws(Failure) -> Answer {
         let now = SystemClocks.monotonic()
-        let asking = RequestTracker.Asking(
+        let request = OutgoingRequest(
             id: id, service: service, payload: payload, deadline: limit.map(now.advanced(by:)),
             reachDeadline: reachLimit.map(now.advanced(by:)), mayBeRepeat: mayBeRepeat)
         let result: Result<Answer, Failure> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                thread.send(.ask(asking) { continuation.resume(returning: $0) })
+                thread.send(.ask(request) { continuation.resume(returning: $0) })
                 if Task.isCancelled { thread.send(.cancel(id)) }
             }
         } onCancel: {
@@ -102,7 +102,7 @@ package final class BusClient: Service {
         return try result.get()
     }
 
-    /// `request` with messages in place of bytes.
+    /// Sends a request as a message and reads the reply as one.
     /// - Throws: also `malformed` for an answer that is no `Reply`.
     package func ask<Reply: SwiftProtobuf.Message>(
         _ service: ServiceName, _ message: some SwiftProtobuf.Message, reply: Reply.Type, id: RequestID = .random(),
@@ -133,9 +133,9 @@ package final class BusClient: Service {
 
     /// Asks without waiting; `completion` is called once, on the poll thread.
     package func ask(
-        _ asking: RequestTracker.Asking, _ completion: @escaping @Sendable (Result<Answer, Failure>) -> Void
+        _ request: OutgoingRequest, _ completion: @escaping @Sendable (Result<Answer, Failure>) -> Void
     ) {
-        thread.send(.ask(asking, completion))
+        thread.send(.ask(request, completion))
     }
 }
 

@@ -2,9 +2,9 @@ package import Logging
 package import PodcastModel
 package import WireMessages
 
-/// What the rest of the process wants of its poll thread. Completions are called once, on that thread, and do not block.
+/// A command of the rest of the process to its poll thread. Completions are called once, on that thread, and do not block.
 package enum BusCommand: Sendable {
-    case ask(RequestTracker.Asking, @Sendable (Result<Answer, Failure>) -> Void)
+    case ask(OutgoingRequest, @Sendable (Result<Answer, Failure>) -> Void)
     case cancel(RequestID)
     case follow(UpdateFeed)
     case unfollow(ObjectIdentifier)
@@ -14,14 +14,14 @@ package enum BusCommand: Sendable {
     case ready
     /// Calls back when everything is acknowledged, or at the deadline; then GOODBYE.
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
-    /// When `BusEvent.alarm` is due; nil: never.
+    /// When `BusEvent.timerFired` is due; nil: never.
     case alarm(MonotonicTime?)
-    /// Something that is not the bus's, in its turn.
+    /// Run a closure in its turn.
     case run(@Sendable () -> Void)
-    /// Something waits for the resident: it looks at the end of every turn, and this makes one.
-    case attend
+    /// Wake the service’s handler, which looks for its inputs at the end of every turn.
+    case wakeHandler
 
-    /// The thread is gone: whoever waits is told.
+    /// Fails the command, because the thread is gone.
     func fail(_ failure: Failure) {
         switch self {
         case .ask(_, let completion): completion(.failure(failure))
@@ -34,19 +34,18 @@ package enum BusCommand: Sendable {
     }
 }
 
-/// Someone who waits until the stream has reached a place.
+/// A wait until the stream has reached a position.
 package struct PositionWait: Sendable {
     package var position: StreamPosition
-    /// Whose effect it is; in a later epoch the wait ends when it is ready.
+    /// The service whose effect is awaited; in a later epoch the wait ends when it is ready.
     package var owner: ServiceName?
     package var deadline: MonotonicTime
 
-    /// A wait of these parts.
     package init(position: StreamPosition, owner: ServiceName?, deadline: MonotonicTime) {
         (self.position, self.owner, self.deadline) = (position, owner, deadline)
     }
 
-    /// Whether a replica has reached the place.
+    /// Whether a replica has reached the position.
     package func isOver(_ replica: Replica) -> Bool {
         let here = replica.position
         guard here.epoch != position.epoch else { return here.sequence >= position.sequence }
@@ -54,24 +53,23 @@ package struct PositionWait: Sendable {
     }
 }
 
-/// What a poll thread is for.
+/// The configuration of a poll thread.
 package struct BusConfiguration: Sendable {
     package var runDirectory: String
-    /// Who asks, in words.
+    /// The origin of requests, in words.
     package var origin: String
-    /// What it keeps of the stream; nil: it does not follow it.
+    /// The topics of the stream that it keeps; nil: it does not follow the stream.
     package var observes: TopicSelection?
     /// The service that it connects, in one life.
     package var service: (name: ServiceName, generation: UInt32)?
     package var logger: Logger
-    /// How requests are repeated.
-    package var requests: RequestTracker.Limits
+    /// The limits of requests and their attempts.
+    package var requests: RequestRetrier.Limits
 
-    /// A thread for these purposes.
     package init(
         runDirectory: String, origin: String, observes: TopicSelection?,
         service: (name: ServiceName, generation: UInt32)? = nil, logger: Logger,
-        requests: RequestTracker.Limits = RequestTracker.Limits()
+        requests: RequestRetrier.Limits = RequestRetrier.Limits()
     ) {
         self.runDirectory = runDirectory
         self.origin = origin

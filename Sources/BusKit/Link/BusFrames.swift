@@ -5,7 +5,7 @@ import ZeroMQ
 // The messages of protocols/bus.md as values, both ways. Whatever cannot be read throws a `FrameError`; the shell
 // counts it and goes on.
 
-/// What comes from `pub.sock`.
+/// A message from `pub.sock`.
 enum StreamMessage: Sendable, Hashable {
     case event(StreamEvent)
     case live(StreamEvent)
@@ -46,9 +46,8 @@ package struct FetchChunk: Sendable, Hashable {
     package var isSnapshot: Bool
     /// The join that it belongs to.
     package var nonce: String
-    /// The bus's epoch.
     package var epoch: UInt64
-    /// The place up to which the answer reaches, the same in all its chunks.
+    /// The sequence up to which the answer reaches, the same in all its chunks.
     package var head: UInt64
     /// Whether another chunk follows.
     package var more: Bool
@@ -57,7 +56,6 @@ package struct FetchChunk: Sendable, Hashable {
     /// Events, or retained values and their deltas.
     package var entries: [StreamEvent]
 
-    /// A chunk of these parts.
     package init(
         isSnapshot: Bool, nonce: String, epoch: UInt64, head: UInt64, more: Bool = false,
         ready: [ServiceName: UInt32] = [:], entries: [StreamEvent]
@@ -106,7 +104,7 @@ package struct FetchChunk: Sendable, Hashable {
     }
 }
 
-/// What comes from `cli.sock`.
+/// A message from `cli.sock`.
 enum ClientMessage: Sendable, Hashable {
     case chunk(FetchChunk)
     case reply(RequestID, payload: [UInt8], StreamPosition?)
@@ -145,13 +143,13 @@ extension Failure {
     }
 }
 
-/// What comes from `svc.sock`.
+/// A message from `svc.sock`.
 enum ServiceMessage: Sendable, Hashable {
     case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
     case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
     case reject(code: String, epoch: UInt64, origin: UInt64, generation: UInt32)
     case pong(epoch: UInt64, head: UInt64)
-    /// Where another service stands; `ready` is its generation if it is READY.
+    /// The state of another service; `ready` is its generation if it is READY.
     case status(ServiceName, ready: UInt32?, epoch: UInt64)
     case request(IncomingRequest)
 
@@ -227,7 +225,7 @@ extension FetchRequest {
     }
 }
 
-extension RequestTracker.Sending {
+extension RequestAttempt {
     func message(origin: String) -> Message {
         let header = BusHeader(.request, flags: mayBeRepeat ? .mayBeRepeat : [], time: deadline.nanoseconds)
         return [
@@ -238,7 +236,7 @@ extension RequestTracker.Sending {
 
 // What a service sends.
 
-extension PublishLink.Sending {
+extension PublishLink.OutgoingMessage {
     func message(name: ServiceName) -> Message {
         switch self {
         case .hello(let generation):

@@ -38,8 +38,8 @@ extension BusLoop {
         switch message {
         case .chunk(let chunk): reduce(.chunk(chunk), now, sockets)
         case .reply(let id, let payload, let position):
-            track(.reply(id, Answer(payload: payload, position: position)), now, sockets)
-        case .failure(let id, let failure, _): track(.failure(id, failure), now, sockets)
+            retry(.reply(id, Answer(payload: payload, position: position)), now, sockets)
+        case .failure(let id, let failure, _): retry(.failure(id, failure), now, sockets)
         }
     }
 
@@ -47,8 +47,8 @@ extension BusLoop {
     /// To serve, a smaller epoch is left to those who ask the bus itself: it may come from a buffer of the dead one.
     private mutating func epochSeen(_ seen: UInt64, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard seen != epoch else { return }
-        if epoch != 0 { track(.connectionLost, now, sockets) }
-        if reducer == nil { track(.joined, now, sockets) }
+        if epoch != 0 { retry(.connectionLost, now, sockets) }
+        if reducer == nil { retry(.joined, now, sockets) }
         epoch = seen
         if let mine = link?.epoch, seen > mine { link(.epochSeen(seen), now, sockets) }
     }
@@ -60,7 +60,7 @@ extension BusLoop {
             case .open(let nonce): open(nonce, now, sockets)
             case .fetch(let request):
                 _ = send(request.message, on: client, sockets)
-                track(.joined, now, sockets)
+                retry(.joined, now, sockets)
             case .update(let update): tell(update, now, sockets)
             }
         }
@@ -77,28 +77,28 @@ extension BusLoop {
             // The join that cannot be made is tried again when its silence is over.
             log("the bus cannot be joined", error)
         }
-        track(.connectionLost, now, sockets)
+        retry(.connectionLost, now, sockets)
     }
 
     private mutating func tell(_ update: ReplicaUpdate, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard let reducer else { return }
-        hear(.update(update))
+        onEvent(.update(update))
         for feed in feeds.values { feed.push(update, replica: reducer.replica, connection: reducer.connection) }
         switch update {
         case .event(let event): wakeRequests(for: event, now, sockets)
         case .snapshot(let replica):
-            for service in replica.ready.keys { track(.ready(service), now, sockets) }
+            for service in replica.ready.keys { retry(.ready(service), now, sockets) }
         default: break
         }
     }
 
     /// A service that has become ready is asked at once by those who wait to repeat their request.
     private mutating func wakeRequests(for event: StreamEvent, _ now: MonotonicTime, _ sockets: SocketSet) {
-        guard tracker.count > 0, event.header.kind == .put, event.topic.text.hasPrefix("stream/bus/service/"),
+        guard retrier.count > 0, event.header.kind == .put, event.topic.text.hasPrefix("stream/bus/service/"),
             let name = ServiceName(String(event.topic.text.dropFirst("stream/bus/service/".count))),
             reducer?.replica.ready[name] != nil
         else { return }
-        track(.ready(name), now, sockets)
+        retry(.ready(name), now, sockets)
     }
 
     mutating func follow(_ feed: UpdateFeed) {
@@ -130,16 +130,16 @@ extension BusLoop {
         }
     }
 
-    mutating func track(_ event: RequestTracker.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
+    mutating func retry(_ event: RequestRetrier.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
         // What cannot be sent makes room for the next that waits: one after the other, not one within the other.
         var events = [event]
         var next = 0
         while next < events.count {
-            for effect in tracker.handle(events[next], now: now) {
+            for effect in retrier.handle(events[next], now: now) {
                 switch effect {
-                case .send(let sending):
-                    let message = sending.message(origin: configuration.origin)
-                    if !send(message, on: client, sockets) { events.append(.unsent(sending.id)) }
+                case .send(let attempt):
+                    let message = attempt.message(origin: configuration.origin)
+                    if !send(message, on: client, sockets) { events.append(.unsent(attempt.id)) }
                 case .finish(let id, let result): finish(id, result)
                 }
             }

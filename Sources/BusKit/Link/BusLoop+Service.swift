@@ -17,8 +17,8 @@ extension BusLoop {
         case .pong(let epoch, let head): link(.pong(epoch: epoch, head: head), now, sockets)
         case .status(let name, let ready, let epoch):
             guard epoch == link?.epoch else { break }
-            if ready != nil { track(.ready(name), now, sockets) }
-            hear(.status(name, ready: ready))
+            if ready != nil { retry(.ready(name), now, sockets) }
+            onEvent(.status(name, ready: ready))
         case .request(let request): requested(request)
         }
     }
@@ -28,7 +28,7 @@ extension BusLoop {
         let command = BusKit.Command(
             id: request.id, origin: request.origin, payload: request.payload, mayBeRepeat: request.mayBeRepeat)
         let ticket = ReplyTicket(epoch: epoch, number: request.ticket)
-        hear(.command(IncomingCommand(ticket: ticket, command: command, deadline: request.deadline)))
+        onEvent(.command(IncomingCommand(ticket: ticket, command: command, deadline: request.deadline)))
     }
 
     mutating func link(_ event: PublishLink.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
@@ -45,12 +45,12 @@ extension BusLoop {
             case .clear:
                 outbox = []
                 outboxIndex = 0
-            case .send(let sending): outbox.append(sending.message(name: name))
-            case .begin(let epoch): hear(.began(epoch: epoch))
-            case .placed(let token, let position): finish(token, .success(position))
+            case .send(let message): outbox.append(message.message(name: name))
+            case .begin(let epoch): onEvent(.epochBegan(epoch: epoch))
+            case .published(let token, let position): finish(token, .success(position))
             case .dropped(let token, let failure): finish(token, .failure(failure))
-            case .rejected(let publication, let code): hear(.rejected(publication, code: code))
-            case .fenced(let failure): hear(.fenced(failure))
+            case .rejected(let publication, let code): onEvent(.rejected(publication, code: code))
+            case .fenced(let failure): onEvent(.fenced(failure))
             }
         }
         flushOutbox(sockets)

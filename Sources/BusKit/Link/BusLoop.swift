@@ -3,23 +3,23 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// What runs on a process's poll thread: all its sockets to the bus, and the machines that decide about them.
+/// The handler on a process’s poll thread: all its sockets to the bus, and the machines that decide about them.
 ///
 /// After `start` no callback throws: a message that cannot be read is counted and dropped, a failing send is retried by
 /// the machine that wanted it.
 struct BusLoop: PollHandler, ~Copyable {
     let configuration: BusConfiguration
-    /// Tells the service what happens on the bus.
-    let hear: @Sendable (BusEvent) -> Void
-    private let resident: () -> [BusCommand]?
-    let endpoints: Endpoints
+    /// Called with each event for the service.
+    let onEvent: @Sendable (BusEvent) -> Void
+    private let handlerLoop: () -> [BusCommand]?
+    let endpoints: BusEndpoints
     var stream: SocketID?
     var client: SocketID?
     var service: SocketID?
 
-    // Observing and asking.
+    // Observing and request.
     var reducer: StreamReducer?
-    var tracker: RequestTracker
+    var retrier: RequestRetrier
     var completions: [RequestID: [@Sendable (Result<Answer, Failure>) -> Void]] = [:]
     var feeds: [ObjectIdentifier: UpdateFeed] = [:]
     var waits: [(wait: PositionWait, completion: @Sendable (Result<Void, Failure>) -> Void)] = []
@@ -33,37 +33,25 @@ struct BusLoop: PollHandler, ~Copyable {
     var lastToken: PublishLink.Token = 0
     var leaving: (deadline: MonotonicTime, completion: @Sendable () -> Void)?
 
-    /// How often the resident is asked in one turn, so that it starves no socket.
-    private static var residentRounds: Int { 64 }
+    /// How often the service’s handler is asked in one turn, so that it starves no socket.
+    private static var handlerRounds: Int { 64 }
 
     var alarm: MonotonicTime?
-    var lastPulse = MonotonicTime(nanoseconds: 0)
+    var lastHeartbeat = MonotonicTime(nanoseconds: 0)
     /// The pulse comes in a turn that a heartbeat has begun; a timer stands in while there is none.
-    private static var pulseInterval: Duration { .milliseconds(900) }
-    private static var longestPulseInterval: Duration { .milliseconds(1_400) }
+    private static var heartbeatInterval: Duration { .milliseconds(900) }
+    private static var longestHeartbeatInterval: Duration { .milliseconds(1_400) }
     var malformed = 0
 
-    struct Endpoints {
-        var stream: IPCEndpoint
-        var client: IPCEndpoint
-        var service: IPCEndpoint
-
-        init(runDirectory: String) throws(ZeroMQError) {
-            stream = try IPCEndpoint(path: runDirectory + "/pub.sock")
-            client = try IPCEndpoint(path: runDirectory + "/cli.sock")
-            service = try IPCEndpoint(path: runDirectory + "/svc.sock")
-        }
-    }
-
     init(
-        _ configuration: BusConfiguration, resident: @escaping () -> [BusCommand]?,
-        hear: @escaping @Sendable (BusEvent) -> Void
+        _ configuration: BusConfiguration, handlerLoop: @escaping () -> [BusCommand]?,
+        onEvent: @escaping @Sendable (BusEvent) -> Void
     ) throws {
         self.configuration = configuration
-        self.resident = resident
-        self.hear = hear
-        tracker = RequestTracker(limits: configuration.requests, hasJoined: false)
-        endpoints = try Endpoints(runDirectory: configuration.runDirectory)
+        self.handlerLoop = handlerLoop
+        self.onEvent = onEvent
+        retrier = RequestRetrier(limits: configuration.requests, hasJoined: false)
+        endpoints = try BusEndpoints(runDirectory: configuration.runDirectory)
         if let selection = configuration.observes {
             reducer = StreamReducer(seed: .random(in: .min ... .max), selection: selection)
         }
@@ -72,7 +60,7 @@ struct BusLoop: PollHandler, ~Copyable {
 
     mutating func start(_ sockets: SocketSet) throws {
         let now = SystemClocks.monotonic()
-        lastPulse = now.advanced(by: .zero - Self.pulseInterval)
+        lastHeartbeat = now.advanced(by: .zero - Self.heartbeatInterval)
         if reducer == nil {
             try openPulse(sockets)
             client = try openClient(sockets)
@@ -85,10 +73,10 @@ struct BusLoop: PollHandler, ~Copyable {
     mutating func received(_ command: BusCommand, _ sockets: SocketSet) throws {
         let now = SystemClocks.monotonic()
         switch command {
-        case .ask(let asking, let completion):
-            completions[asking.id, default: []].append(completion)
-            track(.ask(asking), now, sockets)
-        case .cancel(let id): track(.cancel(id), now, sockets)
+        case .ask(let request, let completion):
+            completions[request.id, default: []].append(completion)
+            retry(.ask(request), now, sockets)
+        case .cancel(let id): retry(.cancel(id), now, sockets)
         case .follow(let feed): follow(feed)
         case .unfollow(let id): feeds.removeValue(forKey: id)?.finish()
         case .wait(let wait, let completion):
@@ -103,7 +91,7 @@ struct BusLoop: PollHandler, ~Copyable {
         case .leave(let deadline, let completion): leaving = (deadline, completion)
         case .alarm(let time): alarm = time
         case .run(let body): body()
-        case .attend: break
+        case .wakeHandler: break
         }
     }
 
@@ -140,34 +128,34 @@ struct BusLoop: PollHandler, ~Copyable {
     mutating func turnEnded(now nanoseconds: UInt64, _ sockets: SocketSet) throws -> UInt64? {
         let now = MonotonicTime(nanoseconds: nanoseconds)
         reduce(.tick, now, sockets)
-        if let due = tracker.deadline, now >= due { track(.tick, now, sockets) }
+        if let due = retrier.deadline, now >= due { retry(.tick, now, sockets) }
         if let due = link?.deadline, now >= due { link(.tick, now, sockets) }
         if let alarm, now >= alarm {
             self.alarm = nil
-            hear(.alarm)
+            onEvent(.timerFired)
         }
-        if now.since(lastPulse) >= Self.pulseInterval {
-            lastPulse = now
-            hear(.pulse)
+        if now.since(lastHeartbeat) >= Self.heartbeatInterval {
+            lastHeartbeat = now
+            onEvent(.heartbeat)
         }
         var rounds = 0
-        while rounds < Self.residentRounds, let commands = resident() {
+        while rounds < Self.handlerRounds, let commands = handlerLoop() {
             for command in commands { try received(command, sockets) }
             rounds += 1
         }
         settleWaits(now)
         settleLeaving(now, sockets)
         let deadlines = [
-            reducer?.deadline, tracker.deadline, link?.deadline, alarm, leaving?.deadline,
-            lastPulse.advanced(by: Self.longestPulseInterval),
-            waits.map(\.wait.deadline).min(), rounds == Self.residentRounds ? now : nil,
+            reducer?.deadline, retrier.deadline, link?.deadline, alarm, leaving?.deadline,
+            lastHeartbeat.advanced(by: Self.longestHeartbeatInterval),
+            waits.map(\.wait.deadline).min(), rounds == Self.handlerRounds ? now : nil,
         ]
         return deadlines.compactMap { $0?.nanoseconds }.min()
     }
 
     mutating func stop(_ sockets: SocketSet) {
         let closed = Failure(.unavailable, "The program leaves the bus.")
-        for case .finish(let id, let result) in tracker.close(closed) { finish(id, result) }
+        for case .finish(let id, let result) in retrier.close(closed) { finish(id, result) }
         for wait in waits { wait.completion(.failure(closed)) }
         waits = []
         for feed in feeds.values { feed.finish() }
@@ -183,12 +171,13 @@ struct BusLoop: PollHandler, ~Copyable {
 
 extension BusLoop {
     private static var options: [SocketOption] {
-        [.reconnectInterval(10), .sendHighWaterMark(1_000), .receiveHighWaterMark(1_000)]
+        [
+            .reconnectInterval(10), .sendHighWaterMark(BusLimits.highWaterMark),
+            .receiveHighWaterMark(BusLimits.highWaterMark),
+        ]
     }
-    private static let frameLimit: Int64 = 8 << 20
-    private static let streamFrameLimit: Int64 = 1 << 20
 
-    /// Only the pulse: for those who do not follow the stream.
+    /// Opens a subscription to the heartbeats alone, for those who do not follow the stream.
     mutating func openPulse(_ sockets: SocketSet) throws(ZeroMQError) {
         let id = try sockets.open(
             .subscribe, options: Self.options + [.subscribe(Array(Topic.heartbeat.text.utf8))])
@@ -203,15 +192,15 @@ extension BusLoop {
         let prefixes = [Topic.streamPrefix, Topic.heartbeat.text, "sync/" + nonce].map { Array($0.utf8) } + telemetry
         let id = try sockets.open(
             .subscribe,
-            options: Self.options + [.maximumMessageSize(Self.streamFrameLimit)]
+            options: Self.options + [.maximumMessageSize(BusLimits.streamFrame)]
                 + prefixes.map { .subscribe($0) })
         stream = id
         try sockets.connect(id, to: endpoints.stream)
     }
 
     func openClient(_ sockets: SocketSet) throws(ZeroMQError) -> SocketID {
-        let id = try sockets.open(.dealer, options: Self.options + [.maximumMessageSize(Self.frameLimit)])
-        try sockets.connect(id, to: endpoints.client)
+        let id = try sockets.open(.dealer, options: Self.options + [.maximumMessageSize(BusLimits.frame)])
+        try sockets.connect(id, to: endpoints.clients)
         return id
     }
 
@@ -222,11 +211,11 @@ extension BusLoop {
         let id = try sockets.open(
             .dealer,
             options: Self.options + [
-                .maximumMessageSize(Self.frameLimit), .immediate(true),
+                .maximumMessageSize(BusLimits.frame), .immediate(true),
                 .routingID(Array("\(name.text)#\(generation)".utf8)),
             ])
         service = id
-        try sockets.connect(id, to: endpoints.service)
+        try sockets.connect(id, to: endpoints.services)
     }
 
     /// Whether the socket took the message.

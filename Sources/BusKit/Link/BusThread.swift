@@ -13,8 +13,8 @@ package final class BusThread: Sendable {
     }
 
     private let configuration: BusConfiguration
-    private let makeResident: @Sendable () -> (() -> [BusCommand]?)
-    private let hear: @Sendable (BusEvent) -> Void
+    private let makeHandlerLoop: @Sendable () -> (() -> [BusCommand]?)
+    private let onEvent: @Sendable (BusEvent) -> Void
     private let state = NIOLockedValueBox(State.idle([]))
     private let stopping: AsyncStream<Void>
     private let stopper: AsyncStream<Void>.Continuation
@@ -24,16 +24,17 @@ package final class BusThread: Sendable {
     /// A thread that does not run yet.
     ///
     /// - Parameters:
-    ///   - makeResident: makes what lives on the thread: called at the end of every turn, again and again until it gives
-    ///     nil, it handles what `hear` has told and says what is to be done.
-    ///   - hear: tells a service what happens on the bus.
+    ///   - makeHandlerLoop: makes what lives on the thread: called at the end of every turn, again and again until it gives
+    ///     nil, it handles what `onEvent` has told and says what is to be done.
+    ///   - onEvent: tells a service what happens on the bus.
     package init(
-        _ configuration: BusConfiguration, makeResident: @escaping @Sendable () -> (() -> [BusCommand]?) = { { nil } },
-        hear: @escaping @Sendable (BusEvent) -> Void = { _ in }
+        _ configuration: BusConfiguration,
+        makeHandlerLoop: @escaping @Sendable () -> (() -> [BusCommand]?) = { { nil } },
+        onEvent: @escaping @Sendable (BusEvent) -> Void = { _ in }
     ) {
         self.configuration = configuration
-        self.makeResident = makeResident
-        self.hear = hear
+        self.makeHandlerLoop = makeHandlerLoop
+        self.onEvent = onEvent
         (stopping, stopper) = AsyncStream.makeStream()
     }
 
@@ -56,9 +57,9 @@ package final class BusThread: Sendable {
     package func run() async throws {
         let thread: PollThread<BusLoop>
         do {
-            let (configuration, makeResident, hear) = (configuration, makeResident, hear)
+            let (configuration, makeHandlerLoop, onEvent) = (configuration, makeHandlerLoop, onEvent)
             thread = try PollThread(name: "bus") {
-                try BusLoop(configuration, resident: makeResident(), hear: hear)
+                try BusLoop(configuration, handlerLoop: makeHandlerLoop(), onEvent: onEvent)
             }
             try await thread.started()
         } catch {
@@ -82,7 +83,7 @@ package final class BusThread: Sendable {
         if let failure { throw failure }
     }
 
-    /// Lets `run()` return.
+    /// Makes `run()` end and return.
     package func stop() {
         stopper.finish()
     }

@@ -1,73 +1,69 @@
-package import PodcastModel
-package import WireMessages
+import PodcastModel
+import WireMessages
 
 /// A service's side of its connection to the bus: HELLO, publishes with their counts, acknowledgements, the end of an
 /// epoch (`protocols/bus.md`).
 ///
-/// It holds no socket and no clock. What it says to send, the shell sends in order; what cannot be sent yet waits there.
-package struct PublishLink: Sendable {
-    /// How long and how many.
-    package struct Limits: Sendable, Hashable {
-        package var window = 256
+/// It holds no socket and no clock. The shell sends its messages in order; what cannot be sent yet waits there.
+struct PublishLink: Sendable {
+    struct Limits: Sendable, Hashable {
+        /// Publishes that may be unacknowledged.
+        var window = BusLimits.perService
         /// Publishes that may wait for the window.
-        package var waiting = 65_536
+        var waiting = 65_536
         /// Between two heartbeats of the bus.
-        package var heartbeat: Duration = .milliseconds(500)
+        var heartbeat: Duration = .milliseconds(500)
         /// The waits for an answer to HELLO.
-        package var hello = Backoff.constant(.milliseconds(500))
+        var hello = Backoff.constant(.milliseconds(500))
         /// Heartbeats for one PING.
-        package var heartbeatsPerPing = 3
+        var heartbeatsPerPing = 3
         /// PINGs for one that asks for a PONG.
-        package var pingsPerPong = 3
+        var pingsPerPong = 3
         /// How long the bus may be silent, and how long what was sent may be unanswered, before the connection is made
         /// anew.
-        package var silence: Duration = .milliseconds(1_500)
-        /// The usual limits.
-        package init() {}
+        var silence: Duration = .milliseconds(1_500)
     }
 
-    /// Names what was published together, in `placed` and `dropped`.
-    package typealias Token = UInt64
+    /// Names what was published together, in `published` and `dropped`.
+    typealias Token = UInt64
 
-    package enum Event: Sendable {
+    enum Event: Sendable {
         case start
         /// The bus's epoch was seen, in a heartbeat or anywhere else.
         case epochSeen(UInt64)
         /// The bus accepts the service.
         case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
-        /// The bus has placed publishes.
+        /// The bus has given publishes their sequences.
         case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
-        /// The bus refused a message.
-        /// `generation` is the registered one where the code is `fenced`.
+        /// The bus refused a message. `generation` is the registered one where the code is `fenced`.
         case reject(code: String, epoch: UInt64, origin: UInt64, generation: UInt32 = 0)
         /// The bus has answered a PING.
         case pong(epoch: UInt64, head: UInt64)
         /// The bus lives: its heartbeat has come on the other socket.
         case heartbeat(epoch: UInt64)
-        /// The service publishes; told by `placed` or `dropped` under the token.
+        /// The service publishes; answered by `published` or `dropped` under the token.
         case publish(Token, [Publication], wall: UInt64)
         /// The service has put all that it retains.
         case ready
         /// The service answers a request, after all that it has published so far.
         case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
-        /// The service stops.
+        /// The service leaves the bus.
         case goodbye
         /// The deadline may have come.
         case tick
     }
 
-    /// What is to be done.
-    package enum Effect: Sendable {
+    enum Effect: Sendable {
         /// Close the socket, if one is open, and connect a new one.
         case open
         /// Forget what waits to be sent: it was for another bus.
         case clear
-        case send(Sending)
+        case send(OutgoingMessage)
         /// The bus has accepted the service: put everything, then say ready.
         case begin(epoch: UInt64)
-        /// All of it is acknowledged; the last one has this place.
-        case placed(Token, StreamPosition)
-        /// It was not placed, or it is not known whether: the epoch ended.
+        /// All of it is acknowledged; the last one has this position.
+        case published(Token, StreamPosition)
+        /// It was not published, or it is not known whether: the epoch ended.
         case dropped(Token, Failure)
         /// The bus refused this one publication.
         case rejected(Publication, code: String)
@@ -76,14 +72,14 @@ package struct PublishLink: Sendable {
     }
 
     /// A message for the bus.
-    package enum Sending: Sendable, Hashable {
+    enum OutgoingMessage: Sendable, Hashable {
         case hello(generation: UInt32)
         case publish(Publication, generation: UInt32, epoch: UInt64, origin: UInt64, time: UInt64)
         case ready(generation: UInt32, epoch: UInt64, origin: UInt64)
         case goodbye(generation: UInt32)
         /// PING; `wantsPong`: the bus is to answer.
         case ping(generation: UInt32, epoch: UInt64, wantsPong: Bool)
-        /// REPLY or FAILURE.
+        /// A REPLY or a FAILURE.
         case answer(UInt64, RequestID, Result<[UInt8], Failure>, StreamPosition)
     }
 
@@ -104,9 +100,9 @@ package struct PublishLink: Sendable {
     private let limits: Limits
 
     /// The epoch in which the service has been accepted; nil: in none.
-    package private(set) var epoch: UInt64?
+    private(set) var epoch: UInt64?
     private var started = false
-    /// Why it has ended, once a newer process has taken over.
+    /// The failure with which it ended, once a newer process has taken over.
     private var fenced: Failure?
     /// The bus's last sign of life, on either socket.
     private var lastHeard = MonotonicTime(nanoseconds: 0)
@@ -116,41 +112,41 @@ package struct PublishLink: Sendable {
     private var nextSign = MonotonicTime(nanoseconds: 0)
     private var heartbeats = 0
     private var pings = 0
-    /// The last acknowledged publish, in both counts.
+    /// The origin sequences of the last publish that was acknowledged, the last that was accepted from the service, and
+    /// the last that was sent.
     private var acknowledged: UInt64 = 0
-    private var place: UInt64 = 0
-    /// The last that was given a count, and the last that was sent.
-    private var counted: UInt64 = 0
+    private var assigned: UInt64 = 0
     private var sent: UInt64 = 0
-    /// Counted and not sent, and sent and not acknowledged.
+    /// The sequence in the stream of the last acknowledged publish.
+    private var sequence: UInt64 = 0
+    /// Assigned and not sent, and sent and not acknowledged.
     private var waiting: [Waiting] = []
     private var unacknowledged: [Waiting] = []
     private var tokens: [(token: Token, last: UInt64, failure: Failure?)] = []
     private var replies: [PendingReply] = []
     private var readyAfter: UInt64?
-    private var saysGoodbye = false
+    private var goodbyePending = false
 
-    /// A link of a service in one life.
-    package init(generation: UInt32, limits: Limits = Limits()) {
+    init(generation: UInt32, limits: Limits = Limits()) {
         self.generation = generation
         self.limits = limits
     }
 
     /// When `tick` is due; nil: never.
-    package var deadline: MonotonicTime? {
+    var deadline: MonotonicTime? {
         guard started, fenced == nil else { return nil }
-        return min(nextSign, silenceEnds)
+        return min(nextSign, livenessDeadline)
     }
 
     /// When the silence has lasted too long, on both sockets or on the service's own.
-    private var silenceEnds: MonotonicTime {
+    private var livenessDeadline: MonotonicTime {
         min(lastHeard, unansweredSince ?? lastHeard).advanced(by: limits.silence)
     }
 
     /// Whether everything has been sent and acknowledged.
-    package var isSettled: Bool { epoch == nil || (waiting.isEmpty && unacknowledged.isEmpty && replies.isEmpty) }
+    var isSettled: Bool { epoch == nil || (waiting.isEmpty && unacknowledged.isEmpty && replies.isEmpty) }
 
-    package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+    mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         if let fenced {
             if case .publish(let token, _, _) = event { effects.append(.dropped(token, fenced)) }
@@ -172,7 +168,7 @@ package struct PublishLink: Sendable {
         case .acknowledge(let epoch, let count, let origin, let sequence):
             guard epoch == self.epoch else { break }
             heard(now)
-            placed(count, origin, sequence, &effects)
+            acknowledge(count, origin, sequence, &effects)
         case .reject(FailureCode.fenced.rawValue, _, _, let generation): superseded(by: generation, &effects)
         case .reject(let code, let epoch, let origin, _): rejected(code, epoch, origin, now, &effects)
         case .heartbeat(let epoch):
@@ -186,11 +182,11 @@ package struct PublishLink: Sendable {
         case .publish(let token, let publications, let wall): publish(token, publications, wall, &effects)
         case .ready:
             guard epoch != nil else { break }
-            readyAfter = counted
+            readyAfter = assigned
         case .reply(let ticket, let request, let result):
             guard ticket.epoch == epoch else { break }
-            replies.append(PendingReply(barrier: counted, ticket: ticket, request: request, result: result))
-        case .goodbye: saysGoodbye = true
+            replies.append(PendingReply(barrier: assigned, ticket: ticket, request: request, result: result))
+        case .goodbye: goodbyePending = true
         case .tick: tick(now, &effects)
         }
         flush(&effects)
@@ -202,7 +198,7 @@ package struct PublishLink: Sendable {
 // MARK: - The epoch
 
 extension PublishLink {
-    private static let lost = Failure(.lostInFlight, "The bus went away before it had placed the event.")
+    private static let lost = Failure(.lostInFlight, "The bus went away before it had published the event.")
 
     private mutating func hello(_ now: MonotonicTime, _ effects: inout [Effect]) {
         effects.append(.clear)
@@ -238,7 +234,7 @@ extension PublishLink {
         epoch = nil
         for entry in tokens { effects.append(.dropped(entry.token, Self.lost)) }
         acknowledged = 0
-        counted = 0
+        assigned = 0
         sent = 0
         waiting = []
         unacknowledged = []
@@ -252,14 +248,14 @@ extension PublishLink {
     ) {
         leaveEpoch(&effects)
         self.epoch = epoch
-        place = head
+        sequence = head
         heard(now)
         nextSign = now.advanced(by: limits.heartbeat)
         effects.append(.begin(epoch: epoch))
     }
 
     private mutating func tick(_ now: MonotonicTime, _ effects: inout [Effect]) {
-        if now >= silenceEnds {
+        if now >= livenessDeadline {
             leaveEpoch(&effects)
             effects.append(.open)
             hello(now, &effects)
@@ -303,7 +299,7 @@ extension PublishLink {
                 tokens[index].failure = failure
                 break
             }
-            placed(upTo: origin, place: place, &effects)
+            acknowledge(upTo: origin, sequence: sequence, &effects)
         }
     }
 }
@@ -324,46 +320,46 @@ extension PublishLink {
         }
         for publication in publications {
             if publication.kind == .live {
-                let sending = Sending.publish(publication, generation: generation, epoch: epoch, origin: 0, time: wall)
-                effects.append(.send(sending))
+                effects.append(
+                    .send(.publish(publication, generation: generation, epoch: epoch, origin: 0, time: wall)))
                 continue
             }
-            counted += 1
-            waiting.append(Waiting(publication: publication, origin: counted, wall: wall))
+            assigned += 1
+            waiting.append(Waiting(publication: publication, origin: assigned, wall: wall))
         }
-        guard acknowledged < counted else {
-            effects.append(.placed(token, StreamPosition(epoch: epoch, sequence: place)))
+        guard acknowledged < assigned else {
+            effects.append(.published(token, StreamPosition(epoch: epoch, sequence: sequence)))
             return
         }
-        tokens.append((token, counted, nil))
+        tokens.append((token, assigned, nil))
     }
 
-    private mutating func placed(
+    private mutating func acknowledge(
         _ count: UInt64, _ origin: UInt64, _ sequence: UInt64, _ effects: inout [Effect]
     ) {
         // The bus counts what was sent; more than that is nonsense.
         guard origin > acknowledged, origin <= sent, count <= origin else { return }
-        placed(upTo: origin, place: sequence, &effects)
+        acknowledge(upTo: origin, sequence: sequence, &effects)
     }
 
-    private mutating func placed(upTo origin: UInt64, place: UInt64, _ effects: inout [Effect]) {
+    private mutating func acknowledge(upTo origin: UInt64, sequence: UInt64, _ effects: inout [Effect]) {
         guard let epoch else { return }
-        self.place = max(place, self.place)
+        self.sequence = max(sequence, self.sequence)
         acknowledged = origin
         unacknowledged.removeFirst(unacknowledged.prefix { $0.origin <= origin }.count)
         let done = tokens.prefix { $0.last <= origin }.count
         for entry in tokens[..<done] {
-            let position = StreamPosition(epoch: epoch, sequence: self.place)
-            effects.append(entry.failure.map { .dropped(entry.token, $0) } ?? .placed(entry.token, position))
+            let position = StreamPosition(epoch: epoch, sequence: self.sequence)
+            effects.append(entry.failure.map { .dropped(entry.token, $0) } ?? .published(entry.token, position))
         }
         tokens.removeFirst(done)
     }
 
-    /// Sends what the window allows, READY behind the puts that it is about, replies behind what they promise.
+    /// Sends what the window allows, READY behind the puts that it is about, replies behind the events that they refer to.
     private mutating func flush(_ effects: inout [Effect]) {
         guard let epoch else {
-            if saysGoodbye { effects.append(.send(.goodbye(generation: generation))) }
-            saysGoodbye = false
+            if goodbyePending { effects.append(.send(.goodbye(generation: generation))) }
+            goodbyePending = false
             return
         }
         let room = limits.window - unacknowledged.count
@@ -386,12 +382,12 @@ extension PublishLink {
         }
         let due = replies.prefix { $0.barrier <= acknowledged }.count
         for reply in replies[..<due] {
-            let position = StreamPosition(epoch: epoch, sequence: place)
+            let position = StreamPosition(epoch: epoch, sequence: sequence)
             effects.append(.send(.answer(reply.ticket.number, reply.request, reply.result, position)))
         }
         replies.removeFirst(due)
-        if saysGoodbye, waiting.isEmpty, unacknowledged.isEmpty {
-            saysGoodbye = false
+        if goodbyePending, waiting.isEmpty, unacknowledged.isEmpty {
+            goodbyePending = false
             effects.append(.send(.goodbye(generation: generation)))
         }
     }

@@ -2,14 +2,13 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// A topic's value as the stream retains it.
+/// A topic’s value as the stream retains it.
 package struct RetainedValue: Sendable, Hashable {
     /// The last whole value.
     package var put: StreamEvent
-    /// What changed since, in order.
+    /// The changes since, in order.
     package var deltas: [StreamEvent]
 
-    /// A value of these parts.
     package init(put: StreamEvent, deltas: [StreamEvent] = []) {
         self.put = put
         self.deltas = deltas
@@ -19,25 +18,25 @@ package struct RetainedValue: Sendable, Hashable {
     package var newest: StreamEvent { deltas.last ?? put }
 }
 
-/// What an observer knows: every retained value at one place of the stream.
+/// An observer’s copy of every retained value at one position of the stream.
 ///
 /// After the bus has restarted, the values of a service stay visible, stale, until the service is ready again; what
-/// it puts until then is kept aside and takes their place at once. So nobody sees half of a service's state.
+/// it puts until then is staged and replaces them at once. So nobody sees half of a service’s state.
 package struct Replica: Sendable {
-    /// The place up to which everything has been applied.
+    /// The position up to which everything has been applied.
     package private(set) var position: StreamPosition
-    /// The visible values.
+    /// The values that observers see.
     package private(set) var entries: [Topic: RetainedValue]
     /// The services that are ready, with their generations.
     package private(set) var ready: [ServiceName: UInt32]
-    /// Values of services that are not ready yet but have older ones to show.
-    private var arriving: [ServiceName: [Topic: RetainedValue]]
+    /// New values of services that are not ready yet and have older ones to show.
+    private var staged: [ServiceName: [Topic: RetainedValue]]
 
     package init() {
         position = StreamPosition(epoch: 0, sequence: 0)
         entries = [:]
         ready = [:]
-        arriving = [:]
+        staged = [:]
     }
 
     /// Whether a visible value may be out of date, because its owner is not ready.
@@ -46,7 +45,7 @@ package struct Replica: Sendable {
         return ready[owner] == nil
     }
 
-    /// The visible values in order of their places: the older epoch first.
+    /// The visible values in order of their positions: the older epoch first.
     package var ordered: [RetainedValue] {
         entries.values.sorted { $0.put.position < $1.put.position }
     }
@@ -56,9 +55,9 @@ package struct Replica: Sendable {
     @discardableResult
     package mutating func apply(_ event: StreamEvent) -> [Topic] {
         position = event.position
-        if !arriving.isEmpty, let owner = event.topic.owner, var aside = arriving.removeValue(forKey: owner) {
-            Self.change(&aside, by: event)
-            arriving[owner] = aside
+        if !staged.isEmpty, let owner = event.topic.owner, var values = staged.removeValue(forKey: owner) {
+            Self.change(&values, by: event)
+            staged[owner] = values
             return []
         }
         guard Self.change(&entries, by: event) else { return [] }
@@ -66,12 +65,12 @@ package struct Replica: Sendable {
         return [event.topic] + serviceChanged(event)
     }
 
-    /// Passes by an event that is not kept.
+    /// Advances past an event that is not kept.
     mutating func skip(to position: StreamPosition) {
         self.position = position
     }
 
-    /// Takes over everything that the bus retains at `position`.
+    /// Replaces everything by what the bus retains at `position`.
     package mutating func replace(
         at position: StreamPosition, ready: [ServiceName: UInt32], entries fresh: [StreamEvent]
     ) {
@@ -82,12 +81,12 @@ package struct Replica: Sendable {
             guard let owner = topic.owner, owner != .bus, ready[owner] == nil else { continue }
             held[owner, default: [:]][topic] = value
         }
-        arriving = [:]
+        staged = [:]
         for (owner, old) in held {
             let mine = next.filter { $0.key.owner == owner }
             for topic in mine.keys { next[topic] = nil }
             next.merge(old) { _, old in old }
-            arriving[owner] = mine
+            staged[owner] = mine
         }
         entries = next
         self.ready = ready
@@ -95,16 +94,16 @@ package struct Replica: Sendable {
     }
 
     /// Whether it shows values of an earlier epoch, whose services are not ready in this one.
-    var holdsOldValues: Bool { !arriving.isEmpty }
+    var hasStaleValues: Bool { !staged.isEmpty }
 
-    /// Lets go of the values of earlier epochs, as whoever joins now has never seen them: what their services have put in
-    /// this epoch takes their place.
-    mutating func dropOldValues() {
-        for (owner, aside) in arriving {
+    /// Drops the values of earlier epochs, which whoever joins now has never seen: what their services have put in this epoch
+    /// replaces them.
+    mutating func dropStaleValues() {
+        for (owner, values) in staged {
             for topic in entries.keys where topic.owner == owner { entries[topic] = nil }
-            entries.merge(aside) { _, new in new }
+            entries.merge(values) { _, new in new }
         }
-        arriving = [:]
+        staged = [:]
     }
 
     static let servicePrefix = "stream/bus/service/"
@@ -132,16 +131,16 @@ package struct Replica: Sendable {
         }
         ready[name] = status.generation
         var changed = Set(entries.keys.filter { $0.owner == name })
-        if let aside = arriving.removeValue(forKey: name) {
+        if let values = staged.removeValue(forKey: name) {
             for topic in changed { entries[topic] = nil }
-            entries.merge(aside) { _, new in new }
-            changed.formUnion(aside.keys)
+            entries.merge(values) { _, new in new }
+            changed.formUnion(values.keys)
         }
         return Array(changed)
     }
 }
 
-/// How an observer stands to the bus.
+/// The state of an observer’s connection to the bus.
 package enum ConnectionState: Sendable, Hashable {
     /// It has never been in step.
     case connecting
@@ -153,15 +152,15 @@ package enum ConnectionState: Sendable, Hashable {
     case disconnected(since: MonotonicTime)
 }
 
-/// What a consumer of the stream is told, in order.
+/// An update for a consumer of the stream; updates come in order.
 package enum ReplicaUpdate: Sendable {
-    /// Everything that is retained, at a place: the first thing, and again after each resync or overflow. Events between
-    /// the last one before it and this place have been missed, all that is retained has not.
+    /// Everything that is retained, at a position: the first update, and again after each resync or overflow. Events between
+    /// the last one before it and this position have been missed, all that is retained has not.
     case snapshot(Replica)
-    /// The next event.
+    /// The next event of the stream.
     case event(StreamEvent)
     /// Telemetry, lossy and in no order with the events.
     case live(StreamEvent)
-    /// The connection changed.
+    /// The state of the connection changed.
     case connection(ConnectionState)
 }

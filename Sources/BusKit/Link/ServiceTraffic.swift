@@ -3,10 +3,10 @@ package import WireMessages
 
 // What a service and the bus exchange: requests in, answers and publications out.
 
-/// What the bus tells a service, on the poll thread: whoever hears it must not block.
+/// An event on the bus for a service. It is handled on the poll thread, so nobody may block it.
 package enum BusEvent: Sendable {
     /// The bus has accepted the service in this epoch.
-    case began(epoch: UInt64)
+    case epochBegan(epoch: UInt64)
     /// A request; it must be answered once.
     case command(IncomingCommand)
     /// Another service is ready, in this generation, or not: nil. Those that are ready are told after each `began`.
@@ -17,17 +17,17 @@ package enum BusEvent: Sendable {
     case rejected(Publication, code: String)
     /// A newer process of the same service has taken over.
     case fenced(Failure)
-    /// The time that the service has asked to be woken at has come.
-    case alarm
+    /// The service’s timer has fired.
+    case timerFired
     /// A second has passed in which the poll thread has turned.
-    case pulse
+    case heartbeat
 }
 
 /// A request to a service.
 package struct Command: Sendable, Hashable {
-    /// Its id, however often it is sent.
+    /// The ID, the same for every attempt.
     package var id: RequestID
-    /// Who asks, in words, for histories: `cli`, `mini` …
+    /// The origin in words, for histories: `cli`, `mini` …
     package var origin: String
     /// Protobuf: the service's request message.
     package var payload: [UInt8]
@@ -44,7 +44,7 @@ package struct Command: Sendable, Hashable {
 
 /// A request as it reaches a service.
 package struct IncomingCommand: Sendable, Hashable {
-    /// Where its answer goes.
+    /// The ticket that its answer goes to.
     package var ticket: ReplyTicket
     /// Its id, origin and payload.
     package var command: Command
@@ -57,17 +57,15 @@ package struct IncomingCommand: Sendable, Hashable {
         self.deadline = deadline
     }
 
-    /// The request's id.
     package var id: RequestID { command.id }
     /// Protobuf: the service's request message.
     package var payload: [UInt8] { command.payload }
 }
 
-/// A place to send an answer to: one sending of a request, on one connection.
+/// The return address of one attempt of a request, on one connection.
 package struct ReplyTicket: Sendable, Hashable {
     /// The epoch of the bus that issued it; another bus knows nothing of it.
     package var epoch: UInt64
-    /// The bus's number.
     package var number: UInt64
 
     package init(epoch: UInt64, number: UInt64) {

@@ -1,7 +1,7 @@
-package import PodcastModel
+import PodcastModel
 package import WireMessages
 
-/// What a client asks the bus for: the stream from a place on.
+/// A client’s FETCH: the stream from a position on.
 package struct FetchRequest: Sendable, Hashable {
     /// The join that it belongs to.
     package var nonce: String
@@ -22,33 +22,30 @@ package struct FetchRequest: Sendable, Hashable {
 ///
 /// It holds no socket and no clock. The shell opens sockets when it is told to (`open`), hands over what they receive,
 /// and comes back at `deadline`.
-package struct StreamReducer: Sendable {
+struct StreamReducer: Sendable {
     /// How long things may take, and how much may wait.
-    package struct Limits: Sendable, Hashable {
+    struct Limits: Sendable, Hashable {
         /// Silence that ends a connection: three heartbeats.
-        package var silence: Duration = .milliseconds(1_500)
+        var silence: Duration = .milliseconds(1_500)
         /// The waits for an answer to a join, after which the next one is tried.
-        package var join = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
+        var join = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
         /// The longest that an answer to a fetch may pause.
-        package var fetch: Duration = .seconds(2)
+        var fetch: Duration = .seconds(2)
         /// The longest that the first chunk may take while it is not known whether the bus knows prefixes in a fetch.
-        package var firstFetchWithPrefixes: Duration = .milliseconds(400)
-        /// How long values of an earlier epoch are shown whose services do not return.
-        package var oldValues: Duration = .seconds(60)
+        var firstFetchWithPrefixes: Duration = .milliseconds(400)
+        /// How long values of an earlier epoch are shown while their services do not return.
+        var staleValues: Duration = .seconds(60)
         /// How many events may wait for an answer to a fetch.
-        package var bufferedEvents = 4_096
+        var bufferedEvents = 4_096
         /// How many bytes of payload may wait.
-        package var bufferedBytes = 8 << 20
-        /// The usual limits.
-        package init() {}
+        var bufferedBytes = 8 << 20
     }
 
-    package enum Event: Sendable {
+    enum Event: Sendable {
         case start
         /// A sequenced event arrived; topic and payload of one that is not selected may be empty.
         case stream(StreamEvent)
         case live(StreamEvent)
-        /// The bus's pulse.
         case heartbeat(epoch: UInt64, head: UInt64)
         /// The subscription of a join is in force.
         case sync(nonce: String, epoch: UInt64, head: UInt64)
@@ -58,14 +55,12 @@ package struct StreamReducer: Sendable {
         case tick
     }
 
-    /// What is to be done.
-    package enum Effect: Sendable {
+    enum Effect: Sendable {
         /// Close the sockets, if any are open; open new ones subscribed to `stream/`, `bus/heartbeat` and
         /// `sync/<nonce>`, and connect them.
         case open(nonce: String)
-        /// Send a fetch.
         case fetch(FetchRequest)
-        /// Tell the consumers.
+        /// Tell those who observe the stream.
         case update(ReplicaUpdate)
     }
 
@@ -83,12 +78,12 @@ package struct StreamReducer: Sendable {
         var entries: [StreamEvent] = []
     }
 
-    /// Everything that is known.
-    package private(set) var replica = Replica()
-    /// How it stands to the bus.
-    package private(set) var connection = ConnectionState.connecting
+    /// The retained values, as far as they have arrived.
+    private(set) var replica = Replica()
+    /// The state of the connection to the bus.
+    private(set) var connection = ConnectionState.connecting
     /// Messages that did not fit what was going on, for a log.
-    package private(set) var ignored = 0
+    private(set) var ignored = 0
 
     private let limits: Limits
     private let selection: TopicSelection
@@ -103,31 +98,31 @@ package struct StreamReducer: Sendable {
     /// Whether the bus knows the prefixes that the selection names; nil: it has not been asked. One of an earlier version takes
     /// such a FETCH for a message of a wrong form, and doesn't answer.
     private var knowsPrefixes: Bool?
-    /// When values of an earlier epoch go; nil: there are none.
-    private var oldValuesUntil: MonotonicTime?
+    /// When values of an earlier epoch are dropped; nil: there are none.
+    private var staleValuesUntil: MonotonicTime?
     private var buffer: [StreamEvent] = []
     private var bufferBytes = 0
 
     /// A client that knows nothing. `seed` makes its nonces unlike those of others.
-    package init(seed: UInt64, selection: TopicSelection = .all, limits: Limits = Limits()) {
+    init(seed: UInt64, selection: TopicSelection = .all, limits: Limits = Limits()) {
         self.seed = seed
         self.selection = selection
         self.limits = limits
     }
 
     /// When `tick` is due; nil: never.
-    package var deadline: MonotonicTime? {
+    var deadline: MonotonicTime? {
         switch phase {
         case .idle: nil
         case .syncing(let until): until
         case .fetching(let fetch): fetch.deadline
-        case .live: min(silenceEnds, oldValuesUntil ?? silenceEnds)
+        case .live: min(silenceDeadline, staleValuesUntil ?? silenceDeadline)
         }
     }
 
-    private var silenceEnds: MonotonicTime { lastHeard.advanced(by: limits.silence) }
+    private var silenceDeadline: MonotonicTime { lastHeard.advanced(by: limits.silence) }
 
-    package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+    mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         switch event {
         case .start:
@@ -141,9 +136,9 @@ package struct StreamReducer: Sendable {
         case .sync(let nonce, let epoch, _): synced(nonce, epoch, now, &effects)
         case .chunk(let chunk): received(chunk, now, &effects)
         case .tick:
-            if case .live = phase { dropOldValues(now, &effects) }
+            if case .live = phase { dropStaleValues(now, &effects) }
             guard let deadline, now >= deadline else { break }
-            fellSilent(now, &effects)
+            recoverFromSilence(now, &effects)
         }
         return effects
     }
@@ -177,7 +172,7 @@ extension StreamReducer {
         join(now, &effects)
     }
 
-    private mutating func fellSilent(_ now: MonotonicTime, _ effects: inout [Effect]) {
+    private mutating func recoverFromSilence(_ now: MonotonicTime, _ effects: inout [Effect]) {
         if case .fetching(let fetch) = phase, fetch.entries.isEmpty { knowsPrefixes = false }
         switch (phase, connection) {
         case (.live, _), (_, .live), (_, .resyncing): show(.disconnected(since: lastHeard), &effects)
@@ -291,7 +286,7 @@ extension StreamReducer {
             show(.resyncing, &effects)
             replica.replace(
                 at: StreamPosition(epoch: epoch, sequence: chunk.head), ready: chunk.ready, entries: fetch.entries)
-            oldValuesUntil = replica.holdsOldValues ? now.advanced(by: limits.oldValues) : nil
+            staleValuesUntil = replica.hasStaleValues ? now.advanced(by: limits.staleValues) : nil
             effects.append(.update(.snapshot(replica)))
         } else {
             replay(fetch.entries, &effects)
@@ -339,11 +334,11 @@ extension StreamReducer {
         effects.append(.update(.event(event)))
     }
 
-    private mutating func dropOldValues(_ now: MonotonicTime, _ effects: inout [Effect]) {
-        guard let due = oldValuesUntil, now >= due else { return }
-        oldValuesUntil = nil
-        guard replica.holdsOldValues else { return }
-        replica.dropOldValues()
+    private mutating func dropStaleValues(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        guard let due = staleValuesUntil, now >= due else { return }
+        staleValuesUntil = nil
+        guard replica.hasStaleValues else { return }
+        replica.dropStaleValues()
         effects.append(.update(.snapshot(replica)))
     }
 

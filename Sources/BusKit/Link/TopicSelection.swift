@@ -2,9 +2,6 @@ package import WireMessages
 
 /// Which topics an observer of the stream keeps. Of the others only the places count, so that it knows of each gap.
 package struct TopicSelection: Sendable, Hashable {
-    /// The maximum number of prefixes of each kind that the bus takes in a FETCH.
-    private static let fetchLimit = 16
-
     /// Topics that begin with one of these are kept; nil: every topic.
     private let prefixes: [[UInt8]]?
     /// Topics that begin with one of these are left out all the same.
@@ -29,11 +26,13 @@ package struct TopicSelection: Sendable, Hashable {
     }
 
     /// The prefixes that the bus is asked to leave out of a snapshot.
-    var prefixesToExclude: [[UInt8]] { excludedPrefixes.count <= Self.fetchLimit ? excludedPrefixes : [] }
+    var prefixesToExclude: [[UInt8]] { excludedPrefixes.count <= BusLimits.prefixesPerFetch ? excludedPrefixes : [] }
 
     /// The only prefixes that the bus is asked for in a snapshot; nil: for all.
     var prefixesToInclude: [[UInt8]]? {
-        prefixes.flatMap { $0.count <= Self.fetchLimit ? $0.filter { !$0.starts(with: Self.telemetry) } : nil }
+        prefixes.flatMap {
+            $0.count <= BusLimits.prefixesPerFetch ? $0.filter { !$0.starts(with: Self.telemetry) } : nil
+        }
     }
 
     /// The prefixes of the telemetry that is kept.

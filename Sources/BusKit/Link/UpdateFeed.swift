@@ -23,7 +23,7 @@ package final class UpdateFeed: Sendable {
     private let limit: Int
     private let byteLimit: Int
 
-    init(limit: Int = 16_384 + 4_096, byteLimit: Int = 24 << 20) {
+    init(limit: Int = BusLimits.ringEvents + 4_096, byteLimit: Int = 24 << 20) {
         self.limit = limit
         self.byteLimit = byteLimit
     }
@@ -51,7 +51,7 @@ package final class UpdateFeed: Sendable {
         waiter?.resume(returning: update)
     }
 
-    /// Nothing more comes.
+    /// Ends the feed; whoever waits gets nil.
     func finish() {
         let (waiter, drains) = state.withLockedValue { state in
             state.isFinished = true
@@ -108,7 +108,7 @@ package final class UpdateFeed: Sendable {
 }
 
 extension ReplicaUpdate {
-    /// What it counts for in a limit. A snapshot shares what the replica holds anyway.
+    /// The bytes that it counts for in a limit. A snapshot shares what the replica holds anyway.
     fileprivate var bytes: Int {
         switch self {
         case .event(let event), .live(let event): event.topic.text.utf8.count + event.payload.count

@@ -12,7 +12,7 @@ public struct QueueAnswer: Sendable {
     /// Whether the command has changed something; false: it was so already.
     public var changed: Bool { wire.changed }
     /// The name of the queue that the command was about.
-    public var queue: String { wire.queue.isEmpty ? QueueName.usual : wire.queue }
+    public var queue: String { wire.queue.isEmpty ? QueueName.default : wire.queue }
     /// The queue’s name as sentences say it: Up Next, or the name in quotation marks.
     public var title: String { QueueName.shown(queue) }
     /// Whether that is the queue that goes on when what is loaded ends.

@@ -69,7 +69,7 @@ public struct FleetState: Sendable {
     /// The queue that goes on when what is loaded ends.
     public var upNext: QueueState {
         let loaded = view.player.map(\.queue) ?? ""
-        let name = view.next?.queue ?? (loaded.isEmpty ? QueueName.usual : loaded)
+        let name = view.next?.queue ?? (loaded.isEmpty ? QueueName.default : loaded)
         return view.queueStates[name] ?? QueueState(.with { $0.name = name })
     }
 

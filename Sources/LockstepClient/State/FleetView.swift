@@ -72,7 +72,7 @@ package struct FleetView: Sendable {
     package var queues: [String: WireQueueState] { queueStates.mapValues(\.wire) }
 
     /// Up Next; nil: not known yet.
-    package var mainQueue: WireQueueState? { queueStates[QueueName.usual]?.wire }
+    package var mainQueue: WireQueueState? { queueStates[QueueName.default]?.wire }
 
     /// The alerts, errors before warnings before information, and of each kind the oldest first.
     package var alertsInOrder: [WireAlert] {

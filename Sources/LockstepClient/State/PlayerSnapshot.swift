@@ -141,7 +141,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
     /// The changes to the sound, in words.
     package var sound: [String] = []
     /// The queue that is shown: the one that plays.
-    package var queueName = QueueName.usual
+    package var queueName = QueueName.default
     package var entries: [QueueState.Entry] = []
     package var currentEntry: QueueEntryID?
     package var alerts: [Alert] = []

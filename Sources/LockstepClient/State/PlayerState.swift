@@ -25,7 +25,7 @@ public struct PlayerState: Sendable, Hashable {
         case user
         /// The sleep timer.
         case sleepTimer
-        /// `stop`.
+        /// The command `stop`.
         case stop
         /// The sound device, which is gone.
         case soundDevice

@@ -49,9 +49,9 @@ public struct QueueState: Sendable, Hashable {
     }
 
     /// Its name; that of Up Next is `main`.
-    public var name: String { wire.name.isEmpty ? QueueName.usual : wire.name }
+    public var name: String { wire.name.isEmpty ? QueueName.default : wire.name }
     /// Whether it is Up Next.
-    public var isUpNext: Bool { name == QueueName.usual }
+    public var isUpNext: Bool { name == QueueName.default }
     /// Its name as sentences say it: Up Next, or the name in quotation marks.
     public var title: String { QueueName.shown(name) }
     /// The number of its changes so far.

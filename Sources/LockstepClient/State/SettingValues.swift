@@ -52,12 +52,12 @@ public struct SettingValues: Sendable {
         }
         if let text = own(key, of: nil) { return SettingValue(text: text, source: .all) }
         if let text = file[key] { return SettingValue(text: text, source: .file) }
-        return SettingValue(text: key.rule.standard, source: .standard)
+        return SettingValue(text: key.rule.defaultValue, source: .standard)
     }
 
     /// The number that holds; the default where the text isn’t one.
     package func number(_ key: SettingKey, for podcast: PodcastID?) -> Double {
-        Double(value(of: key, for: podcast).text) ?? Double(key.rule.standard) ?? 0
+        Double(value(of: key, for: podcast).text) ?? Double(key.rule.defaultValue) ?? 0
     }
 
     /// The podcasts that have a value of their own, with it, in order of their IDs.

@@ -17,7 +17,7 @@ package enum Sentence {
     /// ` From “evening”.`, where it was not loaded from the usual queue.
     package static func sourceQueue(_ snapshot: PlayerSnapshot) -> String {
         let queue = snapshot.sourceQueue
-        guard snapshot.hasEpisode, !queue.isEmpty, queue != QueueName.usual else { return "" }
+        guard snapshot.hasEpisode, !queue.isEmpty, queue != QueueName.default else { return "" }
         return " From \(QueueName.shown(queue))."
     }
 

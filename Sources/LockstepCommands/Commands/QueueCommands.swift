@@ -41,7 +41,7 @@ extension QueueEdit {
 
 extension QueueAnswer {
     /// ` to “evening”`; empty for Up Next.
-    func suffix(_ word: String) -> String { queue == QueueName.usual ? "" : " \(word) \(title)" }
+    func suffix(_ word: String) -> String { queue == QueueName.default ? "" : " \(word) \(title)" }
 
     /// How to undo it: `` `lockstep queue undo` brings it back. ``
     var undoAdvice: String {
@@ -144,9 +144,9 @@ extension FleetState {
     ///
     /// - Throws: `notFound`, which names the nearest one.
     fileprivate func existingQueue(_ name: String?) throws(Failure) -> QueueState {
-        let name = name ?? QueueName.usual
+        let name = name ?? QueueName.default
         if let queue = queue(name) { return queue }
-        guard name != QueueName.usual else { return upNext }
+        guard name != QueueName.default else { return upNext }
         let advice = NearestWord.among(queues.map(\.name), to: name).map { "Did you mean \($0)? " } ?? ""
         throw Failure(.notFound, "There is no queue “\(name)”. \(advice)`lockstep queues` lists them.")
     }

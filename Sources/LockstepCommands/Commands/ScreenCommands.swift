@@ -162,7 +162,7 @@ extension Fleet {
         case .remove(let entry, let name): _ = try await queue.remove([entry], from: name)
         case .undo(let name):
             let answer = try await queue.undo(in: name)
-            let place = name == QueueName.usual ? "" : " in \(QueueName.shown(name))"
+            let place = name == QueueName.default ? "" : " in \(QueueName.shown(name))"
             guard answer.changed else { return "There is nothing to undo\(place)." }
             return "Undone\(place): \(Sentence.stopped(answer.summary))"
         case .sleep(let timer): _ = try await player.setSleepTimer(timer)

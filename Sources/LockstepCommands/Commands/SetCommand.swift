@@ -115,7 +115,7 @@ struct SetCommand: LockstepCommand {
         .object([
             "key": .string(key.rawValue), "value": value.map { key.json($0.text) } ?? .null,
             "from": value.map { .string($0.source.rawValue) } ?? .null,
-            "podcast": podcast.map { .string($0.id.text) } ?? .null, "standard": key.json(key.rule.standard),
+            "podcast": podcast.map { .string($0.id.text) } ?? .null, "standard": key.json(key.rule.defaultValue),
             "perPodcast": .bool(key.rule.isPerPodcast), "owner": .string(key.rule.owner.text),
             "meaning": .string(key.rule.meaning),
         ])

@@ -167,7 +167,7 @@ struct Candidates: LockstepCommand {
             switch kind {
             case .episodes: ids = try await fleet.library.episodes(limit: 20).episodes.map(\.id.text)
             case .podcasts: ids = try await fleet.library.podcasts().map(\.id.text)
-            case .entries: ids = try await fleet.current(parts).queue(QueueName.usual)?.entries.map(\.id.text) ?? []
+            case .entries: ids = try await fleet.current(parts).queue(QueueName.default)?.entries.map(\.id.text) ?? []
             case .queues: ids = try await fleet.current(parts).queues.map(\.name).sorted()
             case .bookmarks: ids = try await fleet.current(parts).bookmarks.map(\.id.text)
             case .alerts: ids = try await fleet.current(parts).alerts.map(\.id.text)

@@ -4,7 +4,7 @@ import LockstepClient
 struct Finding: Sendable, Hashable {
     /// How serious it is.
     enum Level: String, Sendable {
-        /// Everything works.
+        /// Everything works as it should.
         case ok
         /// It works, but somebody should look at it.
         case warning

@@ -4,8 +4,8 @@ package import ProcessKit
 import ServiceLifecycle
 
 /// The bus as a process runs it: in the fleet's folders, telling its supervisor when it serves and that it lives.
-package struct BusService: Service {
-    /// What it is called.
+package struct BrokerService: Service {
+    /// The name of the service.
     package static let name = ServiceName.bus
 
     private let context: ServiceContext

@@ -1,87 +1,78 @@
 package import PodcastModel
 package import WireMessages
 
-/// What a request was answered.
+/// The answer to a request.
 package struct Answer: Sendable, Hashable {
     /// Protobuf: the service's reply message.
     package var payload: [UInt8]
-    /// The place in the stream up to which the effect is included; nil if the service did not say.
+    /// The position in the stream up to which the effect is included; nil if the service did not say.
     package var position: StreamPosition?
 
-    /// An answer of these parts.
     package init(payload: [UInt8], position: StreamPosition? = nil) {
         self.payload = payload
         self.position = position
     }
 }
 
-/// The client's side of requests: the same id again and again until it is answered, refused for good, or too late.
+/// A request as the program makes it: one ID until it is answered, however often it is sent.
+package struct OutgoingRequest: Sendable, Hashable {
+    package var id: RequestID
+    package var service: ServiceName
+    /// Protobuf: the service’s request message.
+    package var payload: [UInt8]
+    /// When the caller gives up; nil: never.
+    package var deadline: MonotonicTime?
+    /// When the caller gives up a request that has not reached the service; nil: at the deadline.
+    package var reachDeadline: MonotonicTime?
+    /// Whether the ID may have been used before, in another life of the caller.
+    package var mayBeRepeat: Bool
+
+    package init(
+        id: RequestID, service: ServiceName, payload: [UInt8], deadline: MonotonicTime?,
+        reachDeadline: MonotonicTime? = nil, mayBeRepeat: Bool = false
+    ) {
+        self.id = id
+        self.service = service
+        self.payload = payload
+        self.deadline = deadline
+        self.reachDeadline = reachDeadline
+        self.mayBeRepeat = mayBeRepeat
+    }
+}
+
+/// One REQUEST message, of the first attempt or a later one.
+package struct RequestAttempt: Sendable, Hashable {
+    var id: RequestID
+    var service: ServiceName
+    var payload: [UInt8]
+    /// When the owner refuses to begin.
+    var deadline: MonotonicTime
+    /// Whether it may have been sent before under this ID.
+    var mayBeRepeat: Bool
+}
+
+/// Sends each request of a client under the same ID again and again until it is answered, refused for good, or too late.
 ///
 /// It holds no socket and no clock. The shell sends what it is told to, hands over what comes back, and comes back at
 /// `deadline`.
-package struct RequestTracker: Sendable {
-    /// How often, how long, how many.
+package struct RequestRetrier: Sendable {
+    /// How long attempts take, and how many requests there may be.
     package struct Limits: Sendable, Hashable {
         /// The waits before a request is repeated.
         package var retry = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
-        /// How long one sending of a request without a limit may take; and when any is sent again in silence.
+        /// How long one attempt of a request without a deadline may take, and after how much silence any is repeated.
         package var attempt: Duration = .seconds(5)
-        /// How many may be on their way at once.
-        package var window = 32
+        /// How many may be unanswered at once.
+        package var window = BusLimits.requestsPerClient
         /// How many may wait for that.
         package var waiting = 4_096
-        /// The usual limits.
         package init() {}
     }
 
-    /// What is asked.
-    package struct Asking: Sendable, Hashable {
-        /// The request's id.
-        package var id: RequestID
-        /// Whom to ask.
-        package var service: ServiceName
-        /// Protobuf: the service's request message.
-        package var payload: [UInt8]
-        /// When the caller gives up; nil: never.
-        package var deadline: MonotonicTime?
-        /// When the caller gives up a request that has not reached the service; nil: at the deadline.
-        package var reachDeadline: MonotonicTime?
-        /// Whether the id may have been used before, in another life of the caller.
-        package var mayBeRepeat: Bool
-
-        /// A request of these parts.
-        package init(
-            id: RequestID, service: ServiceName, payload: [UInt8], deadline: MonotonicTime?,
-            reachDeadline: MonotonicTime? = nil, mayBeRepeat: Bool = false
-        ) {
-            self.id = id
-            self.service = service
-            self.payload = payload
-            self.deadline = deadline
-            self.reachDeadline = reachDeadline
-            self.mayBeRepeat = mayBeRepeat
-        }
-    }
-
-    /// A REQUEST that is to be sent.
-    package struct Sending: Sendable, Hashable {
-        /// The request's id.
-        package var id: RequestID
-        /// Whom to ask.
-        package var service: ServiceName
-        package var payload: [UInt8]
-        /// When the owner refuses to begin.
-        package var deadline: MonotonicTime
-        /// Whether it may have been sent before under this id.
-        package var mayBeRepeat: Bool
-    }
-
     package enum Event: Sendable {
-        /// The program asks.
-        case ask(Asking)
-        /// The program does not want to know any more.
+        case ask(OutgoingRequest)
+        /// The program no longer waits for the answer.
         case cancel(RequestID)
-        /// The service replied.
         case reply(RequestID, Answer)
         /// The bus or the service refused.
         case failure(RequestID, Failure)
@@ -98,9 +89,8 @@ package struct RequestTracker: Sendable {
         case tick
     }
 
-    /// What is to be done.
     package enum Effect: Sendable, Hashable {
-        case send(Sending)
+        case send(RequestAttempt)
         /// Tell the program; the request is forgotten.
         case finish(RequestID, Result<Answer, Failure>)
     }
@@ -113,18 +103,19 @@ package struct RequestTracker: Sendable {
     }
 
     private struct Request {
-        var asking: Asking
+        var outgoing: OutgoingRequest
         var phase: Phase
         var failures = 0
-        var sendings = 0
-        /// Whether a sending may have had its effect.
+        var attempts = 0
+        /// Whether an attempt may have had its effect.
         var mayHaveHappened = false
         var lastFailure: Failure?
 
-        /// When it ends unanswered.
+        /// The deadline at which it fails, if there is one.
         var end: MonotonicTime? {
-            if case .sent = phase { return asking.deadline }
-            return mayHaveHappened ? asking.deadline : [asking.reachDeadline, asking.deadline].compactMap(\.self).min()
+            if case .sent = phase { return outgoing.deadline }
+            return mayHaveHappened
+                ? outgoing.deadline : [outgoing.reachDeadline, outgoing.deadline].compactMap(\.self).min()
         }
     }
 
@@ -132,10 +123,9 @@ package struct RequestTracker: Sendable {
     private var requests: [RequestID: Request] = [:]
     /// Ids in the order in which they were asked, for fairness.
     private var order: [RequestID] = []
-    private var underway = 0
+    private var inFlight = 0
     private var hasJoined: Bool
 
-    /// Nothing is asked.
     /// - Parameter hasJoined: whether the bus has been heard; if not, requests wait for `joined`.
     package init(limits: Limits = Limits(), hasJoined: Bool = true) {
         self.limits = limits
@@ -153,7 +143,7 @@ package struct RequestTracker: Sendable {
     package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         switch event {
-        case .ask(let asking): ask(asking, now, &effects)
+        case .ask(let outgoing): ask(outgoing, now, &effects)
         case .cancel(let id):
             if let request = requests[id] { finish(id, .failure(Self.cancelled(request)), &effects) }
         case .reply(let id, let answer): finish(id, .success(answer), &effects)
@@ -161,7 +151,7 @@ package struct RequestTracker: Sendable {
         case .unsent(let id): retry(id, Failure(.unavailable, "The bus does not take the request."), now, sent: false)
         case .joined:
             hasJoined = true
-            for (id, request) in requests { encourage(id, request) }
+            for (id, request) in requests { retryPromptly(id, request) }
         case .connectionLost:
             hasJoined = false
             let lost = Failure(.lostInFlight, "The bus went away while the request was with it.")
@@ -169,7 +159,7 @@ package struct RequestTracker: Sendable {
                 if case .sent = request.phase { retry(id, lost, now, sent: true) }
             }
         case .ready(let service):
-            for (id, request) in requests where request.asking.service == service { encourage(id, request) }
+            for (id, request) in requests where request.outgoing.service == service { retryPromptly(id, request) }
         case .tick: tick(now, &effects)
         }
         fillWindow(now, &effects)
@@ -181,27 +171,27 @@ package struct RequestTracker: Sendable {
         defer {
             requests = [:]
             order = []
-            underway = 0
+            inFlight = 0
         }
         return order.map { .finish($0, .failure(failure)) }
     }
 }
 
-extension RequestTracker {
-    private mutating func ask(_ asking: Asking, _ now: MonotonicTime, _ effects: inout [Effect]) {
-        guard requests[asking.id] == nil else { return }
+extension RequestRetrier {
+    private mutating func ask(_ outgoing: OutgoingRequest, _ now: MonotonicTime, _ effects: inout [Effect]) {
+        guard requests[outgoing.id] == nil else { return }
         guard requests.count < limits.waiting else {
-            effects.append(.finish(asking.id, .failure(Failure(.busy, "Too many requests are waiting."))))
+            effects.append(.finish(outgoing.id, .failure(Failure(.busy, "Too many requests are waiting."))))
             return
         }
-        requests[asking.id] = Request(asking: asking, phase: .queued)
-        order.append(asking.id)
+        requests[outgoing.id] = Request(outgoing: outgoing, phase: .queued)
+        order.append(outgoing.id)
     }
 
     private mutating func fillWindow(_ now: MonotonicTime, _ effects: inout [Effect]) {
-        guard hasJoined, underway < limits.window, requests.count > underway else { return }
+        guard hasJoined, inFlight < limits.window, requests.count > inFlight else { return }
         for id in order {
-            guard underway < limits.window else { return }
+            guard inFlight < limits.window else { return }
             guard let request = requests[id], case .queued = request.phase else { continue }
             send(id, request, now, &effects)
         }
@@ -211,17 +201,17 @@ extension RequestTracker {
         _ id: RequestID, _ request: Request, _ now: MonotonicTime, _ effects: inout [Effect]
     ) {
         var request = request
-        let asking = request.asking
+        let outgoing = request.outgoing
         request.phase = .sent(at: now)
-        request.sendings += 1
-        underway += 1
+        request.attempts += 1
+        inFlight += 1
         requests[id] = request
         effects.append(
             .send(
-                Sending(
-                    id: id, service: asking.service, payload: asking.payload,
-                    deadline: asking.deadline ?? now.advanced(by: limits.attempt * 2),
-                    mayBeRepeat: asking.mayBeRepeat || request.sendings > 1)))
+                RequestAttempt(
+                    id: id, service: outgoing.service, payload: outgoing.payload,
+                    deadline: outgoing.deadline ?? now.advanced(by: limits.attempt * 2),
+                    mayBeRepeat: outgoing.mayBeRepeat || request.attempts > 1)))
     }
 
     private mutating func refused(
@@ -231,9 +221,9 @@ extension RequestTracker {
         switch failure.known {
         case .unavailable, .busy, .helloRequired: retry(id, failure, now, sent: false)
         case .lostInFlight: retry(id, failure, now, sent: true)
-        // The bus gives up at the deadline of one sending; a request without a limit goes on until it knows.
-        case .outcomeUnknown where request.asking.deadline == nil: retry(id, failure, now, sent: true)
-        case .expired where request.asking.deadline == nil: retry(id, failure, now, sent: false)
+        // The bus gives up at the deadline of one attempt; a request without a deadline goes on until it knows.
+        case .outcomeUnknown where request.outgoing.deadline == nil: retry(id, failure, now, sent: true)
+        case .expired where request.outgoing.deadline == nil: retry(id, failure, now, sent: false)
         case .expired where request.mayHaveHappened: finish(id, .failure(Self.outcomeUnknown(request)), &effects)
         default: finish(id, .failure(failure), &effects)
         }
@@ -241,7 +231,7 @@ extension RequestTracker {
 
     private mutating func retry(_ id: RequestID, _ failure: Failure, _ now: MonotonicTime, sent: Bool) {
         guard var request = requests[id] else { return }
-        if case .sent = request.phase { underway -= 1 }
+        if case .sent = request.phase { inFlight -= 1 }
         request.failures += 1
         request.phase = .waiting(until: now.advanced(by: limits.retry.wait(after: request.failures)))
         request.mayHaveHappened = request.mayHaveHappened || sent
@@ -249,9 +239,9 @@ extension RequestTracker {
         requests[id] = request
     }
 
-    /// What kept the request waiting is over. A refusal from before may still be on its way: it must not be followed by a
-    /// long wait.
-    private mutating func encourage(_ id: RequestID, _ request: Request) {
+    /// Sends a waiting request at once, because what kept it waiting is over. A refusal from before may still be on its way:
+    /// it must not be followed by a long wait.
+    private mutating func retryPromptly(_ id: RequestID, _ request: Request) {
         if case .waiting = request.phase { requests[id]?.phase = .queued }
         requests[id]?.failures = 0
     }
@@ -260,11 +250,11 @@ extension RequestTracker {
         for id in order {
             guard let request = requests[id], let due = due(request), now >= due else { continue }
             if let deadline = request.end, now >= deadline {
-                finish(id, .failure(Self.late(request)), &effects)
+                finish(id, .failure(Self.failureAtDeadline(of: request)), &effects)
                 continue
             }
             if case .sent = request.phase {
-                underway -= 1
+                inFlight -= 1
                 requests[id]?.mayHaveHappened = true
             }
             requests[id]?.phase = .queued
@@ -281,14 +271,14 @@ extension RequestTracker {
         return [next, request.end].compactMap(\.self).min()
     }
 
-    /// What is said at the deadline: nothing is known, unless every sending was refused before it reached the service.
-    private static func late(_ request: Request) -> Failure {
+    /// The failure at the deadline: the outcome is unknown, unless every attempt was refused before it reached the service.
+    private static func failureAtDeadline(of request: Request) -> Failure {
         if case .sent = request.phase { return outcomeUnknown(request) }
         guard !request.mayHaveHappened else { return outcomeUnknown(request) }
         return request.lastFailure ?? Failure(.unavailable, "The request could not be sent in time.")
     }
 
-    /// What is said to a program that no longer waits.
+    /// The failure for a program that no longer waits.
     private static func cancelled(_ request: Request) -> Failure {
         let message = "The program no longer waits for the answer."
         if case .sent = request.phase { return Failure(.outcomeUnknown, message) }
@@ -298,7 +288,7 @@ extension RequestTracker {
     private static func outcomeUnknown(_ request: Request) -> Failure {
         Failure(
             .outcomeUnknown,
-            "\(request.asking.service) did not answer in time: whether the command took effect is not known.")
+            "\(request.outgoing.service) did not answer in time: whether the command took effect is not known.")
     }
 
     private mutating func finish(_ id: RequestID, _ result: Result<Answer, Failure>, _ effects: inout [Effect]) {
@@ -309,7 +299,7 @@ extension RequestTracker {
     @discardableResult
     private mutating func forget(_ id: RequestID) -> Bool {
         guard let request = requests.removeValue(forKey: id) else { return false }
-        if case .sent = request.phase { underway -= 1 }
+        if case .sent = request.phase { inFlight -= 1 }
         order.removeAll { $0 == id }
         return true
     }

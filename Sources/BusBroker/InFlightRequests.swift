@@ -2,11 +2,11 @@ import PodcastModel
 import ZeroMQ
 
 /// The requests that are with a service, each with the client that waits for it.
-struct RequestTable: Sendable {
+struct InFlightRequests: Sendable {
     struct Request: Sendable, Hashable {
         var client: Frame
         var id: Frame
-        var place: Int
+        var serviceIndex: Int
         var deadline: MonotonicTime
         var bytes = 0
     }
@@ -33,12 +33,14 @@ struct RequestTable: Sendable {
     subscript(ticket: UInt64) -> Request? { requests[ticket] }
 
     /// The ticket of a request that the client has sent before and that is still with that service.
-    func ticket(of id: Frame, client: Frame, place: Int) -> UInt64? {
-        guard let ticket = clients[client]?.tickets[id], requests[ticket]?.place == place else { return nil }
+    func ticket(of id: Frame, client: Frame, serviceIndex: Int) -> UInt64? {
+        guard let ticket = clients[client]?.tickets[id], requests[ticket]?.serviceIndex == serviceIndex else {
+            return nil
+        }
         return ticket
     }
 
-    /// Notes a request; its ticket.
+    /// Adds a request; returns its ticket.
     mutating func insert(_ request: Request) -> UInt64 {
         lastTicket += 1
         requests[lastTicket] = request
@@ -48,7 +50,7 @@ struct RequestTable: Sendable {
         return lastTicket
     }
 
-    /// Forgets a request.
+    /// Removes a request; nil: it isn’t there any more.
     mutating func remove(_ ticket: UInt64) -> Request? {
         guard let request = requests.removeValue(forKey: ticket) else { return nil }
         clients[request.client]?.bytes -= request.bytes
@@ -59,8 +61,8 @@ struct RequestTable: Sendable {
     }
 
     /// The tickets at one service, in the order of their arrival.
-    func tickets(at place: Int) -> [UInt64] {
-        requests.filter { $0.value.place == place }.keys.sorted()
+    func tickets(at serviceIndex: Int) -> [UInt64] {
+        requests.filter { $0.value.serviceIndex == serviceIndex }.keys.sorted()
     }
 
     /// The tickets whose time is over, in the order of their arrival.

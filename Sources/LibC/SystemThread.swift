@@ -1,0 +1,68 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A thread for code that blocks, which the threads of tasks must not run. Whoever starts it joins or detaches it, once.
+package struct SystemThread: @unchecked Sendable {
+    // Sendable because a pthread_t is a name that any thread of the process may use; it is a pointer on some systems.
+    private let thread: pthread_t
+
+    private final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    /// Starts a thread that ends with `body`. Nil where there is none; `errno` says why.
+    package init?(stackSize: Int, _ body: @escaping @Sendable () -> Void) {
+        let retained = Unmanaged.passRetained(Body(body))
+        var attributes = pthread_attr_t()
+        _ = pthread_attr_init(&attributes)
+        defer { _ = pthread_attr_destroy(&attributes) }
+        _ = pthread_attr_setstacksize(&attributes, stackSize)
+        #if canImport(Darwin)
+        var created: pthread_t?
+        #else
+        var created = pthread_t()
+        #endif
+        let status = pthread_create(
+            &created, &attributes,
+            { argument in
+                // Not optional on every system.
+                let given: UnsafeMutableRawPointer? = argument
+                guard let argument = given else { return nil }
+                let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
+                SystemThread.blockSignals()
+                body.run()
+                return nil
+            }, retained.toOpaque())
+        let thread: pthread_t? = created
+        guard status == 0, let thread else {
+            retained.release()
+            errno = status
+            return nil
+        }
+        self.thread = thread
+    }
+
+    /// Waits for its end.
+    package func join() { _ = pthread_join(thread, nil) }
+
+    /// Lets the system reap it when it ends.
+    package func detach() { _ = pthread_detach(thread) }
+
+    /// Leaves the process’s signals to other threads, SIGPIPE too, which writing to a closed connection may raise. What a
+    /// fault of this thread raises stays with it, and so does SIGPROF, with which the runtime halts each thread for a crash
+    /// report: those that block it are missing there.
+    private static func blockSignals() {
+        var signals = sigset_t()
+        _ = sigfillset(&signals)
+        for signal in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF] {
+            _ = sigdelset(&signals, signal)
+        }
+        _ = pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+}
