@@ -27,7 +27,7 @@ package struct CommitPipeline: Sendable {
         /// The owner's records have been read.
         case loaded(revision: UInt64, incarnation: String)
         /// The owner wants this committed.
-        case enqueue(Transaction)
+        case enqueue(NumberedTransaction)
         /// The batch in flight was answered.
         case outcomes(WireCommitOutcomes)
         /// The batch in flight was refused as a whole; none of it took effect.
@@ -45,9 +45,9 @@ package struct CommitPipeline: Sendable {
         /// Send to persistence, and repeat until it is answered.
         case send(WireCommitBatch)
         /// The transaction is durable.
-        case committed(Transaction)
+        case committed(NumberedTransaction)
         /// The transaction never will be durable. `stored` is the first answer of a request that was answered before.
-        case refused(Transaction, Failure, stored: [UInt8]?)
+        case refused(NumberedTransaction, Failure, stored: [UInt8]?)
         /// A younger process of the same service has taken over: stop.
         case fenced(Failure)
         /// The database is another one: hand in the whole state, at once.
@@ -58,7 +58,7 @@ package struct CommitPipeline: Sendable {
         var id: RequestID
         var changes: [WireChange]
         var size: Int
-        var transaction: Transaction?
+        var transaction: NumberedTransaction?
         var replacesEverything = false
         /// Whether another part follows, and how many came before.
         var more = false
@@ -132,7 +132,7 @@ extension CommitPipeline.Effect {
 // MARK: - Sending
 
 extension CommitPipeline {
-    private mutating func enqueue(_ transaction: Transaction, _ effects: inout [Effect]) {
+    private mutating func enqueue(_ transaction: NumberedTransaction, _ effects: inout [Effect]) {
         let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
         guard queue.count < limits.waitingCount, queuedBytes <= limits.waitingBytes else {
             let failure = Failure(.notSaved, "The database isn’t answering, and too many changes are waiting for it.")
@@ -145,7 +145,9 @@ extension CommitPipeline {
     }
 
     /// Makes one item of a transaction, or parts if it is too large for one message. The last part has its id.
-    private mutating func items(of transaction: Transaction, id: RequestID, size: Int, attempts: Int = 1) -> [Item] {
+    private mutating func items(of transaction: NumberedTransaction, id: RequestID, size: Int, attempts: Int = 1)
+        -> [Item]
+    {
         guard size > limits.partBytes, transaction.changes.count > 1 else {
             return [Item(id: id, changes: transaction.changes, size: size, transaction: transaction)]
         }

@@ -17,9 +17,9 @@ package protocol OwnerMachine: Sendable {
     /// What only this service's own shell can do.
     associatedtype Action: Sendable
     /// The purpose of a call: it comes back with the answer.
-    associatedtype Query: Sendable = CallID
+    associatedtype Query: Sendable
     /// Its timers. Setting one that is set moves it.
-    associatedtype Timer: Sendable, Hashable = TimerName
+    associatedtype Timer: Sendable, Hashable
     /// The purpose of a transaction: it comes back with the outcome.
     associatedtype Step: Sendable = TransactionID
 
@@ -139,15 +139,6 @@ package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & 
         return .call(OwnerCall(query, to: .persistence, payload: request.wireBytes, limit: limit))
     }
 }
-
-/// The events of an owner that names its calls, timers and transactions itself.
-package typealias OwnerEvent<Input: Sendable> = MachineEvent<Input, CallID, TimerName, TransactionID>
-/// The effects of an owner that names its calls, timers and transactions itself.
-package typealias OwnerEffect<Action: Sendable> = MachineEffect<Action, CallID, TimerName, TransactionID>
-/// A transaction that is named by its number.
-package typealias Transaction = OwnerTransaction<TransactionID>
-/// A call that is named by a text.
-package typealias Call = OwnerCall<CallID>
 
 /// The level of a line of the log.
 package enum LogLevel: Sendable, Hashable {

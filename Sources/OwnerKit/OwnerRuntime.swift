@@ -306,7 +306,7 @@ extension OwnerRuntime {
         let id = TransactionID(lastTransaction)
         pendingTransactions.append(
             PendingTransaction(id: id, step: transaction.step, onRefusal: transaction.onRefusal))
-        let numbered = Transaction(
+        let numbered = NumberedTransaction(
             id, changes: transaction.changes, publications: transaction.publications, answering: transaction.answer)
         updatePipeline(.enqueue(numbered), now, &effects)
     }
@@ -333,7 +333,7 @@ extension OwnerRuntime {
         }
     }
 
-    private mutating func committed(_ transaction: Transaction, _ now: Moment, _ effects: inout [Effect]) {
+    private mutating func committed(_ transaction: NumberedTransaction, _ now: Moment, _ effects: inout [Effect]) {
         publish(transaction.publications, &effects)
         if let answer = transaction.answer {
             deduplicate(.answered(answer.request, .success(answer.reply)), now, &effects)
@@ -347,7 +347,8 @@ extension OwnerRuntime {
 
     /// The machine rolls back first, so that whoever is answered sees the state without what was refused.
     private mutating func refused(
-        _ transaction: Transaction, _ failure: Failure, stored: [UInt8]?, _ now: Moment, _ effects: inout [Effect]
+        _ transaction: NumberedTransaction, _ failure: Failure, stored: [UInt8]?, _ now: Moment,
+        _ effects: inout [Effect]
     ) {
         guard let pending = removePending(transaction.id) else { return }
         for held in pending.repliesAwaitingCommit {

@@ -88,15 +88,12 @@ package struct TransactionID: Sendable, Hashable, Comparable {
     package static func < (left: TransactionID, right: TransactionID) -> Bool { left.number < right.number }
 }
 
-extension OwnerTransaction where Step == TransactionID {
-    package var id: TransactionID { step }
+/// A transaction that is named by its number.
+package typealias NumberedTransaction = OwnerTransaction<TransactionID>
 
-    package init(
-        id: TransactionID, changes: [WireChange], publications: [Publication] = [],
-        answering answer: (request: RequestID, reply: [UInt8])? = nil
-    ) {
-        self.init(id, changes: changes, publications: publications, answering: answer)
-    }
+extension NumberedTransaction {
+    /// The number that names it.
+    package var id: TransactionID { step }
 }
 
 /// A request to another service.
@@ -131,31 +128,6 @@ package struct OwnerCall<Query: Sendable>: Sendable {
 
 extension OwnerCall: Equatable where Query: Equatable {}
 extension OwnerCall: Hashable where Query: Hashable {}
-
-extension OwnerCall where Query == CallID {
-    package var id: CallID { query }
-
-    package init(
-        id: CallID, to service: ServiceName, payload: [UInt8], request: RequestID? = nil,
-        limit: Duration? = .seconds(10)
-    ) {
-        self.init(id, to: service, payload: payload, request: request, limit: limit)
-    }
-}
-
-/// The machine's name for a call.
-package struct CallID: Sendable, Hashable {
-    package let text: String
-    /// The call of this name.
-    package init(_ text: String) { self.text = text }
-}
-
-/// The machine's name for a timer.
-package struct TimerName: Sendable, Hashable {
-    package let text: String
-    /// The timer of this name.
-    package init(_ text: String) { self.text = text }
-}
 
 extension Result<[UInt8], Failure> {
     /// The answer of persistence; one that cannot be read is a failure.

@@ -37,8 +37,8 @@ struct PipelineTrial {
     }
 
     mutating func commit(_ number: UInt64, _ word: String, request: RequestID? = nil) {
-        let transaction = Transaction(
-            id: TransactionID(number), changes: [Self.change(number, word)],
+        let transaction = NumberedTransaction(
+            TransactionID(number), changes: [Self.change(number, word)],
             answering: request.map { ($0, [UInt8(number)]) })
         handle(.enqueue(transaction))
     }
@@ -240,8 +240,8 @@ struct CommitPipelineTests {
         let changes = (2...21).map { PipelineTrial.change($0, "word \($0)") }
         trial.handle(
             .enqueue(
-                Transaction(
-                    id: TransactionID(2), changes: changes, answering: (RequestID(high: 1, low: 2), [UInt8(2)]))))
+                NumberedTransaction(
+                    TransactionID(2), changes: changes, answering: (RequestID(high: 1, low: 2), [UInt8(2)]))))
         trial.commit(22, "after")
         return trial
     }
