@@ -75,9 +75,12 @@ import WireMessages
         let json = player.statusJSON(at: Self.now, bootID: "b")["sleep"]
         #expect(json?["remaining"] == .number(90.5))
         #expect(json?["episodes"] == .null)
-        #expect(Sentence.sleep(.init(player.sleep, at: Self.now, bootID: "b")) == "sleep in 1:31")
-        #expect(Sentence.sleep(.init(Self.episodes(3), at: Self.now, bootID: "b")) == "sleep after 3 episodes")
-        #expect(Sentence.sleep(nil) == "no sleep timer")
+        func sentence(_ player: WirePlaybackState) -> String {
+            Sentence.sleep(PlayerSnapshot(PlayerState(player), at: Self.now, bootID: "b"))
+        }
+        #expect(sentence(player) == "sleep in 1:31")
+        #expect(sentence(Self.player(Self.episodes(3))) == "sleep after 3 episodes")
+        #expect(sentence(WirePlaybackState()) == "no sleep timer")
     }
 }
 

@@ -53,10 +53,9 @@ import WireMessages
         return replica
     }
 
-    private static func snapshot(_ state: WirePlaybackState) -> PlayerSnapshot {
-        var snapshot = PlayerSnapshot()
-        snapshot.link = .live
-        snapshot.take(state, now: now, bootID: "b")
+    private static func snapshot(_ state: WirePlaybackState, at now: Moment = now) -> PlayerSnapshot {
+        var snapshot = PlayerSnapshot(PlayerState(state), at: now, bootID: "b")
+        snapshot.connection = .live
         return snapshot
     }
 
@@ -68,7 +67,7 @@ import WireMessages
         state.retry.nextInSeconds = 5
         state.retry.nextAt = Self.now.monotonic.nanoseconds + 5_000_000_000
         state.retry.error.message = "The server said 503."
-        var snapshot = Self.snapshot(state)
+        let snapshot = Self.snapshot(state)
         #expect(MiniLine.text(snapshot, columns: 80).hasPrefix("… 11:40/1:00:00 retry 2 of 3 in 5 s"))
         #expect(
             Sentence.status(snapshot)
@@ -77,8 +76,7 @@ import WireMessages
         #expect(screen.contains("… retry 2 of 3 in 5 s: The server said 503."))
         #expect(snapshot.nextTick.map { $0 > 0.9 && $0 < 1.1 } == true)
         let later = Moment(monotonic: Self.now.monotonic.advanced(by: .milliseconds(3_500)), wall: Self.now.wall)
-        snapshot.take(state, now: later, bootID: "b")
-        #expect(Sentence.retry(snapshot.retry ?? .init(attempt: 0, of: 0, wait: 0, error: "")) == "retry 2 of 3 in 2 s")
+        #expect(Self.snapshot(state, at: later).retry.map(Sentence.retry) == "retry 2 of 3 in 2 s")
         #expect(state.statusJSON(at: later, bootID: "b")["retry"]?["nextInSeconds"] == .number(1.5))
         state.retry.nextAt = 0
         #expect(MiniLine.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3, trying now "))
@@ -106,7 +104,7 @@ import WireMessages
         #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == true)
         for (queue, words) in [("", ""), ("main", ""), ("evening", " From “evening”.")] {
             state.queue = queue
-            #expect(Sentence.sourceQueue(Self.snapshot(state)) == words)
+            #expect(Sentence.sourceQueue(PlayerState(state)) == words)
         }
         state.status = .paused
         #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == .null)
@@ -149,10 +147,7 @@ import WireMessages
         #expect(narrator.lines(for: Self.snapshot(Self.player()), now: Self.now.monotonic).count == 4)
         #expect(narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic).count == 1)
         let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(1)), wall: Self.now.wall)
-        var snapshot = PlayerSnapshot()
-        snapshot.link = .live
-        snapshot.take(state, now: later, bootID: "b")
-        #expect(narrator.lines(for: snapshot, now: later.monotonic) == [])
+        #expect(narrator.lines(for: Self.snapshot(state, at: later), now: later.monotonic) == [])
     }
 
     @Test func `what paused it is said where it was not its listener`() {
@@ -183,37 +178,37 @@ import WireMessages
         var narrator = PlainNarrator()
         _ = narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic)
         let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(2)), wall: Self.now.wall)
-        var snapshot = Self.snapshot(state)
-        snapshot.take(state, now: later, bootID: "b")
-        #expect(snapshot.pace == 2.5 && narrator.lines(for: snapshot, now: later.monotonic) == [])
+        let snapshot = Self.snapshot(state, at: later)
+        #expect(snapshot.player.pace == 2.5 && narrator.lines(for: snapshot, now: later.monotonic) == [])
     }
 
     @Test func `what loads and would stay paused is told to play by a pause key`() {
         var state = Self.player()
         state.status = .loading
-        for (willPlay, staysPaused) in [(true, false), (false, true)] {
+        for willPlay in [true, false] {
             state.willPlay = willPlay
-            #expect(Self.snapshot(state).staysPaused == staysPaused)
+            #expect(Self.snapshot(state).player.status == .loading(willPlay: willPlay))
         }
     }
 
     @Test func `a plain player tells chapters and the sleep timer when they change and never what is left`() {
         var narrator = PlainNarrator()
-        var snapshot = Self.snapshot(Self.player())
-        let first = narrator.lines(for: snapshot, now: Self.now.monotonic)
-        #expect(first.contains("Chapter 2 of 3: News."))
-        snapshot.sleep = .init(remaining: 900, mark: 7)
-        #expect(narrator.lines(for: snapshot, now: Self.now.monotonic) == ["Sleep in 15:00."])
-        snapshot.sleep?.remaining = 880
-        #expect(narrator.lines(for: snapshot, now: Self.now.monotonic) == [])
-        snapshot.sleep = nil
-        snapshot.chapter = .init(number: 3, count: 3, title: "End")
-        #expect(
-            narrator.lines(for: snapshot, now: Self.now.monotonic) == ["Chapter 3 of 3: End.", "No sleep timer."])
-        snapshot.isLocal = true
-        #expect(
-            narrator.lines(for: snapshot, now: Self.now.monotonic)
-                == ["Speed 1, volume 80 %, from the downloaded file."])
+        var state = Self.player()
+        func lines(after seconds: Int = 0) -> [String] {
+            let now = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(seconds)), wall: Self.now.wall)
+            return narrator.lines(for: Self.snapshot(state, at: now), now: now.monotonic)
+        }
+        #expect(lines().contains("Chapter 2 of 3: News."))
+        state.sleep.endsAt = Self.now.monotonic.nanoseconds + 900_000_000_000
+        state.sleep.bootID = "b"
+        #expect(lines() == ["Sleep in 15:00."])
+        #expect(lines(after: 20) == [])
+        state.clearSleep()
+        state.chapters[0].title = "Hi"
+        state.chapters[1].title = "Other news"
+        #expect(lines() == ["Chapter 2 of 3: Other news.", "No sleep timer."])
+        state.local = true
+        #expect(lines() == ["Speed 1, volume 80 %, from the downloaded file."])
     }
 
     @Test func `the sleep timer is on both players and ticks while it runs, also in a pause`() {
@@ -297,7 +292,7 @@ import WireMessages
         for _ in 0..<6 {
             let timer = SleepKey.next(after: snapshot)
             seen.append(timer)
-            snapshot.sleep = .init(timer)
+            snapshot.sleep = timer
         }
         #expect(
             seen == [
@@ -356,7 +351,7 @@ import WireMessages
             return entry
         }
         var machine = Self.machine(state, [next, Self.event(.queue("evening"), queue.wireBytes)])
-        #expect(machine.screen(at: Self.now).snapshot.entries.map(\.id) == ["q9", "q10"])
+        #expect(machine.screen(at: Self.now).snapshot.queue.entries.map(\.id) == ["q9", "q10"])
         #expect(
             machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q9", queue: "evening"))))
         #expect(
@@ -366,7 +361,7 @@ import WireMessages
         queue.current = ""
         queue.entries.removeFirst()
         machine = Self.machine(state, [next, Self.event(.queue("evening"), queue.wireBytes)])
-        #expect(machine.screen(at: Self.now).snapshot.entries.map(\.id) == ["q10"])
+        #expect(machine.screen(at: Self.now).snapshot.queue.entries.map(\.id) == ["q10"])
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: nil, queue: "evening"))))
     }
 

@@ -8,33 +8,42 @@ import WireMessages
 @testable import LockstepCommands
 
 @Suite struct PlayerScreenTests {
-    private static func sample() -> PlayerSnapshot {
-        var snapshot = PlayerSnapshot()
-        snapshot.link = .live
-        snapshot.status = .playing
-        snapshot.hasEpisode = true
-        snapshot.title = "The first one"
-        snapshot.podcast = "A podcast"
-        snapshot.position = 754
-        snapshot.duration = 3_490
-        snapshot.isRunning = true
-        snapshot.volume = 80
-        snapshot.services = [.init(name: "playback", state: "ready")]
-        snapshot.currentEntry = "q1"
-        snapshot.entries = [
-            ("q1", "The first one", "A podcast", 3_490, 754), ("q2", "日本語のタイトル", "ポッド", 60, 0),
-            ("q3", "🎧 שלום", "", 0, 0),
-        ].compactMap { id, title, podcast, duration, position in
-            let entry = WireQueueEntry.with {
-                $0.id = id
-                $0.episode.id = "e" + id
-                $0.episode.title = title
-                $0.episode.podcastTitle = podcast
-                $0.episode.duration = duration
-                $0.episode.position = position
-            }
-            return QueueState.Entry(entry)
+    private static func sample(
+        current: String = "q1", _ change: (inout WirePlaybackState) -> Void = { _ in }
+    ) -> PlayerSnapshot {
+        var player = WirePlaybackState.with {
+            $0.status = .playing
+            $0.episode.id = "eq1"
+            $0.episode.title = "The first one"
+            $0.episode.podcastTitle = "A podcast"
+            $0.anchor.position = 754
+            $0.anchor.running = true
+            $0.anchor.bootID = "b"
+            $0.duration = 3_490
+            $0.volume = 80
         }
+        change(&player)
+        let now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
+        var snapshot = PlayerSnapshot(PlayerState(player), at: now, bootID: "b")
+        snapshot.connection = .live
+        snapshot.services = [ServiceState(.with { ($0.name, $0.state) = ("playback", .ready) })]
+        snapshot.queue = QueueState(
+            .with { queue in
+                queue.current = current
+                queue.entries = [
+                    ("q1", "The first one", "A podcast", 3_490, 0), ("q2", "日本語のタイトル", "ポッド", 60, 0),
+                    ("q3", "🎧 שלום", "", 0, 0),
+                ].map { id, title, podcast, duration, position in
+                    .with {
+                        $0.id = id
+                        $0.episode.id = "e" + id
+                        $0.episode.title = title
+                        $0.episode.podcastTitle = podcast
+                        $0.episode.duration = duration
+                        $0.episode.position = position
+                    }
+                }
+            })
         return snapshot
     }
 
@@ -63,8 +72,6 @@ import WireMessages
 
     @Test func `the list has what is loaded where the player is`() {
         var snapshot = Self.sample()
-        snapshot.entries[0].episode.position = 0
-        snapshot.episodeID = "eq1"
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 45:36 left"))
         snapshot.position = 0
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 58:10"))
@@ -72,9 +79,12 @@ import WireMessages
 
     @Test(arguments: [(1, 1), (5, 2), (20, 5), (33, 9), (80, 24), (200, 60)])
     func `no line is wider and no screen higher than the terminal`(columns: Int, rows: Int) {
-        var snapshot = Self.sample()
-        snapshot.chapter = .init(number: 2, count: 5, title: String(repeating: "章", count: 60))
-        snapshot.error = "It could not be opened."
+        var snapshot = Self.sample {
+            $0.error.message = "It could not be opened."
+            $0.chapters = [0.0, 600].map { start in
+                .with { ($0.start, $0.title) = (start, String(repeating: "章", count: 60)) }
+            }
+        }
         snapshot.alerts = [
             .init(
                 id: "a1", owner: .playback, severity: .error, title: "No sound", message: "None was found.",
@@ -97,7 +107,7 @@ import WireMessages
 
     @Test func `old state is marked while the bus is away`() {
         var snapshot = Self.sample()
-        snapshot.link = .reconnecting
+        snapshot.connection = .reconnecting
         snapshot.isStale = true
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 40, rows: 10).text[0].hasSuffix("(old) reconnecting …"))
         #expect(MiniLine.text(snapshot, columns: 60).hasPrefix("(reconnecting …)"))
@@ -187,10 +197,8 @@ import WireMessages
     @Test func `plain players name what follows the current entry`() {
         let now = MonotonicTime(nanoseconds: 1_000_000_000)
         func queue(_ current: Int?) -> String? {
-            var snapshot = Self.sample()
-            snapshot.currentEntry = current.map { snapshot.entries[$0].id }
             var narrator = PlainNarrator()
-            return narrator.lines(for: snapshot, now: now).last
+            return narrator.lines(for: Self.sample(current: current.map { "q\($0 + 1)" } ?? ""), now: now).last
         }
         #expect(queue(0) == "Up Next: 3 entries, next 日本語のタイトル.")
         #expect(queue(2) == "Up Next: 3 entries, nothing after the current one.")

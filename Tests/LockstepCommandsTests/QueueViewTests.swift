@@ -44,18 +44,17 @@ import WireMessages
     @Test func `a player names the services that aren’t ready`() {
         var narrator = PlainNarrator()
         var snapshot = PlayerSnapshot()
-        snapshot.link = .live
+        snapshot.connection = .live
         let now = MonotonicTime(nanoseconds: 1)
         _ = narrator.lines(for: snapshot, now: now)
         snapshot.isStale = true
         #expect(narrator.lines(for: snapshot, now: now) == ["Connected; waiting for the services."])
-        snapshot.link = .reconnecting
+        snapshot.connection = .reconnecting
         _ = narrator.lines(for: snapshot, now: now)
-        snapshot.link = .live
+        snapshot.connection = .live
         snapshot.services = [
-            .init(name: "playback", state: "starting"), .init(name: "queue", state: "down"),
-            .init(name: "feeds", state: "ready"),
-        ]
+            ("playback", .starting), ("queue", .down), ("feeds", .ready),
+        ].map { name, state in ServiceState(.with { ($0.name, $0.state) = (name, state) }) }
         #expect(
             narrator.lines(for: snapshot, now: now) == ["Connected; waiting for playback (starting) and queue (down)."])
     }

@@ -84,7 +84,7 @@ extension Fleet {
                 .revisionMismatch,
                 "Something else was requested in the meantime. \(await successor(of: load).sentenceWithQueue)")
         case .pending:
-            let retry = state.player.snapshot.retry.map { ", \(Sentence.retry($0))" } ?? ""
+            let retry = state.player.retry().map { ", \(Sentence.retry($0))" } ?? ""
             throw Failure(
                 .outcomeUnknown, "It is still loading after 30 seconds\(retry). `lockstep status` shows its progress.")
         }
@@ -129,8 +129,8 @@ private struct ReportedAttempts: Sendable {
 
 extension PlayerState {
     /// The snapshot that screens show now.
-    package var snapshot: PlayerSnapshot { snapshot(at: .now) }
+    package var snapshot: PlayerSnapshot { PlayerSnapshot(self) }
 
     /// Its sentence, and the queue that it was loaded from where that isn’t Up Next.
-    package var sentenceWithQueue: String { sentence + Sentence.sourceQueue(snapshot) }
+    package var sentenceWithQueue: String { sentence + Sentence.sourceQueue(self) }
 }

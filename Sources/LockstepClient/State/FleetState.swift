@@ -53,7 +53,7 @@ public struct FleetState: Sendable {
     public func isReady(_ service: ServiceName) -> Bool { !view.isStale(service) }
 
     /// The player and its episode.
-    public var player: PlayerState { PlayerState(view.player ?? WirePlaybackState()) }
+    public var player: PlayerState { view.player.map(PlayerState.init) ?? .unknown }
 
     /// The queue that plays and the entry that follows; nil: not known.
     public var next: NextState? { view.next.map(NextState.init) }

@@ -1,4 +1,5 @@
 public import PodcastModel
+import SwiftProtobuf
 package import WireMessages
 
 /// The loaded episode and its playback state, as the player has published them.
@@ -47,6 +48,9 @@ public struct PlayerState: Sendable, Hashable {
         self.wire = wire
     }
 
+    /// A player that has published nothing yet.
+    package static let unknown = PlayerState(.with { $0.volume = 100 })
+
     /// The playback state.
     public var status: Status {
         switch wire.status {
@@ -58,6 +62,19 @@ public struct PlayerState: Sendable, Hashable {
         case .paused: .paused(by: Pause(wire.pausedBy))
         }
     }
+
+    package var isLoading: Bool { wire.status == .loading }
+
+    package var statusWord: String { wire.status.word }
+
+    /// Whether the position moves on.
+    package var isRunning: Bool { wire.anchor.running }
+
+    /// The rate of the position: above the speed while silence is passed over.
+    package var pace: Double { wire.anchor.speed > 0 ? wire.anchor.speed : speed }
+
+    /// The changes to the sound, in words.
+    package var soundWords: [String] { wire.hasSound ? wire.sound.words : [] }
 
     /// Whether it plays, whether or not anything is heard just now.
     public var isPlaying: Bool { wire.status == .playing }
@@ -103,37 +120,46 @@ public struct PlayerState: Sendable, Hashable {
     public var chapters: [ChapterState] { ChapterState.list(wire.chapters, duration: wire.duration) }
 
     /// The index of the chapter that it is in; nil: it is in none.
-    public func chapter(at moment: Moment = .now) -> Int? {
-        let number = wire.chapters.number(at: position(at: moment))
+    public func chapter(at moment: Moment = .now) -> Int? { chapter(atPosition: position(at: moment)) }
+
+    func chapter(atPosition position: Double) -> Int? {
+        let number = wire.chapters.number(at: position)
         return number == 0 ? nil : number - 1
     }
 
     /// The attempt that is under way or waits, while what failed is tried again; nil: nothing failed.
-    public func retry(at moment: Moment = .now) -> RetryState? {
+    public func retry(at moment: Moment = .now) -> RetryState? { retry(at: moment, bootID: SystemClocks.bootID) }
+
+    func retry(at moment: Moment, bootID: String) -> RetryState? {
         guard wire.hasRetry else { return nil }
         return RetryState(
             attempt: Int(wire.retry.attempt), limit: Int(wire.retry.of),
-            wait: wire.retryWait(at: moment, bootID: SystemClocks.bootID),
+            wait: wire.retryWait(at: moment, bootID: bootID),
             failure: wire.retry.hasError ? wire.retry.error.failure.sanitised : nil)
     }
 
     /// The sleep timer; nil: none runs.
     public func sleepTimer(at moment: Moment = .now) -> SleepTimerState? {
+        sleepTimer(at: moment, bootID: SystemClocks.bootID)
+    }
+
+    func sleepTimer(at moment: Moment, bootID: String) -> SleepTimerState? {
         guard wire.hasSleep else { return nil }
         if wire.sleep.endOfChapter { return .endOfChapter }
         if wire.sleep.episodes > 0 { return .episodes(Int(wire.sleep.episodes)) }
-        return .time(remaining: wire.sleep.remaining(at: moment, bootID: SystemClocks.bootID) ?? 0)
+        return .time(remaining: wire.sleep.remaining(at: moment, bootID: bootID) ?? 0)
+    }
+
+    /// Whether the sleep timer is about to pause it, and the volume falls.
+    public var isFadingOut: Bool { wire.hasSleep && wire.sleep.fading }
+
+    /// Whether both have the same sleep timer, however much of it is left.
+    package func hasSleepTimer(of other: PlayerState) -> Bool {
+        wire.hasSleep == other.wire.hasSleep && wire.sleep == other.wire.sleep
     }
 
     /// The episode and its playback state in one line: `Paused at 12:34 of 58:10: A title, A podcast.`
-    public func sentence(at moment: Moment = .now) -> String { Sentence.status(snapshot(at: moment)) }
-
-    /// The snapshot that a screen shows at a moment.
-    package func snapshot(at moment: Moment) -> PlayerSnapshot {
-        var snapshot = PlayerSnapshot()
-        snapshot.take(wire, now: moment, bootID: SystemClocks.bootID)
-        return snapshot
-    }
+    public func sentence(at moment: Moment = .now) -> String { Sentence.status(PlayerSnapshot(self, at: moment)) }
 
     /// `sentence` at the moment at which it is read.
     public var sentence: String { sentence() }
@@ -214,6 +240,12 @@ public struct RetryState: Sendable, Hashable {
     public let wait: Double
     /// The failure of the last attempt.
     public let failure: Failure?
+
+    /// The failure behind a colon; empty: it isn’t known.
+    package var reason: String {
+        guard let message = failure?.message, !message.isEmpty else { return "" }
+        return ": \(message)"
+    }
 }
 
 /// A sleep timer, by the moment at which it pauses the player.

@@ -4,39 +4,32 @@ import PodcastModel
 package enum Sentence {
     /// The loaded episode and its playback state: `Paused at 12:34 of 58:10: A title, A podcast.`
     package static func status(_ snapshot: PlayerSnapshot) -> String {
-        guard snapshot.hasEpisode, snapshot.status != .idle else { return "Nothing is loaded." }
-        let what = snapshot.podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle), \(snapshot.podcast)"
+        guard let podcast = snapshot.episode?.podcast else { return "Nothing is loaded." }
+        let what = podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle), \(podcast)"
         var reason = snapshot.error.map { " \(stopped($0))" } ?? ""
-        if let retry = snapshot.retry {
-            reason = " \(capitalised(Self.retry(retry)))" + stopped(retry.error.isEmpty ? "" : ": \(retry.error)")
-            if retry.error.isEmpty { reason += "." }
-        }
+        if let retry = snapshot.retry { reason = " \(stopped(capitalised(Self.retry(retry)) + retry.reason))" }
         return "\(beginning(snapshot)): \(stopped(what))\(reason)"
     }
 
     /// ` From “evening”.`, where it was not loaded from the usual queue.
-    package static func sourceQueue(_ snapshot: PlayerSnapshot) -> String {
-        let queue = snapshot.sourceQueue
-        guard snapshot.hasEpisode, !queue.isEmpty, queue != QueueName.default else { return "" }
+    package static func sourceQueue(_ player: PlayerState) -> String {
+        guard player.episode != nil, let queue = player.queue, queue != QueueName.default else { return "" }
         return " From \(QueueName.shown(queue))."
     }
 
     /// The playback state and the position: `Paused at 12:34 of 58:10`.
     package static func beginning(_ snapshot: PlayerSnapshot) -> String {
-        switch snapshot.status {
-        case .loading:
+        switch snapshot.player.status {
+        case .loading(let willPlay):
             (snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)")
-                + (snapshot.staysPaused && snapshot.retry == nil ? ", to be paused" : "")
+                + (!willPlay && snapshot.retry == nil ? ", to be paused" : "")
         case .finished: "Finished"
         case .failed: "Failed at \(snapshot.place)"
-        case .playing: "\(snapshot.isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"
-        default:
-            switch snapshot.pausedBy {
-            case .sleepTimer: "Paused by the sleep timer at \(snapshot.place)"
-            case .soundDevice: "Paused without a sound device at \(snapshot.place)"
-            case .stop: "Stopped at \(snapshot.place)"
-            case .user: "Paused at \(snapshot.place)"
-            }
+        case .playing(let isBuffering): "\(isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"
+        case .paused(by: .sleepTimer): "Paused by the sleep timer at \(snapshot.place)"
+        case .paused(by: .soundDevice): "Paused without a sound device at \(snapshot.place)"
+        case .paused(by: .stop): "Stopped at \(snapshot.place)"
+        case .paused(by: .user), .idle: "Paused at \(snapshot.place)"
         }
     }
 
@@ -48,28 +41,20 @@ package enum Sentence {
     /// The speed, the volume and the output: `Speed 1.5, volume 80 %.`
     package static func levels(_ snapshot: PlayerSnapshot) -> String {
         var text = "Speed \(NumberText.short(snapshot.speed)), volume \(NumberText.short(snapshot.volume)) %"
-        if snapshot.isSilent {
+        if snapshot.player.isSilent {
             text += ", no sound device: it plays silently"
-        } else if !snapshot.output.isEmpty {
-            text += ", output \(snapshot.output)"
+        } else if let output = snapshot.player.output {
+            text += ", output \(output)"
         }
-        if snapshot.isLocal { text += ", from the downloaded file" }
-        for word in snapshot.sound { text += ", \(word)" }
+        if snapshot.player.isLocal { text += ", from the downloaded file" }
+        for word in snapshot.player.soundWords { text += ", \(word)" }
         return text + "."
     }
 
-    /// `chapter 2 of 5: A title`.
-    package static func chapterName(_ chapter: PlayerSnapshot.Chapter) -> String {
-        "Chapter \(chapter.number) of \(chapter.count)" + (chapter.title.isEmpty ? "" : ": \(chapter.title)")
-    }
-
-    /// `Chapter 2 of 5: A title.`
-    package static func chapter(_ chapter: PlayerSnapshot.Chapter) -> String { stopped(chapterName(chapter)) }
-
     /// `retry 2 of 3 in 5 s`; `retry 2 of 3, trying now` while it is being tried.
-    package static func retry(_ retry: PlayerSnapshot.Retry) -> String {
+    package static func retry(_ retry: RetryState) -> String {
         let wait = retry.wait > 0 ? " in \(Int(min(retry.wait, 1e6).rounded(.up))) s" : ", trying now"
-        return "retry \(retry.attempt) of \(retry.of)\(wait)"
+        return "retry \(retry.attempt) of \(retry.limit)\(wait)"
     }
 
     /// Another try of what failed: all of it, or (what it failed of `isSame`) the number alone.
@@ -79,21 +64,32 @@ package enum Sentence {
     }
 
     /// `sleep in 14:32`, `sleep at the end of the episode`, `sleep after 2 episodes`, `no sleep timer`.
-    package static func sleep(_ sleep: PlayerSnapshot.Sleep?) -> String {
-        guard let sleep else { return "no sleep timer" }
-        let fading = sleep.isFading ? ", fading out" : ""
-        if sleep.remaining != nil { return "sleep in \(sleepTime(sleep))\(fading)" }
-        if sleep.isEndOfChapter { return "sleep at the end of the chapter\(fading)" }
-        return sleep.episodes > 1
-            ? "sleep after \(sleep.episodes) episodes\(fading)" : "sleep at the end of the episode\(fading)"
+    package static func sleep(_ timer: SleepTimerState?, isFadingOut: Bool = false) -> String {
+        let text =
+            switch timer {
+            case nil: "no sleep timer"
+            case .time: "sleep in \(sleepTime(timer))"
+            case .endOfChapter: "sleep at the end of the chapter"
+            case .episodes(1): "sleep at the end of the episode"
+            case .episodes: "sleep after \(sleepTime(timer))"
+            }
+        return isFadingOut ? text + ", fading out" : text
+    }
+
+    /// The sleep timer of a player.
+    package static func sleep(_ snapshot: PlayerSnapshot) -> String {
+        sleep(snapshot.sleep, isFadingOut: snapshot.player.isFadingOut)
     }
 
     /// `14:32`, `episode`, `3 episodes`, `chapter`.
-    package static func sleepTime(_ sleep: PlayerSnapshot.Sleep?) -> String {
-        guard let sleep else { return "" }
-        if let remaining = sleep.remaining { return ClockText.format(remaining.rounded(.up)) }
-        if sleep.isEndOfChapter { return "chapter" }
-        return sleep.episodes > 1 ? "\(sleep.episodes) episodes" : "episode"
+    package static func sleepTime(_ timer: SleepTimerState?) -> String {
+        switch timer {
+        case nil: ""
+        case .time(let remaining): ClockText.format(remaining.rounded(.up))
+        case .endOfChapter: "chapter"
+        case .episodes(1): "episode"
+        case .episodes(let count): "\(count) episodes"
+        }
     }
 
     /// `a`, `a and b`, `a, b and c`.
@@ -108,21 +104,18 @@ package enum Sentence {
     /// The whole screen in one sentence, for those who listen to it.
     package static func everything(_ snapshot: PlayerSnapshot, selection: String?) -> String {
         var parts = [String(status(snapshot).dropLast())]
-        if let remaining = snapshot.remaining, snapshot.hasEpisode {
+        if let remaining = snapshot.remaining, snapshot.episode != nil {
             parts.append("\(ClockText.format(remaining)) left")
         }
-        if let chapter = snapshot.chapter {
-            let name = chapterName(chapter)
-            parts.append(name.prefix(1).lowercased() + name.dropFirst())
-        }
-        if let sleep = snapshot.sleep { parts.append(Self.sleep(sleep)) }
+        if let name = snapshot.chapterName { parts.append(name.prefix(1).lowercased() + name.dropFirst()) }
+        if snapshot.sleep != nil { parts.append(sleep(snapshot)) }
         parts.append("speed \(NumberText.short(snapshot.speed))")
         parts.append("volume \(NumberText.short(snapshot.volume)) per cent")
-        if snapshot.isLocal { parts.append("from the downloaded file") }
-        parts += snapshot.sound
-        let queue = QueueName.shown(snapshot.queueName)
-        let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
-        parts.append(snapshot.entries.isEmpty ? "\(queue) is empty" : "\(count) in \(queue)")
+        if snapshot.player.isLocal { parts.append("from the downloaded file") }
+        parts += snapshot.player.soundWords
+        let queue = snapshot.queue
+        let count = NumberText.counted(queue.entries.count, "entry", "entries")
+        parts.append(queue.entries.isEmpty ? "\(queue.title) is empty" : "\(count) in \(queue.title)")
         if let selection { parts.append("selected: \(selection)") }
         if !snapshot.alerts.isEmpty {
             let first = snapshot.alerts[0]

@@ -22,7 +22,7 @@ struct SleepTimer: LockstepCommand {
         }
         try await context.withFleet(observing: expression == .chapter ? .player : .nothing) { fleet in
             let answer = try await Self.set(expression, fleet)
-            let state = Sentence.sleep(answer.value.snapshot.sleep)
+            let state = Sentence.sleep(answer.value.snapshot)
             try context.output.change(
                 answer.value.json(), answer.changed ? Sentence.capitalised(state + ".") : "No change: \(state).")
         }
@@ -33,7 +33,7 @@ struct SleepTimer: LockstepCommand {
             let player = try await fleet.current([.player]).player
             try context.output.value(
                 .object(["sleep": player.sleepJSON()]),
-                lines: [Sentence.capitalised(Sentence.sleep(player.snapshot.sleep) + ".")])
+                lines: [Sentence.capitalised(Sentence.sleep(player.snapshot) + ".")])
         }
     }
 

@@ -21,8 +21,8 @@ struct Status: LockstepCommand {
     private static func lines(_ state: FleetState) -> [String] {
         let snapshot = PlayerSnapshot(state, now: .now)
         var lines = [state.player.sentenceWithQueue, Sentence.levels(snapshot)]
-        if let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
-        if snapshot.sleep != nil { lines.append(Sentence.capitalised(Sentence.sleep(snapshot.sleep) + ".")) }
+        if let chapter = snapshot.chapterName { lines.append(Sentence.stopped(chapter)) }
+        if snapshot.sleep != nil { lines.append(Sentence.capitalised(Sentence.sleep(snapshot) + ".")) }
         return lines + (Sentence.alerts(snapshot.alerts).map { [$0] } ?? [])
     }
 }
@@ -30,21 +30,21 @@ struct Status: LockstepCommand {
 extension PlayerSnapshot {
     /// The value of a field of `status --format`.
     func field(_ name: String) -> String {
-        let loaded = hasEpisode && status != .idle
+        let duration = player.duration
         switch name {
-        case "state": return status.rawValue
-        case "title": return title
-        case "podcast": return podcast
-        case "id": return episodeID?.text ?? ""
-        case "position": return loaded ? ClockText.format(position) : ""
-        case "duration": return loaded ? ClockText.format(duration) : ""
-        case "remaining": return loaded ? ClockText.format(remaining) : ""
+        case "state": return player.statusWord
+        case "title": return episode?.title ?? ""
+        case "podcast": return episode?.podcast ?? ""
+        case "id": return episode?.id.text ?? ""
+        case "position": return episode != nil ? ClockText.format(position) : ""
+        case "duration": return episode != nil ? ClockText.format(duration) : ""
+        case "remaining": return episode != nil ? ClockText.format(remaining) : ""
         case "percent": return duration.map { "\(Int(position / $0 * 100))" } ?? ""
         case "speed": return NumberText.short(speed)
         case "volume": return NumberText.short(volume)
-        case "output": return output
-        case "chapter": return chapter?.title ?? ""
-        case "sleep": return sleep == nil ? "" : Sentence.sleepTime(sleep)
+        case "output": return player.output ?? ""
+        case "chapter": return chapter.map { chapters[$0].title } ?? ""
+        case "sleep": return Sentence.sleepTime(sleep)
         case "retry": return retry.map(Sentence.retry) ?? ""
         default: return ""
         }

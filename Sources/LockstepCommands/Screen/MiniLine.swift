@@ -6,14 +6,14 @@ enum MiniLine {
     /// The line, at most `columns` wide. A notice takes its place if it fits.
     static func text(_ snapshot: PlayerSnapshot, columns: Int, notice: String? = nil) -> String {
         if let notice, DisplayText.width(notice) <= columns { return notice }
-        let mark = snapshot.link == .live ? (snapshot.isStale ? "~ " : "") : "(\(snapshot.health)) "
-        guard snapshot.hasEpisode, snapshot.status != .idle else {
-            let idle = snapshot.link == .connecting ? "" : "Nothing is loaded."
+        let mark = snapshot.connection == .live ? (snapshot.isStale ? "~ " : "") : "(\(snapshot.health)) "
+        guard let episode = snapshot.episode else {
+            let idle = snapshot.connection == .connecting ? "" : "Nothing is loaded."
             let room = columns - DisplayText.width(mark + idle)
             return DisplayText.cut(mark + idle + alert(snapshot, room: room), to: columns)
         }
-        let time = "\(ClockText.format(snapshot.position))/\(ClockText.format(snapshot.duration))"
-        let head = "\(mark)\(symbol(snapshot.status)) \(time)\(trouble(snapshot))"
+        let time = "\(ClockText.format(snapshot.position))/\(ClockText.format(snapshot.player.duration))"
+        let head = "\(mark)\(symbol(snapshot.player.status)) \(time)\(trouble(snapshot))"
         let tail = tail(snapshot)
         var room = columns - DisplayText.width(head) - DisplayText.width(tail)
         guard room > 4 else { return DisplayText.cut(head + tail, to: columns) }
@@ -24,30 +24,31 @@ enum MiniLine {
         let barWidth = min(20, room - 30)
         let bar =
             barWidth >= 8
-            ? " " + ProgressBar.text(snapshot.duration.map { snapshot.position / $0 }, columns: barWidth) : ""
-        return head + bar + " " + DisplayText.cut(name(snapshot), to: room - DisplayText.width(bar) - 1) + tail + alert
+            ? " " + ProgressBar.text(snapshot.player.duration.map { snapshot.position / $0 }, columns: barWidth) : ""
+        return head + bar + " " + DisplayText.cut(name(episode, snapshot), to: room - DisplayText.width(bar) - 1) + tail
+            + alert
     }
 
-    private static func name(_ snapshot: PlayerSnapshot) -> String {
-        let chapter = snapshot.chapter.map { $0.title.isEmpty ? "" : " › \($0.title)" } ?? ""
-        let title = snapshot.shownTitle + chapter
-        return snapshot.podcast.isEmpty ? title : "\(title) — \(snapshot.podcast)"
+    private static func name(_ episode: EpisodeSummary, _ snapshot: PlayerSnapshot) -> String {
+        let chapter = snapshot.chapter.map { snapshot.chapters[$0].title } ?? ""
+        let title = snapshot.shownTitle + (chapter.isEmpty ? "" : " › \(chapter)")
+        return episode.podcast.isEmpty ? title : "\(title) — \(episode.podcast)"
     }
 
     private static func trouble(_ snapshot: PlayerSnapshot) -> String {
         if let retry = snapshot.retry { return " " + Sentence.retry(retry) }
-        return snapshot.status == .playing && snapshot.isBuffering ? " buffering" : ""
+        return snapshot.player.status == .playing(isBuffering: true) ? " buffering" : ""
     }
 
     private static func tail(_ snapshot: PlayerSnapshot) -> String {
         var tail = snapshot.speed == 1 ? "" : " \(NumberText.short(snapshot.speed))×"
-        if snapshot.isLocal { tail += " ↓" }
+        if snapshot.player.isLocal { tail += " ↓" }
         if snapshot.sleep != nil { tail += " ☾\(Sentence.sleepTime(snapshot.sleep))" }
         return tail
     }
 
     /// The sign for a state; the words are for plain screens.
-    static func symbol(_ status: PlayerSnapshot.Status) -> String {
+    static func symbol(_ status: PlayerState.Status) -> String {
         switch status {
         case .playing: "▶"
         case .loading: "…"

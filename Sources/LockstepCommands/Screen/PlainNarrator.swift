@@ -13,25 +13,28 @@ struct PlainNarrator: Sendable {
             expected = (snapshot.position, now)
         }
         // The state is printed once there is one.
-        guard let last, last.link != .connecting || snapshot.link == .connecting else { return first(snapshot) }
+        guard let last, last.connection != .connecting || snapshot.connection == .connecting else {
+            return first(snapshot)
+        }
         var lines: [String] = []
-        if last.link != snapshot.link || last.isStale != snapshot.isStale {
+        if last.connection != snapshot.connection || last.isStale != snapshot.isStale {
             lines.append(Self.connection(snapshot))
         }
         let status = Sentence.status(snapshot)
         // While an episode loads, its position doesn’t change.
-        let isSame = snapshot.status == .loading && status == Sentence.status(last)
+        let isSame = snapshot.player.isLoading && status == Sentence.status(last)
         if isChanged(from: last, to: snapshot, now: now), !isSame { lines.append(status) }
-        if last.speed != snapshot.speed || last.volume != snapshot.volume || last.output != snapshot.output
-            || last.isSilent != snapshot.isSilent || last.isLocal != snapshot.isLocal || last.sound != snapshot.sound
+        if last.speed != snapshot.speed || last.volume != snapshot.volume
+            || last.player.output != snapshot.player.output
+            || last.player.isSilent != snapshot.player.isSilent || last.player.isLocal != snapshot.player.isLocal
+            || last.player.soundWords != snapshot.player.soundWords
         {
             lines.append(Sentence.levels(snapshot))
         }
-        if last.chapter != snapshot.chapter, let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
-        if last.sleep?.kind != snapshot.sleep?.kind {
-            lines.append(Sentence.capitalised(Sentence.sleep(snapshot.sleep)) + ".")
-        }
-        if last.entries.map(\.id) != snapshot.entries.map(\.id) { lines.append(Self.queue(snapshot)) }
+        if last.chapterName != snapshot.chapterName { lines += chapter(snapshot) }
+        // Its rest isn’t printed as it passes.
+        if !last.player.hasSleepTimer(of: snapshot.player) { lines.append(sleep(snapshot)) }
+        if last.queue.entries.map(\.id) != snapshot.queue.entries.map(\.id) { lines.append(Self.queue(snapshot)) }
         let open = Set(snapshot.alerts.map(\.id))
         let gone = last.alerts.filter { !open.contains($0.id) }
         lines += gone.map { "Alert gone: \(Sentence.stopped($0.title))" }
@@ -41,35 +44,42 @@ struct PlainNarrator: Sendable {
     }
 
     private func first(_ snapshot: PlayerSnapshot) -> [String] {
-        guard snapshot.link != .connecting else { return ["Connecting to the fleet."] }
+        guard snapshot.connection != .connecting else { return ["Connecting to the fleet."] }
         var lines = [Sentence.status(snapshot), Sentence.levels(snapshot)]
-        if let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
-        if let sleep = snapshot.sleep { lines.append(Sentence.capitalised(Sentence.sleep(sleep)) + ".") }
+        lines += chapter(snapshot)
+        if snapshot.sleep != nil { lines.append(sleep(snapshot)) }
         return lines + [Self.queue(snapshot)] + snapshot.alerts.map(Sentence.alert)
     }
 
+    private func chapter(_ snapshot: PlayerSnapshot) -> [String] {
+        snapshot.chapterName.map { [Sentence.stopped($0)] } ?? []
+    }
+
+    private func sleep(_ snapshot: PlayerSnapshot) -> String { Sentence.capitalised(Sentence.sleep(snapshot)) + "." }
+
     /// Whether the playback state has changed, or the position has jumped.
     private func isChanged(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {
-        if last.status != snapshot.status || last.loadID != snapshot.loadID || last.episodeID != snapshot.episodeID {
+        if last.stateWord != snapshot.stateWord || last.player.loadID != snapshot.player.loadID
+            || last.episode?.id != snapshot.episode?.id
+        {
             return true
         }
         // Each attempt is printed when its wait begins, and not while the wait passes.
         let begins = (last.retry?.wait ?? 0) == 0 && (snapshot.retry?.wait ?? 0) > 0
-        return last.isBuffering != snapshot.isBuffering || last.pausedBy != snapshot.pausedBy
-            || last.retry?.attempt != snapshot.retry?.attempt || begins
+        return last.retry?.attempt != snapshot.retry?.attempt || begins
             || jumped(from: last, to: snapshot, now: now)
     }
 
     private func jumped(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {
-        guard let expected, snapshot.hasEpisode else { return false }
-        let elapsed = last.isRunning ? now.since(expected.at) / .seconds(1) * (last.pace ?? last.speed) : 0
+        guard let expected, snapshot.episode != nil else { return false }
+        let elapsed = last.player.isRunning ? now.since(expected.at) / .seconds(1) * last.player.pace : 0
         return abs(snapshot.position - expected.position - elapsed) > 1
     }
 
     private static func connection(_ snapshot: PlayerSnapshot) -> String {
-        switch snapshot.link {
+        switch snapshot.connection {
         case .connecting: "Connecting to the fleet."
-        case .reconnecting: "Reconnecting to the fleet; what was said before may be out of date."
+        case .reconnecting, .ended: "Reconnecting to the fleet; what was said before may be out of date."
         case .live:
             snapshot.isStale ? "Connected; waiting for \(awaited(snapshot))." : "Connected; everything is up to date."
         }
@@ -77,27 +87,18 @@ struct PlainNarrator: Sendable {
 
     /// `queue (down) and playback (starting)`.
     private static func awaited(_ snapshot: PlayerSnapshot) -> String {
-        let services = snapshot.unreadyServices.map { "\($0.name) (\($0.state))" }
+        let services = snapshot.unreadyServices.map { "\($0.name) (\($0.word))" }
         return services.isEmpty ? "the services" : Sentence.list(services)
     }
 
     private static func queue(_ snapshot: PlayerSnapshot) -> String {
-        let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
-        let name = QueueName.shown(snapshot.queueName)
-        let current = snapshot.entries.firstIndex { $0.id == snapshot.currentEntry }
-        guard let next = snapshot.entries.dropFirst(current.map { $0 + 1 } ?? 0).first else {
-            return snapshot.entries.isEmpty
+        let count = NumberText.counted(snapshot.queue.entries.count, "entry", "entries")
+        let name = snapshot.queue.title
+        let current = snapshot.queue.entries.firstIndex { $0.id == snapshot.queue.current }
+        guard let next = snapshot.queue.entries.dropFirst(current.map { $0 + 1 } ?? 0).first else {
+            return snapshot.queue.entries.isEmpty
                 ? "\(name) is empty." : "\(name): \(count), nothing after the current one."
         }
         return "\(name): \(count), next \(Sentence.stopped(next.episode.title))"
-    }
-}
-
-extension PlayerSnapshot.Sleep {
-    /// The timer without its rest, which isn’t printed again as it passes.
-    fileprivate var kind: Self {
-        var kind = self
-        if remaining != nil { kind.remaining = 0 }
-        return kind
     }
 }

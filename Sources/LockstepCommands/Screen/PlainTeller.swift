@@ -34,7 +34,7 @@ actor PlainTeller {
             let alerts = JSONValue.array(state.alerts.map(\.json))
             try say(state.player.json(at: now()).adding("alerts", alerts).line)
         }
-        return snapshot.link == .live
+        return snapshot.connection == .live
     }
 
     /// Assigns freed digits to answers that wait for one, and prints them.

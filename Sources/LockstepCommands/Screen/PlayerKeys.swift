@@ -71,7 +71,7 @@ extension PlayerScreen {
     func intent(for key: PlayerKey, forward: Double, back: Double) -> PlayerIntent {
         switch key {
         case .character("q"), .character("Q"): return .quit
-        case .character(" "): return .toggle(queue: snapshot.queueName)
+        case .character(" "): return .toggle(queue: snapshot.queue.name)
         case .character("i"): return .describe
         case .character("?"): return .listKeys
         case .right: return whileLoaded(.seek(by: forward))
@@ -80,16 +80,15 @@ extension PlayerScreen {
         case .character("]"): return .speed(.up)
         case .character("+"), .character("="): return .volume(.up)
         case .character("-"): return .volume(.down)
-        case .character("n"): return .next(from: snapshot.currentEntry, queue: snapshot.queueName)
-        case .character("p"): return .previous(from: snapshot.currentEntry, queue: snapshot.queueName)
-        case .character("u"): return .undo(queue: snapshot.queueName)
+        case .character("n"): return .next(from: snapshot.queue.current, queue: snapshot.queue.name)
+        case .character("p"): return .previous(from: snapshot.queue.current, queue: snapshot.queue.name)
+        case .character("u"): return .undo(queue: snapshot.queue.name)
         case .character("<"), .character(","): return whileInChapters(.chapter(.previous))
         case .character(">"), .character("."): return whileInChapters(.chapter(.next))
         case .character("z"): return .sleep(SleepKey.next(after: snapshot))
         case .character("b"):
-            return whileLoaded(
-                snapshot.episodeID.map { .bookmark(episode: $0, position: snapshot.position) }
-                    ?? .say("This episode can’t have bookmarks."))
+            return snapshot.episode.map { .bookmark(episode: $0.id, position: snapshot.position) }
+                ?? .say("Nothing is loaded.")
         case .character("c"), .character("x"), .delete, .enter, .up, .down, .pageUp, .pageDown, .home, .end:
             return listIntent(for: key)
         case .character(let character):
@@ -103,16 +102,16 @@ extension PlayerScreen {
     }
 
     private func whileLoaded(_ intent: PlayerIntent) -> PlayerIntent {
-        snapshot.hasEpisode ? intent : .say("Nothing is loaded.")
+        snapshot.episode != nil ? intent : .say("Nothing is loaded.")
     }
 
     private func whileInChapters(_ intent: PlayerIntent) -> PlayerIntent {
-        snapshot.parts.isEmpty ? whileLoaded(.say("This episode has no chapters.")) : intent
+        snapshot.chapters.isEmpty ? whileLoaded(.say("This episode has no chapters.")) : intent
     }
 
     /// The request of a key about the list and its selection.
     private func listIntent(for key: PlayerKey) -> PlayerIntent {
-        let queue = QueueName.shown(snapshot.queueName)
+        let queue = snapshot.queue.title
         guard hasList else { return .say("There is no list here to select in. ? shows the keys.") }
         switch key {
         case .character("c"): return list == .queue ? whileInChapters(.switchList) : .switchList
@@ -122,16 +121,18 @@ extension PlayerScreen {
             guard shownList == .queue else {
                 return .say("Only entries of \(queue) can be removed; press c to show them.")
             }
-            guard let entry = selectedIndex.map({ snapshot.entries[$0].id }) else { return .say("\(queue) is empty.") }
+            guard let entry = selectedIndex.map({ snapshot.queue.entries[$0].id }) else {
+                return .say("\(queue) is empty.")
+            }
             return key == .enter
-                ? .play(entry: entry, queue: snapshot.queueName) : .remove(entry: entry, queue: snapshot.queueName)
+                ? .play(entry: entry, queue: snapshot.queue.name) : .remove(entry: entry, queue: snapshot.queue.name)
         default: return moved(by: key) ?? .say("\(queue) is empty.")
         }
     }
 
     private func moved(by key: PlayerKey) -> PlayerIntent? {
         let isChapters = shownList == .chapters
-        let count = isChapters ? snapshot.parts.count : snapshot.entries.count
+        let count = isChapters ? snapshot.chapters.count : snapshot.queue.entries.count
         guard count > 0 else { return nil }
         // Where nothing is selected, the first key leads to the beginning.
         let selected = (isChapters ? selectedChapter : selectedIndex) ?? -1
@@ -145,7 +146,7 @@ extension PlayerScreen {
         default: index = count - 1
         }
         let wanted = max(0, min(count - 1, index))
-        return isChapters ? .selectChapter(wanted) : .select(snapshot.entries[wanted].id)
+        return isChapters ? .selectChapter(wanted) : .select(snapshot.queue.entries[wanted].id)
     }
 }
 
@@ -155,23 +156,13 @@ enum SleepKey {
 
     /// The timer after the one that is set; nil: none. Each press names the whole timer, so that those of two players never add up.
     static func next(after snapshot: PlayerSnapshot) -> SleepTimerState? {
-        guard let sleep = snapshot.sleep else { return .time(remaining: steps[0]) }
-        if let remaining = sleep.remaining {
+        switch snapshot.sleep {
+        case nil: return .time(remaining: steps[0])
+        case .time(let remaining):
             if let step = steps.first(where: { $0 > remaining + 5 }) { return .time(remaining: step) }
             return snapshot.chapter == nil ? .episodes(1) : .endOfChapter
-        }
-        return sleep.isEndOfChapter ? .episodes(1) : nil
-    }
-}
-
-extension PlayerSnapshot.Sleep {
-    /// A timer as it begins; nil: none.
-    init?(_ timer: SleepTimerState?) {
-        switch timer {
-        case .time(let remaining): self.init(remaining: remaining)
-        case .episodes(let count): self.init(episodes: count)
-        case .endOfChapter: self.init(isEndOfChapter: true)
-        case nil: return nil
+        case .endOfChapter: return .episodes(1)
+        case .episodes: return nil
         }
     }
 }

@@ -59,7 +59,7 @@ struct PlayerMachine: Sendable {
     /// The screen at `now`. Values that keys have requested are shown at once.
     func screen(at now: Moment) -> PlayerScreen {
         var snapshot = snapshot(at: now)
-        if let target = seeks.target, seeks.subject == snapshot.loadID { snapshot.position = target }
+        if let target = seeks.target, seeks.subject == snapshot.player.loadID { snapshot.position = target }
         if let target = speeds.target { snapshot.speed = target }
         if let target = volumes.target { snapshot.volume = target }
         return PlayerScreen(
@@ -129,10 +129,10 @@ struct PlayerMachine: Sendable {
         dismissNotice()
         let screen = screen(at: now)
         let values = (state?.settings ?? SettingValues([:])).with(file: settings.skipDistances)
-        let podcast = screen.snapshot.podcastID
+        let podcast = screen.snapshot.episode?.podcastID
         let intent = screen.intent(
             for: key, forward: values.number(.skipForward, for: podcast), back: values.number(.skipBack, for: podcast))
-        guard screen.snapshot.link == .live || !intent.needsFleet else {
+        guard screen.snapshot.connection == .live || !intent.needsFleet else {
             say("Not connected to the fleet; the key was ignored.", now: now)
             return .none
         }
@@ -167,7 +167,7 @@ struct PlayerMachine: Sendable {
     private mutating func begin(_ intent: PlayerIntent, _ screen: PlayerScreen, now: Moment) -> Outcome {
         if case .remove(let entry, _) = intent {
             // The next press is about the next row, also before the state shows that this one has gone.
-            let ids = screen.snapshot.entries.map(\.id)
+            let ids = screen.snapshot.queue.entries.map(\.id)
             let index = ids.firstIndex(of: entry) ?? 0
             selection = ids.dropFirst(index + 1).first ?? ids[..<index].last
         }
@@ -193,21 +193,21 @@ struct PlayerMachine: Sendable {
         let wanted: Double?
         switch intent {
         case .seek(let delta):
-            wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) {
-                SeekStep.target(from: $0, by: delta, duration: snapshot.duration)
+            wanted = seeks.press(subject: snapshot.player.loadID, from: snapshot.position) {
+                SeekStep.target(from: $0, by: delta, duration: snapshot.player.duration)
             }
         case .chapter(let step):
-            let place = seeks.subject == snapshot.loadID ? seeks.target ?? snapshot.position : snapshot.position
+            let place = seeks.subject == snapshot.player.loadID ? seeks.target ?? snapshot.position : snapshot.position
             do throws(Failure) {
-                let start = try step.start(among: snapshot.parts, at: place)
-                wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) { _ in start }
+                let start = try step.start(among: snapshot.chapters, at: place)
+                wanted = seeks.press(subject: snapshot.player.loadID, from: snapshot.position) { _ in start }
             } catch {
                 say(error.message, now: now)
                 return .none
             }
         default: return .none
         }
-        guard let wanted, let load = snapshot.loadID else { return .none }
+        guard let wanted, let load = snapshot.player.loadID else { return .none }
         return .ask(.seek(load: load, to: wanted))
     }
 
@@ -257,7 +257,7 @@ struct PlayerMachine: Sendable {
             case .bookmark(_, let position): say("Bookmarked at \(ClockText.format(position)).", now: now)
             case .sleep(let request) where form != .words:
                 // As it was requested: the state may not show it yet.
-                say(Sentence.capitalised(Sentence.sleep(.init(request)) + "."), now: now)
+                say(Sentence.capitalised(Sentence.sleep(request) + "."), now: now)
             default: break
             }
             guard !waiting.isEmpty else { return .none }

@@ -4,7 +4,7 @@ import PodcastModel
 /// The list of the full-screen player: Up Next, or the chapters of what is loaded.
 extension PlayerScreen {
     /// The number of lines in the list.
-    var listCount: Int { shownList == .chapters ? snapshot.parts.count : snapshot.entries.count }
+    var listCount: Int { shownList == .chapters ? snapshot.chapters.count : snapshot.queue.entries.count }
 
     /// Adds the list, `height` lines high with its heading.
     func appendList(to image: inout ScreenImage, columns: Int, height: Int) {
@@ -32,15 +32,15 @@ extension PlayerScreen {
     /// The title of the selected line; nil: none is selected, or can be.
     var selectedName: String? {
         guard hasList else { return nil }
-        if shownList == .chapters { return selectedChapter.map { snapshot.parts[$0].title } }
-        return selectedIndex.map { snapshot.entries[$0].episode.title }
+        if shownList == .chapters { return selectedChapter.map { snapshot.chapters[$0].title } }
+        return selectedIndex.map { snapshot.queue.entries[$0].episode.title }
     }
 
     private var heading: String {
-        let queue = QueueName.shown(snapshot.queueName)
-        if shownList == .chapters { return "Chapters (\(snapshot.parts.count))  c \(queue)" }
-        let count = snapshot.entries.count
-        let other = snapshot.parts.isEmpty ? "" : "  c chapters (\(snapshot.parts.count))"
+        let queue = snapshot.queue.title
+        if shownList == .chapters { return "Chapters (\(snapshot.chapters.count))  c \(queue)" }
+        let count = snapshot.queue.entries.count
+        let other = snapshot.chapters.isEmpty ? "" : "  c chapters (\(snapshot.chapters.count))"
         return (count == 0 ? "\(queue) is empty" : "\(queue) (\(count))") + other
     }
 
@@ -49,13 +49,13 @@ extension PlayerScreen {
         var episode = entry.episode
         guard snapshot.isLoaded(entry) else { return episode }
         episode.position = snapshot.position
-        episode.duration = snapshot.duration ?? episode.duration
+        episode.duration = snapshot.player.duration ?? episode.duration
         return episode
     }
 
     private func chapterRow(_ index: Int, isSelected: Bool, columns: Int) -> String {
-        let part = snapshot.parts[index]
-        let isCurrent = snapshot.chapter?.number == index + 1
+        let part = snapshot.chapters[index]
+        let isCurrent = snapshot.chapter == index
         let head = "\(isSelected ? ">" : " ")\(isCurrent ? "▶" : " ")\(index + 1) "
         let tail = TimeText.mark(part.start)
         let room = columns - DisplayText.width(head) - DisplayText.width(tail) - 1
@@ -64,9 +64,9 @@ extension PlayerScreen {
     }
 
     private func entryRow(_ index: Int, isSelected: Bool, columns: Int) -> String {
-        let entry = snapshot.entries[index]
+        let entry = snapshot.queue.entries[index]
         let episode = episode(entry)
-        let isCurrent = entry.id == snapshot.currentEntry
+        let isCurrent = entry.id == snapshot.queue.current
         let head = "\(isSelected ? ">" : " ")\(isCurrent ? "▶" : " ")\(index + 1) "
         let tail = Self.length(of: episode)
         let name = episode.podcast.isEmpty ? episode.title : "\(episode.title) — \(episode.podcast)"

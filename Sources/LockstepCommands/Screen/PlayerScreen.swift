@@ -24,18 +24,19 @@ struct PlayerScreen: Sendable {
     }
 
     /// The list that is shown.
-    var shownList: List { snapshot.parts.isEmpty ? .queue : list }
+    var shownList: List { snapshot.chapters.isEmpty ? .queue : list }
 
     /// The index of the selected chapter; nil: none, and nothing plays in one.
     var selectedChapter: Int? {
-        if let chapterSelection, snapshot.parts.indices.contains(chapterSelection) { return chapterSelection }
-        return snapshot.chapter.map { $0.number - 1 }
+        if let chapterSelection, snapshot.chapters.indices.contains(chapterSelection) { return chapterSelection }
+        return snapshot.chapter
     }
 
     /// The index of the selected entry; nil when there is none.
     var selectedIndex: Int? {
-        if let selection, let index = snapshot.entries.firstIndex(where: { $0.id == selection }) { return index }
-        return snapshot.entries.firstIndex { $0.id == snapshot.currentEntry } ?? (snapshot.entries.isEmpty ? nil : 0)
+        if let selection, let index = snapshot.queue.entries.firstIndex(where: { $0.id == selection }) { return index }
+        return snapshot.queue.entries.firstIndex { $0.id == snapshot.queue.current }
+            ?? (snapshot.queue.entries.isEmpty ? nil : 0)
     }
 
     /// The answer to an alert that a digit gives; nil: none.
@@ -83,24 +84,23 @@ struct PlayerScreen: Sendable {
         }
         var sections = [Section(priority: 5, lines: [header(columns: columns)])]
         sections.append(Section(priority: 9, lines: [[]]))
-        if snapshot.hasEpisode, snapshot.status != .idle {
+        if let episode = snapshot.episode {
             sections.append(Section(priority: 1, lines: [line(snapshot.shownTitle, .bold)]))
-            if !snapshot.podcast.isEmpty { sections.append(Section(priority: 6, lines: [line(snapshot.podcast)])) }
-            if let chapter = snapshot.chapter {
-                sections.append(Section(priority: 8, lines: [line(Sentence.chapterName(chapter), .dim)]))
+            if !episode.podcast.isEmpty { sections.append(Section(priority: 6, lines: [line(episode.podcast)])) }
+            if let chapter = snapshot.chapterName {
+                sections.append(Section(priority: 8, lines: [line(chapter, .dim)]))
             }
             sections.append(Section(priority: 2, lines: [line(progress(columns: columns))]))
         } else {
-            let idle = snapshot.link == .connecting ? "Waiting for the fleet." : "Nothing is loaded."
+            let idle = snapshot.connection == .connecting ? "Waiting for the fleet." : "Nothing is loaded."
             sections.append(Section(priority: 1, lines: [line(idle, .bold)]))
         }
         sections.append(Section(priority: 3, lines: [line(levels)]))
         if let retry = snapshot.retry {
-            let reason = retry.error.isEmpty ? "" : ": \(retry.error)"
-            sections.append(Section(priority: 3, lines: [line("… \(Sentence.retry(retry))\(reason)", .bold)]))
+            sections.append(Section(priority: 3, lines: [line("… \(Sentence.retry(retry))\(retry.reason)", .bold)]))
         }
         if snapshot.sleep != nil {
-            sections.append(Section(priority: 4, lines: [line("☾ \(Sentence.sleep(snapshot.sleep))")]))
+            sections.append(Section(priority: 4, lines: [line("☾ \(Sentence.sleep(snapshot))")]))
         }
         if let error = snapshot.error, !snapshot.alerts.contains(where: snapshot.isSaid) {
             sections.append(Section(priority: 4, lines: [line("✗ " + error, .bold)]))
@@ -117,7 +117,7 @@ struct PlayerScreen: Sendable {
     }
 
     private func header(columns: Int) -> [ScreenImage.Span] {
-        let stale = snapshot.isStale && snapshot.link != .connecting ? "(old) " : ""
+        let stale = snapshot.isStale && snapshot.connection != .connecting ? "(old) " : ""
         let health = stale + snapshot.health
         let name = "Lockstep"
         let room = columns - DisplayText.width(name) - 2
@@ -129,25 +129,27 @@ struct PlayerScreen: Sendable {
     }
 
     private func progress(columns: Int) -> String {
-        let left = "\(MiniLine.symbol(snapshot.status)) \(ClockText.format(snapshot.position)) "
+        let left = "\(MiniLine.symbol(snapshot.player.status)) \(ClockText.format(snapshot.position)) "
         let right = " " + (snapshot.remaining.map { "-" + ClockText.format($0) } ?? "--:--")
         let room = columns - DisplayText.width(left) - DisplayText.width(right)
         guard room >= 4 else { return left + right.dropFirst() }
-        return left + ProgressBar.text(snapshot.duration.map { snapshot.position / $0 }, columns: room) + right
+        return left + ProgressBar.text(snapshot.player.duration.map { snapshot.position / $0 }, columns: room) + right
     }
 
     private var levels: String {
         var parts = [
             snapshot.stateWord, "\(NumberText.short(snapshot.speed))×", "vol \(NumberText.short(snapshot.volume))",
         ]
-        if let duration = snapshot.duration, snapshot.hasEpisode { parts.append("of \(ClockText.format(duration))") }
-        if snapshot.isSilent {
-            parts.append("silent: no sound device")
-        } else if !snapshot.output.isEmpty {
-            parts.append(snapshot.output)
+        if let duration = snapshot.player.duration, snapshot.episode != nil {
+            parts.append("of \(ClockText.format(duration))")
         }
-        if snapshot.isLocal { parts.append("downloaded file") }
-        return (parts + snapshot.sound).joined(separator: " · ")
+        if snapshot.player.isSilent {
+            parts.append("silent: no sound device")
+        } else if let output = snapshot.player.output {
+            parts.append(output)
+        }
+        if snapshot.player.isLocal { parts.append("downloaded file") }
+        return (parts + snapshot.player.soundWords).joined(separator: " · ")
     }
 
     private func alertSections(columns: Int) -> [Section] {

@@ -44,7 +44,7 @@ enum ChapterStep: Sendable, Hashable {
     /// The start of the chapter that it leads to from a position.
     ///
     /// - Throws: `atEdge` where there is none.
-    func start(among chapters: [PlayerSnapshot.Part], at position: Double) throws(Failure) -> Double {
+    func start(among chapters: [ChapterState], at position: Double) throws(Failure) -> Double {
         switch self {
         case .index(let index) where chapters.indices.contains(index): return chapters[index].start
         case .next, .index:

@@ -54,7 +54,7 @@ final class PlayerLoop {
     /// - Returns: when the screen next changes by itself, in seconds; nil: it does not.
     private func draw(at now: Moment) -> Double? {
         let screen = machine.screen(at: now)
-        if let wait = firstFrame.wait(screen.snapshot.link, now: now.monotonic) { return wait }
+        if let wait = firstFrame.wait(screen.snapshot.connection, now: now.monotonic) { return wait }
         terminal.draw(PlayerContent(screen: screen))
         return machine.nextChange(after: now)
     }
@@ -78,7 +78,7 @@ struct FirstFrame: Sendable {
     private var isDue = false
 
     /// How long nothing is drawn yet, in seconds; nil: it is time to draw, now and from now on.
-    mutating func wait(_ link: PlayerSnapshot.Link, now: MonotonicTime) -> Double? {
+    mutating func wait(_ link: Connection, now: MonotonicTime) -> Double? {
         let end = until ?? now.advanced(by: Self.limit)
         until = end
         guard !isDue, link == .connecting, now < end else {
