@@ -1,43 +1,42 @@
 import NIOConcurrencyHelpers
 
-/// The elements that wait for one consumer, bounded: where it is too slow, `overflow` makes one element that stands for all
-/// that wait and the one that comes.
+/// The updates that wait for one consumer, bounded: where it is too slow, those that wait and the newest become one in which
+/// everything has changed.
 ///
 /// Nobody is resumed under the lock: the handler of a cancellation takes it while the runtime holds a lock of the task.
-final class Feed<Element: Sendable>: Sendable {
+final class Feed: Sendable {
     private struct State {
-        var elements: ArraySlice<Element> = []
-        var waiter: CheckedContinuation<Element?, Never>?
+        var updates: ArraySlice<FleetUpdate> = []
+        var waiter: CheckedContinuation<FleetUpdate?, Never>?
         var isFinished = false
     }
 
     private let state = NIOLockedValueBox(State())
     private let limit: Int
-    private let overflow: @Sendable (Element) -> Element
 
-    init(limit: Int, overflow: @escaping @Sendable (Element) -> Element) {
-        (self.limit, self.overflow) = (limit, overflow)
+    /// A feed in which `limit` updates can wait.
+    init(limit: Int) {
+        self.limit = limit
     }
 
-    /// Adds an element.
-    func push(_ element: Element) {
-        let waiter = state.withLockedValue { state -> CheckedContinuation<Element?, Never>? in
+    func push(_ update: FleetUpdate) {
+        let waiter = state.withLockedValue { state -> CheckedContinuation<FleetUpdate?, Never>? in
             guard !state.isFinished else { return nil }
             if let waiter = state.waiter {
                 state.waiter = nil
                 return waiter
             }
-            if state.elements.count < limit {
-                state.elements.append(element)
+            if state.updates.count < limit {
+                state.updates.append(update)
             } else {
-                state.elements = [overflow(element)]
+                state.updates = [FleetUpdate(state: update.state, changes: [.everything])]
             }
             return nil
         }
-        waiter?.resume(returning: element)
+        waiter?.resume(returning: update)
     }
 
-    /// Ends the feed behind the elements that wait.
+    /// Ends the feed behind the updates that wait.
     func finish() {
         let waiter = state.withLockedValue { state in
             state.isFinished = true
@@ -47,12 +46,12 @@ final class Feed<Element: Sendable>: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    /// The next element; nil at the end, when the task is cancelled, and for a second consumer.
-    func next() async -> Element? {
+    /// The next update; nil at the end, when the task is cancelled, and for a second consumer.
+    func next() async -> FleetUpdate? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let next = state.withLockedValue { state -> Element?? in
-                    if let element = state.elements.popFirst() { return .some(element) }
+                let next = state.withLockedValue { state -> FleetUpdate?? in
+                    if let update = state.updates.popFirst() { return .some(update) }
                     if state.isFinished || state.waiter != nil { return .some(nil) }
                     state.waiter = continuation
                     return nil

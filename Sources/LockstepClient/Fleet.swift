@@ -87,19 +87,41 @@ public final class Fleet: Sendable {
     ///
     /// - Parameter tick: also after this time while something is counting: the position of what plays, the rest of a sleep timer,
     ///   the wait for another attempt; nil: only after changes.
-    public func states(every tick: Duration? = nil) -> FleetStates { FleetStates(fleet: self, tick: tick) }
+    public func states(every tick: Duration? = nil) -> FleetSequence<FleetState> {
+        FleetSequence(fleet: self) { fleet in
+            let feed = fleet.hub.updates(limit: 1)
+            if let tick { fleet.hub.repeatState(in: feed, every: tick) }
+            return { await feed.next()?.state }
+        }
+    }
 
     /// Every change with the state after it, in order. In place of changes that a slow consumer or a broken connection has missed
     /// comes `everything`.
-    public func updates() -> FleetUpdates { FleetUpdates(fleet: self) }
+    public func updates() -> FleetSequence<FleetUpdate> {
+        FleetSequence(fleet: self) { fleet in
+            let feed = fleet.hub.updates()
+            return { await feed.next() }
+        }
+    }
 
     /// The events of the stream as they come, of the topics that the connection observes.
     ///
     /// - Parameters:
     ///   - prefixes: only topics that begin with one of these, such as `playback`; empty: all.
     ///   - changesOnly: without the events that were retained before.
-    public func events(prefixes: [String] = [], changesOnly: Bool = false) -> FleetEvents {
-        FleetEvents(fleet: self, log: WatchLog(prefixes: prefixes, changesOnly: changesOnly))
+    public func events(prefixes: [String] = [], changesOnly: Bool = false) -> FleetSequence<FleetEvent> {
+        FleetSequence(fleet: self) { fleet in
+            let subscription = fleet.client.subscribe()
+            var log = WatchLog(prefixes: prefixes, changesOnly: changesOnly)
+            var waiting: ArraySlice<FleetEvent> = []
+            return {
+                while waiting.isEmpty {
+                    guard let update = await subscription.feed.next() else { return nil }
+                    waiting = log.events(for: update)[...]
+                }
+                return waiting.popFirst()
+            }
+        }
     }
 
     /// The state once it is live and none of these parts is stale.

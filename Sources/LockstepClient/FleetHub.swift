@@ -9,9 +9,7 @@ import WireMessages
 /// filled the next time.
 final class FleetHub: Sendable {
     private struct Subscriber {
-        weak var states: Feed<FleetState>?
-        weak var updates: Feed<FleetUpdate>?
-        var isGone: Bool { states == nil && updates == nil }
+        weak var feed: Feed?
     }
 
     private struct Shared {
@@ -19,6 +17,11 @@ final class FleetHub: Sendable {
         var hasState = false
         var isEnded = false
         var subscribers: [Subscriber] = []
+
+        mutating func tell(_ changes: Set<FleetChange>) {
+            subscribers.removeAll { $0.feed == nil }
+            for subscriber in subscribers { subscriber.feed?.push(FleetUpdate(state: state, changes: changes)) }
+        }
     }
 
     private let shared: NIOLockedValueBox<Shared>
@@ -36,23 +39,12 @@ final class FleetHub: Sendable {
     /// Applies an update and tells everybody.
     func apply(_ update: ReplicaUpdate) {
         shared.withLockedValue { shared in
-            if !shared.isEnded { Self.apply(update, to: &shared) }
-        }
-    }
-
-    private static func apply(_ update: ReplicaUpdate, to shared: inout Shared) {
-        let changes = shared.state.view.apply(update)
-        let isFirst = !shared.hasState && shared.state.connection == .live
-        if isFirst { shared.hasState = true }
-        guard shared.hasState, !changes.isEmpty else { return }
-        tell(isFirst ? [.everything] : Set(changes.compactMap(FleetChange.init)), &shared)
-    }
-
-    private static func tell(_ changes: Set<FleetChange>, _ shared: inout Shared) {
-        shared.subscribers.removeAll(where: \.isGone)
-        for subscriber in shared.subscribers {
-            subscriber.states?.push(shared.state)
-            subscriber.updates?.push(FleetUpdate(state: shared.state, changes: changes))
+            guard !shared.isEnded else { return }
+            let changes = shared.state.view.apply(update)
+            let isFirst = !shared.hasState && shared.state.connection == .live
+            if isFirst { shared.hasState = true }
+            guard shared.hasState, !changes.isEmpty else { return }
+            shared.tell(isFirst ? [.everything] : changes)
         }
     }
 
@@ -64,50 +56,44 @@ final class FleetHub: Sendable {
             guard !shared.isEnded else { return [] }
             shared.isEnded = true
             shared.state.ending = .some(failure)
-            Self.tell([.connection], &shared)
+            shared.tell([.connection])
             defer { shared.subscribers = [] }
             return shared.subscribers
         }
-        for subscriber in subscribers {
-            subscriber.states?.finish()
-            subscriber.updates?.finish()
-        }
+        for subscriber in subscribers { subscriber.feed?.finish() }
     }
 
     // MARK: - Observing
 
-    /// A feed of the newest states; the first one is there already if anything is known.
-    func states() -> Feed<FleetState> {
-        let feed = Feed<FleetState>(limit: 1) { $0 }
-        subscribe(Subscriber(states: feed)) { if $0.hasState { feed.push($0.state) } }
-        return feed
-    }
-
-    /// A feed of all updates from now on.
-    func updates() -> Feed<FleetUpdate> {
-        let feed = Feed<FleetUpdate>(limit: Self.updateLimit) { FleetUpdate(state: $0.state, changes: [.everything]) }
-        subscribe(Subscriber(updates: feed)) {
-            if $0.hasState { feed.push(.init(state: $0.state, changes: [.everything])) }
-        }
-        return feed
-    }
-
-    private func subscribe(_ subscriber: Subscriber, _ begin: (Shared) -> Void) {
+    /// A feed of all updates from now on, the first of which is there already if anything is known; with a limit of 1 the newest.
+    func updates(limit: Int = updateLimit) -> Feed {
+        let feed = Feed(limit: limit)
         let isObserved = shared.withLockedValue { shared in
             guard !shared.isEnded, shared.state.selection != nil else { return false }
-            shared.subscribers.append(subscriber)
-            begin(shared)
+            shared.subscribers.append(Subscriber(feed: feed))
+            if shared.hasState { feed.push(FleetUpdate(state: shared.state, changes: [.everything])) }
             return true
         }
-        guard !isObserved else { return }
-        subscriber.states?.finish()
-        subscriber.updates?.finish()
+        if !isObserved { feed.finish() }
+        return feed
     }
 
-    /// Gives a feed the state again while something in it is counting.
-    func tick(_ feed: Feed<FleetState>) {
+    /// Gives a feed the state again while something in it is counting, until it is released.
+    func repeatState(in feed: Feed, every tick: Duration) {
+        let tick = max(tick, .milliseconds(10))
+        Task { [weak feed] in
+            while true {
+                try? await Task.sleep(for: tick)
+                guard let feed else { return }
+                repeatState(in: feed)
+            }
+        }
+    }
+
+    func repeatState(in feed: Feed) {
         shared.withLockedValue { shared in
-            if !shared.isEnded, shared.hasState, shared.state.player.isCounting { feed.push(shared.state) }
+            guard !shared.isEnded, shared.hasState, shared.state.player.isCounting else { return }
+            feed.push(FleetUpdate(state: shared.state, changes: []))
         }
     }
 
@@ -117,14 +103,14 @@ final class FleetHub: Sendable {
     func first(
         within limit: Duration, where condition: @escaping @Sendable (FleetState) -> Bool
     ) async -> (state: FleetState, isMet: Bool) {
-        let feed = states()
+        let feed = updates(limit: 1)
         // A cancelled wait ends the feed.
         let timer = Task {
             try? await Task.sleep(for: limit)
             feed.finish()
         }
         defer { timer.cancel() }
-        while let state = await feed.next() {
+        while let state = await feed.next()?.state {
             if condition(state) { return (state, true) }
         }
         return (state, false)

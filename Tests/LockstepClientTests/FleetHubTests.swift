@@ -94,11 +94,11 @@ import WireMessages
     @Test func `a slow consumer of states gets the newest`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
-        let states = hub.states()
+        let states = hub.updates(limit: 1)
         hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)))
         hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.finished).wireBytes)))
-        hub.tick(states)
-        #expect(await states.next()?.player.status == .finished)
+        hub.repeatState(in: states)
+        #expect(await states.next()?.state.player.status == .finished)
     }
 
     @Test func `a queue that isn’t observed is stale and never looks empty and current`() {
@@ -156,7 +156,7 @@ import WireMessages
         let teller = Task.detached { while !Task.isCancelled { hub.apply(.event(put)) } }
         for _ in 0..<2_000 {
             let consumer = Task.detached {
-                let states = hub.states()
+                let states = hub.updates(limit: 1)
                 while await states.next() != nil {}
             }
             let other = Task.detached {
@@ -176,16 +176,16 @@ import WireMessages
     @Test func `the sequences end with the connection`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
-        let states = hub.states()
+        let states = hub.updates(limit: 1)
         let updates = hub.updates()
         hub.end(Failure(.internalError, "It broke."))
-        #expect(await states.next()?.connection == .ended(Failure(.internalError, "It broke.")))
-        #expect(await states.next() == nil)
+        #expect(await states.next()?.state.connection == .ended(Failure(.internalError, "It broke.")))
+        #expect(await states.next()?.state == nil)
         #expect(await updates.next()?.changes == [.everything])
         #expect(await updates.next()?.changes == [.connection])
-        #expect(await updates.next() == nil)
+        #expect(await updates.next()?.state == nil)
         hub.end(nil)
         #expect(hub.state.connection == .ended(Failure(.internalError, "It broke.")))
-        #expect(await hub.states().next() == nil)
+        #expect(await hub.updates().next()?.state == nil)
     }
 }

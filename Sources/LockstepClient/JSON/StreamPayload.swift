@@ -14,34 +14,30 @@ package enum StreamPayload {
     }
 
     private static func known(_ event: StreamEvent) throws -> JSONValue? {
-        let parts = event.topic.parts.map(String.init)
-        if parts.count == 3, parts[0] == "live", parts[1] == "downloads" {
-            return try WireDownloadProgress(wireBytes: event.payload).json
-        }
-        guard parts.count >= 3, parts[0] == "stream" else { return nil }
-        switch (parts[1], parts[2], parts.count) {
-        case ("bus", "service", 4): return json(try WireServiceStatus(wireBytes: event.payload))
-        case ("playback", "state", 3): return json(try WirePlaybackState(wireBytes: event.payload))
-        case ("playback", "output", 3): return try WireOutputState(wireBytes: event.payload).json
-        case ("playback", "states", 3):
-            let changed = try WireEpisodeStatesChanged(wireBytes: event.payload)
-            return .object(["episodes": .array(changed.episodes.map(JSONValue.string))])
-        case ("playback", "episode", 4): return try WireEpisodeState(wireBytes: event.payload).json
-        case ("queue", "queue", 4):
+        let bytes = event.payload
+        switch StreamTopic(event.topic) {
+        case .service: return json(try WireServiceStatus(wireBytes: bytes))
+        case .player: return json(try WirePlaybackState(wireBytes: bytes))
+        case .output: return try WireOutputState(wireBytes: bytes).json
+        case .episodeStates: return .object(["episodes": list(try WireEpisodeStatesChanged(wireBytes: bytes).episodes)])
+        case .episode: return try WireEpisodeState(wireBytes: bytes).json
+        case .queue:
             return event.header.kind == .delta
-                ? json(try WireQueueDelta(wireBytes: event.payload)) : try WireQueueState(wireBytes: event.payload).json
-        case ("queue", "next", 3): return json(try WireQueueNext(wireBytes: event.payload))
-        case ("feeds", "podcast", 4): return try WirePodcast(wireBytes: event.payload).json(unplayed: .null)
-        case ("feeds", "episodes", 4): return json(try WireEpisodesChanged(wireBytes: event.payload))
-        case ("playback", "bookmarks", 4):
-            return .array(try WireBookmarks(wireBytes: event.payload).bookmarks.map(\.json))
-        case ("downloads", "download", 4): return try WireDownload(wireBytes: event.payload).json
-        case (_, "settings", 4): return json(try WireSettingsState(wireBytes: event.payload))
-        case ("persistence", "status", 3): return json(try WirePersistenceStatus(wireBytes: event.payload))
-        case (_, "alert", 4): return try WireAlert(wireBytes: event.payload).json
-        default: return nil
+                ? json(try WireQueueDelta(wireBytes: bytes)) : try WireQueueState(wireBytes: bytes).json
+        case .next: return json(try WireQueueNext(wireBytes: bytes))
+        case .podcast: return try WirePodcast(wireBytes: bytes).json(unplayed: .null)
+        case .episodes: return json(try WireEpisodesChanged(wireBytes: bytes))
+        case .bookmarks: return .array(try WireBookmarks(wireBytes: bytes).bookmarks.map(\.json))
+        case .download: return try WireDownload(wireBytes: bytes).json
+        case .downloadProgress: return try WireDownloadProgress(wireBytes: bytes).json
+        case .settings: return json(try WireSettingsState(wireBytes: bytes))
+        case .database: return json(try WirePersistenceStatus(wireBytes: bytes))
+        case .alert: return try WireAlert(wireBytes: bytes).json
+        case nil: return nil
         }
     }
+
+    private static func list(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
 
     private static func json(_ status: WireServiceStatus) -> JSONValue {
         .object([
@@ -153,13 +149,12 @@ package enum StreamPayload {
         case .remove(let id): return .object(["remove": .string(id)])
         case .update(let update): return .object(["update": entry(update)])
         case .setCurrent(let id): return .object(["current": .text(id)])
-        case .order(let order): return .object(["order": .array(order.entries.map(JSONValue.string))])
+        case .order(let order): return .object(["order": list(order.entries)])
         case nil: return nil
         }
     }
 
     private static func json(_ change: WireEpisodesChanged) -> JSONValue {
-        func list(_ ids: [String]) -> JSONValue { .array(ids.map { .string($0) }) }
         return .object([
             "podcast": .string(change.podcast), "added": list(change.added), "updated": list(change.updated),
             "removed": list(change.removed),

@@ -154,29 +154,6 @@ public enum FleetChange: Sendable, Hashable {
     case connection
     /// Anything may have changed: the state was read again, or changes were missed.
     case everything
-
-    init?(_ change: FleetView.Change) {
-        let known: FleetChange? =
-            switch change {
-            case .player: .player
-            case .output: .output
-            case .next: .next
-            case .queue(let name): .queue(name)
-            case .podcast(let id): PodcastID(id).map(Self.podcast)
-            case .episodes(let change): EpisodesChange(change).map(Self.episodes)
-            case .episode(let id): EpisodeID(id).map(Self.episode)
-            case .bookmarks(let episode): EpisodeID(episode).map(Self.bookmarks)
-            case .download(let episode): EpisodeID(episode).map(Self.download)
-            case .alert: .alert
-            case .settings: .settings
-            case .service(let name): .service(name)
-            case .database: .service(.persistence)
-            case .connection: .connection
-            case .everything: .everything
-            }
-        guard let known else { return nil }
-        self = known
-    }
 }
 
 /// The episodes of a podcast that came, changed or went.

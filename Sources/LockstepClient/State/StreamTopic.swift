@@ -1,0 +1,38 @@
+import WireMessages
+
+/// The message that a topic carries. IDs and names are as the topic has them.
+enum StreamTopic: Sendable, Hashable {
+    case player, output, episode, episodeStates, bookmarks(String)
+    case queue(String), next
+    case podcast(String), episodes
+    case download(String), downloadProgress
+    case settings, alert
+    case service(String), database
+
+    /// Nil for a topic that this version doesn’t know.
+    init?(_ topic: Topic) {
+        let parts = topic.parts
+        guard let first = parts.first, let last = parts.last, first == "stream" else {
+            guard parts.count == 3, parts[0] == "live", parts[1] == "downloads" else { return nil }
+            self = .downloadProgress
+            return
+        }
+        switch (parts.count, parts.dropFirst().first, parts.dropFirst(2).first) {
+        case (3, "playback", "state"): self = .player
+        case (3, "playback", "output"): self = .output
+        case (4, "playback", "episode"): self = .episode
+        case (3, "playback", "states"): self = .episodeStates
+        case (4, "playback", "bookmarks"): self = .bookmarks(String(last))
+        case (4, "queue", "queue"): self = .queue(String(last))
+        case (3, "queue", "next"): self = .next
+        case (4, "feeds", "podcast"): self = .podcast(String(last))
+        case (4, "feeds", "episodes"): self = .episodes
+        case (4, "downloads", "download"): self = .download(String(last))
+        case (4, "bus", "service"): self = .service(String(last))
+        case (3, "persistence", "status"): self = .database
+        case (4, _, "alert"): self = .alert
+        case (4, _, "settings"): self = .settings
+        default: return nil
+        }
+    }
+}
