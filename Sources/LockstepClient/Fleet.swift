@@ -18,7 +18,7 @@ public final class Fleet: Sendable {
     private let subscription: FeedSubscription?
     private let tasks: [Task<Void, Never>]
 
-    private init(client: BusClient, observing selection: TopicSelection?, reachLimit: Duration?) {
+    init(client: BusClient, observing selection: TopicSelection?, reachLimit: Duration? = nil) {
         let hub = FleetHub(observing: selection)
         let subscription = selection.map { _ in client.subscribe() }
         self.client = client
@@ -133,6 +133,7 @@ public final class Fleet: Sendable {
         _ parts: Set<FleetPart> = [.player], services: Set<ServiceName> = [], within limit: Duration = .seconds(2)
     ) async throws(Failure) -> FleetState {
         let known = self.state
+        guard known.selection != nil else { throw Failure(.invalidArgument, "This connection observes nothing.") }
         if let part = parts.first(where: { !known.observes($0) }) {
             throw Failure(.invalidArgument, "This connection doesn’t observe the \(part.title).")
         }
@@ -217,8 +218,11 @@ public final class Fleet: Sendable {
         return answer.reply
     }
 
-    /// Questions to the database, as messages.
-    package var persistence: PersistenceClient { PersistenceClient(client) }
+    /// The names of the services that a fleet can have.
+    package static let serviceNames = ServiceCatalog.all.filter { $0.start != .planned }.map(\.name.text)
+
+    /// The version of the library that carries the messages, libzmq.
+    package static var messagingVersion: (major: Int, minor: Int, patch: Int) { BusLibrary.version }
 }
 
 extension Moment {

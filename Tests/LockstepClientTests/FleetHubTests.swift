@@ -1,4 +1,5 @@
 import BusKit
+import Logging
 import PodcastModel
 import SwiftProtobuf
 import TestSupport
@@ -140,6 +141,90 @@ import WireMessages
         hub.apply(.event(bus.publish(.event, .episodeStates, changed.wireBytes)))
         _ = await updates.next()
         #expect(await updates.next()?.changes == [.episode("e1"), .episode("e2")])
+    }
+
+    private static func download(_ episode: String, _ state: WireDownload.State = .downloaded) -> [UInt8] {
+        WireDownload.with { ($0.episode, $0.state) = (episode, state) }.wireBytes
+    }
+
+    @Test func `values that a service no longer has are dropped when it is ready again after a restart of the bus`()
+        async
+    {
+        var bus = ModelBus(epoch: 1)
+        let hub = Self.joined(&bus)
+        hub.apply(.event(bus.makeReady(.downloads)))
+        for episode in ["e1", "e2"] {
+            hub.apply(.event(bus.publish(.put, .download(episode), Self.download(episode))))
+        }
+        let updates = hub.updates()
+        // The bus has restarted; the service puts only one of its values again.
+        var next = ModelBus(epoch: 2)
+        var replica = hub.state.view.replica
+        replica.replace(at: StreamPosition(epoch: 2, sequence: 0), ready: [:], entries: [])
+        hub.apply(.snapshot(replica))
+        hub.apply(.event(next.publish(.put, .download("e2"), Self.download("e2", .paused))))
+        #expect(hub.state.isStale(.downloads))
+        #expect(Set(hub.state.downloads.map(\.episode)) == ["e1", "e2"])
+        hub.apply(.event(next.makeReady(.downloads)))
+        #expect(!hub.state.isStale(.downloads))
+        #expect(hub.state.downloads.map(\.episode) == ["e2"] && hub.state.download(of: "e2")?.status == .paused)
+        for _ in 0..<2 { #expect(await updates.next()?.changes == [.everything]) }
+        let last = await updates.next()
+        #expect(last?.changes == [.service(.downloads), .download("e1"), .download("e2")])
+        #expect(last?.state.download(of: "e1") == nil)
+    }
+
+    @Test func `values that the bus sweeps when a service is ready again are dropped`() async {
+        var bus = ModelBus(epoch: 1)
+        let hub = Self.joined(&bus)
+        hub.apply(.event(bus.makeReady(.downloads)))
+        hub.apply(.event(bus.publish(.put, .download("e1"), Self.download("e1"))))
+        hub.apply(.event(bus.makeDown(.downloads)))
+        #expect(hub.state.isStale(.downloads) && hub.state.download(of: "e1") != nil)
+        let updates = hub.updates()
+        hub.apply(.event(bus.publish(.delete, .download("e1"))))
+        hub.apply(.event(bus.makeReady(.downloads, generation: 2)))
+        #expect(!hub.state.isStale(.downloads) && hub.state.downloads.isEmpty)
+        #expect(await updates.next()?.changes == [.everything])
+        #expect(await updates.next()?.changes == [.download("e1")])
+        #expect(await updates.next()?.changes == [.service(.downloads)])
+    }
+
+    @Test func `new episodes are a change that names them`() async {
+        var bus = ModelBus(epoch: 1)
+        let hub = Self.joined(&bus)
+        let updates = hub.updates()
+        let news = WireEpisodesChanged.with {
+            $0.podcast = "p1"
+            $0.added = ["e8", "e9"]
+            $0.removed = ["e1"]
+        }
+        hub.apply(.event(bus.publish(.event, .episodes(of: "p1"), news.wireBytes)))
+        _ = await updates.next()
+        guard let changes = await updates.next()?.changes, case .episodes(let change)? = changes.first else {
+            Issue.record("The change didn’t arrive.")
+            return
+        }
+        #expect(changes.count == 1 && change.podcast == "p1")
+        #expect(change.added == ["e8", "e9"] && change.updated.isEmpty && change.removed == ["e1"])
+    }
+
+    @Test func `a connection that observes nothing says so instead of waiting for a state`() async {
+        let client = BusClient(
+            runDirectory: "/nonexistent", origin: "test", observes: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let fleet = Fleet(client: client, observing: Observation.nothing.selection)
+        for parts in [[.player], []] as [Set<FleetPart>] {
+            do throws(Failure) {
+                _ = try await fleet.current(parts, services: [.playback], within: .seconds(3_600))
+                Issue.record("There is no state to wait for.")
+            } catch {
+                #expect(error.known == .invalidArgument)
+                #expect(error.message == "This connection observes nothing.")
+            }
+        }
+        for await _ in fleet.states() { Issue.record("There is no state.") }
+        await fleet.disconnect()
     }
 
     @Test func `waiting for a state ends with its task`() async {

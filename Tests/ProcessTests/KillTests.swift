@@ -4,6 +4,7 @@ import Foundation
 import LockstepClient
 import PodcastModel
 import SwiftProtobuf
+import TestSupport
 import Testing
 import WireMessages
 

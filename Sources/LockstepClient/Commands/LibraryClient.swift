@@ -1,3 +1,4 @@
+import BusKit
 public import PodcastModel
 import SwiftProtobuf
 import WireMessages
@@ -10,7 +11,14 @@ public struct LibraryClient: Sendable {
     ///
     /// - Parameter includesUnsubscribed: also those whose episodes are kept after `unsubscribe`.
     public func podcasts(includesUnsubscribed: Bool = false) async throws(Failure) -> [Podcast] {
-        try await fleet.persistence.allPodcasts(includeUnsubscribed: includesUnsubscribed).compactMap(Podcast.init)
+        var query = WirePodcastsQuery.with { $0.includeUnsubscribed = includesUnsubscribed }
+        var podcasts: [Podcast] = []
+        while true {
+            let page = try await ask({ $0.podcasts = query }, { $0.podcasts })
+            podcasts += page.podcasts.compactMap(Podcast.init)
+            guard !page.next.isEmpty, page.next != query.after else { return podcasts }
+            query.after = page.next
+        }
     }
 
     /// Episodes, the newest first, page by page while they are read.
@@ -48,7 +56,7 @@ public struct LibraryClient: Sendable {
     public func episodes(_ ids: [EpisodeID]) async throws(Failure) -> [Episode] {
         var found: [WireEpisode] = []
         for part in ids.parts(of: RequestSizes.episodes) {
-            found += try await fleet.persistence.episodes(ids: part.map(\.text), brief: true)
+            found += try await wires(part, isBrief: true)
         }
         return found.compactMap(Episode.init)
     }
@@ -57,7 +65,7 @@ public struct LibraryClient: Sendable {
     ///
     /// - Parameter readsChapters: chapters of a file that nobody has read yet are read, if that can be done soon.
     public func episode(_ id: EpisodeID, readsChapters: Bool = false) async throws(Failure) -> Episode? {
-        let episode = try await fleet.persistence.episodes(ids: [id.text]).first
+        let episode = try await wires([id]).first
         guard readsChapters, let episode, episode.chapters.isEmpty || episode.chaptersOfFile,
             episode.chaptersFetched == 0, !episode.chaptersURL.isEmpty
         else { return episode.flatMap(Episode.init) }
@@ -67,26 +75,92 @@ public struct LibraryClient: Sendable {
             // It is shown without.
             return Episode(episode)
         }
-        return try await fleet.persistence.episodes(ids: [id.text]).first.flatMap(Episode.init)
+        return try await wires([id]).first.flatMap(Episode.init)
+    }
+
+    private func wires(
+        _ ids: some Sequence<EpisodeID>, isBrief: Bool = false
+    ) async throws(Failure) -> [WireEpisode] {
+        let page = try await ask(
+            {
+                $0.episodesByID.ids = ids.map(\.text)
+                $0.episodesByID.brief = isBrief
+            }, { $0.episodes })
+        return page.episodes
+    }
+
+    fileprivate func page(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
+        try await ask({ $0.episodes = query }, { $0.episodes })
     }
 
     /// The one episode that an ID, the beginning of one, or a part of a title means.
     ///
     /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
     public func findEpisode(_ text: String) async throws(Failure) -> Episode {
-        try Self.readable(Episode(try await fleet.persistence.findEpisode(text)))
+        let found = try await ask({ $0.findEpisode.text = text }, { $0.episodes.episodes.first.flatMap(Episode.init) })
+        guard let found else { throw Failure(.notFound, "No episode is named “\(text)”.") }
+        return found
     }
 
     /// The one podcast that an ID, the beginning of one, an address or a part of a title means.
     ///
     /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
     public func findPodcast(_ text: String) async throws(Failure) -> Podcast {
-        try Self.readable(Podcast(try await fleet.persistence.findPodcast(text)))
+        let found = try await ask({ $0.findPodcast.text = text }, { $0.podcasts.podcasts.first.flatMap(Podcast.init) })
+        guard let found else { throw Failure(.notFound, "No podcast is named “\(text)”.") }
+        return found
     }
 
-    private static func readable<Value>(_ value: Value?) throws(Failure) -> Value {
-        guard let value else { throw Failure(.malformed, "Couldn’t read the database’s answer.") }
-        return value
+    // MARK: - The database
+
+    /// A backup of the database that was made.
+    public struct Backup: Sendable, Hashable {
+        /// The file’s path.
+        public let path: String
+        /// Its length in bytes.
+        public let bytes: UInt64
+    }
+
+    /// The result of a check of the whole database.
+    public struct DatabaseCheck: Sendable, Hashable {
+        /// The damage that was found; empty: none.
+        public let damage: String
+        /// Its length in bytes.
+        public let bytes: UInt64
+        /// The version of the library that reads it.
+        public let sqliteVersion: String
+    }
+
+    /// Backs up the database now.
+    public func backUp() async throws(Failure) -> Backup {
+        let done = try await ask({ $0.backup = WireBackup() }, { $0.backup })
+        return Backup(path: DisplayText.sanitised(done.path), bytes: done.bytes)
+    }
+
+    /// Reads the whole database and checks it, which may take a minute.
+    public func checkDatabase() async throws(Failure) -> DatabaseCheck {
+        let check = try await ask(within: .seconds(60), { $0.check = WireCheckDatabase() }, { $0.check })
+        return DatabaseCheck(
+            damage: DisplayText.sanitised(check.damage), bytes: check.bytes,
+            sqliteVersion: DisplayText.sanitised(check.sqliteVersion))
+    }
+
+    private func ask<Result>(
+        within limit: Duration = .seconds(10), _ fill: (inout WirePersistenceRequest) -> Void,
+        _ read: (WirePersistenceReply) -> Result
+    ) async throws(Failure) -> Result {
+        var request = WirePersistenceRequest()
+        fill(&request)
+        let reply: WirePersistenceReply
+        do throws(Failure) {
+            reply = try await fleet.client.ask(
+                .persistence, request, reply: WirePersistenceReply.self, within: limit
+            ).reply
+        } catch {
+            throw error.sanitised
+        }
+        guard reply.result != nil else { throw Failure(.malformed, "Couldn’t read the database’s answer.") }
+        return read(reply)
     }
 }
 
@@ -122,7 +196,7 @@ public struct EpisodeSequence: AsyncSequence, Sendable {
                 }
                 guard !isLast, limit ?? 1 > 0 else { return nil }
                 query.limit = UInt32(Swift.min(RequestSizes.episodes, limit ?? .max))
-                let answer = try await fleet.persistence.episodes(query)
+                let answer = try await fleet.library.page(query)
                 page = answer.episodes[...]
                 isLast = answer.next.isEmpty || answer.next == query.after
                 query.after = answer.next
