@@ -61,7 +61,7 @@ import WireMessages
 
     @Test func `idle status has no episode and position 0`() {
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
-        let json = WirePlaybackState().statusJSON(at: now, bootID: "b")
+        let json = PlayerState(WirePlaybackState()).json(at: now)
         #expect(json["state"] == .string("idle"))
         #expect(json["episode"] == .null)
         #expect(json["position"] == .integer(0))

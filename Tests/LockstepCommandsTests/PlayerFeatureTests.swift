@@ -24,7 +24,7 @@ import WireMessages
         state.speed = 1
         state.volume = 80
         state.anchor.position = 700
-        state.anchor.bootID = "b"
+        state.anchor.bootID = SystemClocks.bootID
         state.chapters = [("Hello", 0.0), ("News", 600), ("End", 3_000)].map { title, start in
             var chapter = WireChapter()
             chapter.title = title
@@ -41,7 +41,7 @@ import WireMessages
     private static func machine(
         _ state: WirePlaybackState, _ more: [StreamEvent] = [], form: PlayerMachine.Form = .screen
     ) -> PlayerMachine {
-        var machine = PlayerMachine(settings: Settings(), bootID: "b", form: form)
+        var machine = PlayerMachine(settings: Settings(), form: form)
         machine.apply(.snapshot(replica(state, more)))
         machine.apply(.connection(.live))
         return machine
@@ -54,7 +54,7 @@ import WireMessages
     }
 
     private static func snapshot(_ state: WirePlaybackState, at now: Moment = now) -> PlayerSnapshot {
-        var snapshot = PlayerSnapshot(PlayerState(state), at: now, bootID: "b")
+        var snapshot = PlayerSnapshot(PlayerState(state), at: now)
         snapshot.connection = .live
         return snapshot
     }
@@ -77,7 +77,7 @@ import WireMessages
         #expect(snapshot.nextTick.map { $0 > 0.9 && $0 < 1.1 } == true)
         let later = Moment(monotonic: Self.now.monotonic.advanced(by: .milliseconds(3_500)), wall: Self.now.wall)
         #expect(Self.snapshot(state, at: later).retry.map(Sentence.retry) == "retry 2 of 3 in 2 s")
-        #expect(state.statusJSON(at: later, bootID: "b")["retry"]?["nextInSeconds"] == .number(1.5))
+        #expect(PlayerState(state).json(at: later)["retry"]?["nextInSeconds"] == .number(1.5))
         state.retry.nextAt = 0
         #expect(MiniLine.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3, trying now "))
     }
@@ -98,16 +98,16 @@ import WireMessages
         var state = Self.player()
         state.status = .loading
         #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00, to be paused: The first one.")
-        #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == false)
+        #expect(PlayerState(state).json(at: Self.now)["willPlay"] == false)
         state.willPlay = true
         #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00: The first one.")
-        #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == true)
+        #expect(PlayerState(state).json(at: Self.now)["willPlay"] == true)
         for (queue, words) in [("", ""), ("main", ""), ("evening", " From “evening”.")] {
             state.queue = queue
             #expect(Sentence.sourceQueue(PlayerState(state)) == words)
         }
         state.status = .paused
-        #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == .null)
+        #expect(PlayerState(state).json(at: Self.now)["willPlay"] == .null)
     }
 
     @Test func `what is shown of the place and of the rest make up the whole`() {
@@ -162,11 +162,11 @@ import WireMessages
         for (cause, sentence, word) in cases {
             state.pausedBy = cause
             #expect(Sentence.status(Self.snapshot(state)) == sentence)
-            #expect(state.statusJSON(at: Self.now, bootID: "b")["pausedBy"] == word)
+            #expect(PlayerState(state).json(at: Self.now)["pausedBy"] == word)
             #expect(narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic).first == sentence)
         }
         state.status = .playing
-        #expect(state.statusJSON(at: Self.now, bootID: "b")["pausedBy"] == .null)
+        #expect(PlayerState(state).json(at: Self.now)["pausedBy"] == .null)
     }
 
     @Test func `a plain player says nothing of silence that is passed over faster`() {
@@ -200,7 +200,7 @@ import WireMessages
         }
         #expect(lines().contains("Chapter 2 of 3: News."))
         state.sleep.endsAt = Self.now.monotonic.nanoseconds + 900_000_000_000
-        state.sleep.bootID = "b"
+        state.sleep.bootID = SystemClocks.bootID
         #expect(lines() == ["Sleep in 15:00."])
         #expect(lines(after: 20) == [])
         state.clearSleep()
@@ -214,7 +214,7 @@ import WireMessages
     @Test func `the sleep timer is on both players and ticks while it runs, also in a pause`() {
         var state = Self.player()
         state.sleep.endsAt = Self.now.monotonic.nanoseconds + 872_000_000_000
-        state.sleep.bootID = "b"
+        state.sleep.bootID = SystemClocks.bootID
         let snapshot = Self.snapshot(state)
         #expect(MiniLine.text(snapshot, columns: 100).hasSuffix(" ☾14:32"))
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 60, rows: 24).text.contains("☾ sleep in 14:32"))
@@ -241,11 +241,12 @@ import WireMessages
         state.anchor.running = true
         state.anchor.at = Self.now.monotonic.nanoseconds - 2_000_000_000
         state.speed = 1.5
-        #expect(state.position(at: Self.now, bootID: "b") == 703)
+        #expect(PlayerState(state).position(at: Self.now) == 703)
         state.anchor.speed = 8
-        #expect(state.position(at: Self.now, bootID: "b") == 716)
+        #expect(PlayerState(state).position(at: Self.now) == 716)
         state.anchor.wall = Self.now.wall.milliseconds - 1_000
-        #expect(state.position(at: Self.now, bootID: "another") == 708)
+        state.anchor.bootID = "another"
+        #expect(PlayerState(state).position(at: Self.now) == 708)
     }
 
     @Test func `c shows the chapters, arrows select one and Enter goes to it`() {
@@ -458,7 +459,7 @@ import WireMessages
     {
         let clock = NIOLockedValueBox(Self.now)
         let said = NIOLockedValueBox<[String]>([])
-        let player = NIOLockedValueBox(PlayerMachine(settings: Settings(), bootID: "b", form: .words))
+        let player = NIOLockedValueBox(PlayerMachine(settings: Settings(), form: .words))
         let teller = PlainTeller(
             Output(json: false, quiet: false), keys: player, now: { clock.withLockedValue { $0 } },
             say: { line in said.withLockedValue { $0.append(line) } })

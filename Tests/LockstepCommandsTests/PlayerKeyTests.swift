@@ -26,7 +26,7 @@ import WireMessages
             $0.duration = 3_600
             $0.volume = 80
             $0.anchor.position = 700
-            $0.anchor.bootID = "b"
+            $0.anchor.bootID = SystemClocks.bootID
         }
     }
 
@@ -49,7 +49,7 @@ import WireMessages
     }
 
     private static func machine(_ form: PlayerMachine.Form) -> PlayerMachine {
-        var machine = PlayerMachine(settings: Settings(), bootID: "b", form: form)
+        var machine = PlayerMachine(settings: Settings(), form: form)
         machine.apply(.snapshot(replica()))
         machine.apply(.connection(.live))
         return machine

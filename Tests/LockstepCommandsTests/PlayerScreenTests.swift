@@ -18,13 +18,13 @@ import WireMessages
             $0.episode.podcastTitle = "A podcast"
             $0.anchor.position = 754
             $0.anchor.running = true
-            $0.anchor.bootID = "b"
+            $0.anchor.bootID = SystemClocks.bootID
             $0.duration = 3_490
             $0.volume = 80
         }
         change(&player)
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
-        var snapshot = PlayerSnapshot(PlayerState(player), at: now, bootID: "b")
+        var snapshot = PlayerSnapshot(PlayerState(player), at: now)
         snapshot.connection = .live
         snapshot.services = [ServiceState(.with { ($0.name, $0.state) = ("playback", .ready) })]
         snapshot.queue = QueueState(
@@ -155,7 +155,7 @@ import WireMessages
     }
 
     @Test func `a seek that waits goes to the episode that it was aimed at`() {
-        var player = PlayerMachine(settings: Settings(), bootID: "b")
+        var player = PlayerMachine(settings: Settings())
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 1), wall: Timestamp(milliseconds: 1))
         func show(_ load: String) {
             var state = WirePlaybackState()
@@ -164,7 +164,7 @@ import WireMessages
             state.episode.id = "e" + load
             state.duration = 3_600
             state.anchor.position = 10
-            state.anchor.bootID = "b"
+            state.anchor.bootID = SystemClocks.bootID
             var replica = Replica()
             replica.apply(
                 StreamEvent(

@@ -66,8 +66,8 @@ import WireMessages
             $0.episode.id = "e1"
         }
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 1), wall: Timestamp(milliseconds: 1))
-        #expect(state.statusJSON(at: now, bootID: "b")["queue"] == "evening")
+        #expect(PlayerState(state).json(at: now)["queue"] == "evening")
         state.queue = ""
-        #expect(state.statusJSON(at: now, bootID: "b")["queue"] == .null)
+        #expect(PlayerState(state).json(at: now)["queue"] == .null)
     }
 }

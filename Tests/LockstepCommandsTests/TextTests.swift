@@ -1,5 +1,6 @@
 import PodcastModel
 import Testing
+import WireMessages
 
 @testable import LockstepClient
 @testable import LockstepCommands
@@ -145,7 +146,10 @@ import Testing
 
     @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")])
     func `bytes are encoded in base 64`(text: String, expected: String) {
-        #expect(StreamPayload.base64(Array(text.utf8)) == expected)
+        let event = StreamEvent(
+            topic: Topic("stream/other/thing"), header: BusHeader(.put, epoch: 1, sequence: 1),
+            payload: Array(text.utf8))
+        #expect(StreamPayload.json(event)["base64"] == .string(expected))
     }
 }
 

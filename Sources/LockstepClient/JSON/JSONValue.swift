@@ -44,6 +44,11 @@ public indirect enum JSONValue: Sendable, Hashable {
     /// Seconds, or null where 0 stands for "unknown".
     package static func knownSeconds(_ value: Double) -> JSONValue { value > 0 ? seconds(value) : .null }
 
+    /// A whole number, or null where 0 stands for "unknown" or "none".
+    package static func known(_ value: some FixedWidthInteger) -> JSONValue {
+        value == 0 ? .null : Int64(exactly: value).map { .integer($0) } ?? .unsigned(UInt64(clamping: value))
+    }
+
     /// A moment as seconds since 1970, or null where 0 stands for "never".
     package static func moment(milliseconds: Int64) -> JSONValue {
         milliseconds == 0 ? .null : .number(Double(milliseconds) / 1_000)
@@ -59,9 +64,12 @@ public indirect enum JSONValue: Sendable, Hashable {
     }
 
     /// An object with one more member at its end; anything else as it is.
-    package func adding(_ name: String, _ value: JSONValue) -> JSONValue {
+    package func adding(_ name: String, _ value: JSONValue) -> JSONValue { adding([name: value]) }
+
+    /// An object with more members at its end; anything else as it is.
+    func adding(_ more: KeyValuePairs<String, JSONValue>) -> JSONValue {
         guard case .object(let members) = self else { return self }
-        return .object(members + [Member(name: name, value: value)])
+        return .object(members + more.map { Member(name: $0.key, value: $0.value) })
     }
 
     /// The value on one line.

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import PodcastModel
 package import WireMessages
 
@@ -8,7 +9,7 @@ package enum StreamPayload {
     package static func json(_ event: StreamEvent) -> JSONValue {
         guard event.header.kind != .delete else { return .null }
         if let known = try? known(event) { return known }
-        let bytes = JSONValue.string(base64(event.payload))
+        let bytes = JSONValue.string(Data(event.payload).base64EncodedString())
         return event.header.kind == .delta
             ? .object(["base64": bytes, "delta": .bool(true)]) : .object(["base64": bytes])
     }
@@ -58,22 +59,25 @@ package enum StreamPayload {
             "error": state.hasError ? state.error.json : .null, "chapters": .array(state.chapters.map(\.json)),
             "revision": .unsigned(state.revision), "willPlay": .bool(state.willPlay),
             "retry": state.hasRetry ? json(state.retry) : .null, "sleep": state.hasSleep ? json(state.sleep) : .null,
-            "chapter": state.chapter == 0 ? .null : .integer(Int64(state.chapter)),
+            "chapter": .known(state.chapter),
             "sound": state.hasSound ? state.sound.json : .null, "local": .bool(state.local),
             "skipped": .bool(state.skip), "pausedBy": .text(state.pauseWord),
         ])
     }
 
     private static func json(_ retry: WireRetryState) -> JSONValue {
-        retry.json(in: retry.nextInSeconds).adding(
-            "nextMonotonic", retry.nextAt == 0 ? .null : .number(Double(retry.nextAt) / 1e9))
+        retry.json(in: retry.nextInSeconds).adding("nextMonotonic", monotonic(retry.nextAt))
+    }
+
+    private static func monotonic(_ nanoseconds: UInt64) -> JSONValue {
+        nanoseconds == 0 ? .null : .number(Double(nanoseconds) / 1e9)
     }
 
     private static func json(_ sleep: WireSleepState) -> JSONValue {
         .object([
             "endsAt": .moment(milliseconds: sleep.endsAtWall),
-            "monotonic": sleep.endsAt == 0 ? .null : .number(Double(sleep.endsAt) / 1e9),
-            "bootId": .text(sleep.bootID), "episodes": sleep.episodes == 0 ? .null : .integer(Int64(sleep.episodes)),
+            "monotonic": monotonic(sleep.endsAt),
+            "bootId": .text(sleep.bootID), "episodes": .known(sleep.episodes),
             "endOfChapter": .bool(sleep.endOfChapter), "fading": .bool(sleep.fading),
         ])
     }
@@ -167,21 +171,5 @@ package enum StreamPayload {
             "diskFull": .bool(status.diskFull), "lastBackup": .moment(milliseconds: status.lastBackup),
             "podcasts": .unsigned(status.podcasts), "episodes": .unsigned(status.episodes),
         ])
-    }
-
-    /// RFC 4648, section 4, with padding.
-    package static func base64(_ bytes: [UInt8]) -> String {
-        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var result: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = (0..<3).reduce(UInt32(0)) {
-                $0 << 8 | (start + $1 < bytes.count ? UInt32(bytes[start + $1]) : 0)
-            }
-            for place in 0..<4 {
-                result.append(place <= group.count ? digits[Int(bits >> (18 - 6 * UInt32(place)) & 63)] : 61)
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
     }
 }

@@ -23,8 +23,8 @@ extension WireDownload {
     package var json: JSONValue {
         .object([
             "episode": .string(episode), "state": .string(state.word), "receivedBytes": .unsigned(receivedBytes),
-            "totalBytes": totalBytes == 0 ? .null : .unsigned(totalBytes),
-            "error": hasError && state == .failed ? error.json : .null, "title": .text(title),
+            "totalBytes": .known(totalBytes), "error": hasError && state == .failed ? error.json : .null,
+            "title": .text(title),
             "podcast": .object(["id": .string(podcastID), "title": .string(podcastTitle)]), "path": .text(path),
             "reason": .text(reason), "waitsFor": .text(waitsFor), "attempt": .integer(Int64(attempt)),
             "nextAttempt": .moment(milliseconds: nextAttempt), "requestedAt": .moment(milliseconds: requestedAt),
@@ -37,7 +37,7 @@ extension WireDownloadProgress {
     package var json: JSONValue {
         .object([
             "episode": .string(episode), "receivedBytes": .unsigned(receivedBytes),
-            "totalBytes": totalBytes == 0 ? .null : .unsigned(totalBytes), "bytesPerSecond": .number(bytesPerSecond),
+            "totalBytes": .known(totalBytes), "bytesPerSecond": .number(bytesPerSecond),
         ])
     }
 }

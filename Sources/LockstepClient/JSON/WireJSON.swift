@@ -20,16 +20,9 @@ extension Failure {
 
     /// The object that goes to standard error with `--json`.
     package var json: JSONValue {
-        var members: [JSONValue.Member] = [
-            .init(name: "code", value: .string(code)), .init(name: "message", value: .string(message)),
-            .init(name: "retry", value: .bool(retry)),
-        ]
-        let candidates = candidates
-        if !candidates.isEmpty {
-            let values = candidates.map { JSONValue.object(["id": .string($0.id), "title": .string($0.title)]) }
-            members.append(.init(name: "candidates", value: .array(values)))
-        }
-        return .object(["error": .object(members)])
+        let error = WireFailure(self).json
+        let things = candidates.map { JSONValue.object(["id": .string($0.id), "title": .string($0.title)]) }
+        return .object(["error": things.isEmpty ? error : error.adding("candidates", .array(things))])
     }
 
     /// The things that `ambiguous` could mean; empty for other codes.
@@ -108,36 +101,27 @@ extension WireEpisodeState {
 
 extension WireEpisode {
     /// As a list of episodes shows it.
-    package var json: JSONValue { .object(members) }
+    var json: JSONValue {
+        .object([
+            "id": .string(id), "title": .string(title),
+            "podcast": .object(["id": .string(podcastID), "title": .string(podcastTitle)]),
+            "published": .moment(milliseconds: published), "duration": .knownSeconds(knownDuration),
+            "position": .seconds(state.position), "played": .bool(state.played),
+        ])
+    }
 
     /// With everything that is known of it.
-    package var detailJSON: JSONValue {
-        .object(
-            members + [
-                .init(name: "description", value: .text(description_p)), .init(name: "link", value: .text(link)),
-                .init(name: "audio", value: .text(enclosureURL)), .init(name: "type", value: .text(enclosureType)),
-                .init(name: "bytes", value: enclosureLength == 0 ? .null : .unsigned(enclosureLength)),
-                .init(name: "guid", value: .text(guid)),
-                .init(name: "season", value: season == 0 ? .null : .integer(Int64(season))),
-                .init(name: "number", value: number == 0 ? .null : .integer(Int64(number))),
-                .init(name: "explicit", value: .bool(explicit)),
-                .init(name: "completedAt", value: .moment(milliseconds: state.completedAt)),
-            ])
+    var detailJSON: JSONValue {
+        json.adding([
+            "description": .text(description_p), "link": .text(link), "audio": .text(enclosureURL),
+            "type": .text(enclosureType), "bytes": .known(enclosureLength), "guid": .text(guid),
+            "season": .known(season), "number": .known(number), "explicit": .bool(explicit),
+            "completedAt": .moment(milliseconds: state.completedAt),
+        ])
     }
 
     /// The length: measured, or else announced; 0: unknown.
-    package var knownDuration: Double { state.duration > 0 ? state.duration : duration }
-
-    private var members: [JSONValue.Member] {
-        [
-            .init(name: "id", value: .string(id)), .init(name: "title", value: .string(title)),
-            .init(
-                name: "podcast", value: .object(["id": .string(podcastID), "title": .string(podcastTitle)])),
-            .init(name: "published", value: .moment(milliseconds: published)),
-            .init(name: "duration", value: .knownSeconds(knownDuration)),
-            .init(name: "position", value: .seconds(state.position)), .init(name: "played", value: .bool(state.played)),
-        ]
-    }
+    var knownDuration: Double { state.duration > 0 ? state.duration : duration }
 }
 
 extension WirePodcast {

@@ -43,24 +43,22 @@ package struct PlayerSnapshot: Sendable, Hashable {
     package var alerts: [Alert] = []
     package var services: [ServiceState] = []
 
-    /// A snapshot of the player alone, for an observer of the boot `bootID`.
-    package init(
-        _ player: PlayerState = .unknown, at now: Moment = .now, bootID: String = SystemClocks.bootID
-    ) {
+    /// A snapshot of the player alone.
+    package init(_ player: PlayerState = .unknown, at now: Moment = .now) {
         self.player = player
         episode = player.episode
-        position = player.wire.position(at: now, bootID: bootID)
+        position = player.position(at: now)
         (speed, volume) = (player.speed, player.volume)
         error = player.wire.hasError ? DisplayText.sanitised(player.wire.error.message) : nil
         chapters = player.chapters
         chapter = player.chapter(atPosition: position)
-        retry = player.retry(at: now, bootID: bootID)
-        sleep = player.sleepTimer(at: now, bootID: bootID)
+        retry = player.retry(at: now)
+        sleep = player.sleepTimer(at: now)
     }
 
     /// A snapshot of the whole state.
-    package init(_ state: FleetState, now: Moment, bootID: String = SystemClocks.bootID) {
-        self.init(state.player, at: now, bootID: bootID)
+    package init(_ state: FleetState, now: Moment) {
+        self.init(state.player, at: now)
         connection = state.connection
         if case .ended = connection { connection = .reconnecting }
         isStale = state.isStale(.player) || state.isStale(.queues)

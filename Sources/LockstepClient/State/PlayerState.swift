@@ -74,7 +74,15 @@ public struct PlayerState: Sendable, Hashable {
     package var pace: Double { wire.anchor.speed > 0 ? wire.anchor.speed : speed }
 
     /// The changes to the sound, in words.
-    package var soundWords: [String] { wire.hasSound ? wire.sound.words : [] }
+    package var soundWords: [String] {
+        let sound = wire.sound
+        var words: [String] = []
+        if sound.gain != 0 { words.append("gain \(sound.gain > 0 ? "+" : "")\(NumberText.short(sound.gain)) dB") }
+        if sound.trimSilence { words.append("trims silence") }
+        if sound.boost { words.append("boost") }
+        if sound.normalise { words.append("normalised") }
+        return words
+    }
 
     /// Whether it plays, whether or not anything is heard just now.
     public var isPlaying: Bool { wire.status == .playing }
@@ -92,7 +100,9 @@ public struct PlayerState: Sendable, Hashable {
 
     /// The position, in seconds from the beginning.
     public func position(at moment: Moment = .now) -> Double {
-        wire.position(at: moment, bootID: SystemClocks.bootID)
+        PlaybackAnchor(wire)?.position(
+            at: moment, bootID: SystemClocks.bootID, duration: EpisodeDuration(seconds: wire.duration)
+        ).seconds ?? 0
     }
 
     /// The episode’s length in seconds; nil: unknown.
@@ -128,26 +138,26 @@ public struct PlayerState: Sendable, Hashable {
     }
 
     /// The attempt that is under way or waits, while what failed is tried again; nil: nothing failed.
-    public func retry(at moment: Moment = .now) -> RetryState? { retry(at: moment, bootID: SystemClocks.bootID) }
-
-    func retry(at moment: Moment, bootID: String) -> RetryState? {
+    public func retry(at moment: Moment = .now) -> RetryState? {
         guard wire.hasRetry else { return nil }
         return RetryState(
-            attempt: Int(wire.retry.attempt), limit: Int(wire.retry.of),
-            wait: wire.retryWait(at: moment, bootID: bootID),
+            attempt: Int(wire.retry.attempt), limit: Int(wire.retry.of), wait: retryWait(at: moment),
             failure: wire.retry.hasError ? wire.retry.error.failure.sanitised : nil)
+    }
+
+    /// Seconds until what failed is tried again; 0: it is being tried.
+    func retryWait(at moment: Moment) -> Double {
+        guard wire.retry.nextAt > 0 else { return 0 }
+        guard wire.anchor.bootID == SystemClocks.bootID else { return wire.retry.nextInSeconds }
+        return max(0, MonotonicTime(nanoseconds: wire.retry.nextAt).since(moment.monotonic) / .seconds(1))
     }
 
     /// The sleep timer; nil: none runs.
     public func sleepTimer(at moment: Moment = .now) -> SleepTimerState? {
-        sleepTimer(at: moment, bootID: SystemClocks.bootID)
-    }
-
-    func sleepTimer(at moment: Moment, bootID: String) -> SleepTimerState? {
         guard wire.hasSleep else { return nil }
         if wire.sleep.endOfChapter { return .endOfChapter }
         if wire.sleep.episodes > 0 { return .episodes(Int(wire.sleep.episodes)) }
-        return .time(remaining: wire.sleep.remaining(at: moment, bootID: bootID) ?? 0)
+        return .time(remaining: wire.sleep.remaining(at: moment, bootID: SystemClocks.bootID) ?? 0)
     }
 
     /// Whether the sleep timer is about to pause it, and the volume falls.
@@ -163,21 +173,6 @@ public struct PlayerState: Sendable, Hashable {
 
     /// `sentence` at the moment at which it is read.
     public var sentence: String { sentence() }
-
-    /// The object that `lockstep status --json` documents.
-    public func json(at moment: Moment = .now) -> JSONValue {
-        wire.statusJSON(at: moment, bootID: SystemClocks.bootID)
-    }
-
-    /// The array that `lockstep chapter list --json` documents.
-    package func chaptersJSON(at moment: Moment = .now) -> JSONValue {
-        wire.chaptersJSON(at: position(at: moment))
-    }
-
-    /// The value that `lockstep sleep --json` documents: null where no timer runs.
-    package func sleepJSON(at moment: Moment = .now) -> JSONValue {
-        wire.sleepJSON(at: moment, bootID: SystemClocks.bootID)
-    }
 
     /// Whether something that a screen shows changes by itself.
     var isCounting: Bool { wire.anchor.running || wire.sleep.endsAt > 0 || wire.retry.nextAt > 0 }
@@ -227,6 +222,21 @@ public struct ChapterState: Sendable, Hashable {
                 title: DisplayText.sanitised(chapters[index].title), start: chapters[index].start,
                 end: chapters.end(of: index, duration: duration), url: chapters[index].url)
         }
+    }
+}
+
+extension [WireChapter] {
+    /// The number, from 1, of the chapter at a position in seconds; 0: it is in none.
+    func number(at position: Double) -> Int {
+        // An anchor may be that far behind the engine when it tells that a chapter has begun.
+        number(at: position, tolerance: 0.05)
+    }
+
+    /// The end of the chapter of this index, in seconds; nil: unknown.
+    func end(of index: Int, duration: Double) -> Double? {
+        if self[index].end > self[index].start { return self[index].end }
+        if index + 1 < count { return self[index + 1].start }
+        return duration > self[index].start ? duration : nil
     }
 }
 

@@ -52,7 +52,7 @@ extension CommandContext {
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
                 let machine = PlayerMachine(
-                    settings: settings, bootID: SystemClocks.bootID, form: form, advice: output.advice)
+                    settings: settings, form: form, advice: output.advice)
                 let events = TerminalEvents(signals: signals, inbox: inbox)
                 let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
                     // The main thread belongs to the screen until it is left.
@@ -70,7 +70,7 @@ extension CommandContext {
     /// The player in words, a line for each change. Where somebody can type, each line is a key.
     private func narrate(_ fleet: Fleet) async throws {
         let keys = NIOLockedValueBox(
-            PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: .words, advice: output.advice))
+            PlayerMachine(settings: settings, form: .words, advice: output.advice))
         let isTyped = !output.json && TypedLines.isPossible
         let output = output
         let teller = PlainTeller(output, keys: isTyped ? keys : nil) { try output.line($0) }

@@ -39,7 +39,6 @@ struct PlayerMachine: Sendable {
     /// The keys’ requests that wait for the command under way, in order.
     private var waiting: [PlayerIntent] = []
     private let settings: Settings
-    private let bootID: String
     private let form: Form
     private let advice: AdvisedCommands
 
@@ -49,9 +48,8 @@ struct PlayerMachine: Sendable {
     static let waitingLimit = 9
 
     /// A player that knows nothing yet.
-    init(settings: Settings, bootID: String, form: Form = .screen, advice: AdvisedCommands = .plain) {
+    init(settings: Settings, form: Form = .screen, advice: AdvisedCommands = .plain) {
         self.settings = settings
-        self.bootID = bootID
         self.form = form
         self.advice = advice
     }
@@ -90,7 +88,7 @@ struct PlayerMachine: Sendable {
     }
 
     private func plainSnapshot(at now: Moment) -> PlayerSnapshot {
-        state.map { PlayerSnapshot($0, now: now, bootID: bootID) } ?? PlayerSnapshot()
+        state.map { PlayerSnapshot($0, now: now) } ?? PlayerSnapshot()
     }
 
     /// Shows another state.
