@@ -1,15 +1,15 @@
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-/// The owners' batches before they are written: one that is repeated is answered like the first, and a whole state that
-/// comes in several parts is put together.
+/// Receives the owners' batches before they are written: a repeated one is answered like the first, and a whole state
+/// that arrives in several parts is put together.
 ///
 /// Commits are stored under their ids, so that repeating one that took effect is harmless. A refusal leaves nothing
 /// behind: a copy of the batch that arrives after the owner has rolled its change back must not take effect.
 struct BatchIntake: Sendable {
     typealias Ticket = PersistenceMachine.Ticket
 
-    /// The decision about a batch.
     enum Decision: Sendable {
         case write(WireCommitBatch)
         /// The same one is being written: it is answered with that.
@@ -17,8 +17,8 @@ struct BatchIntake: Sendable {
         case reply(Result<[UInt8], Failure>)
     }
 
-    /// The newest batch of an owner, and what has been gathered of its state.
-    fileprivate struct Newest: Sendable {
+    /// The newest batch of an owner, and the parts of its state that have arrived.
+    private struct Newest: Sendable {
         var generation: UInt32
         var sequence: UInt64
         var ticket: Ticket
@@ -27,15 +27,16 @@ struct BatchIntake: Sendable {
         var parts = 0
         var bytes = 0
         var changes: [WireChange] = []
+
+        mutating func dropParts() { (parts, bytes, changes) = (0, 0, []) }
     }
 
     private var newest: [String: Newest] = [:]
 
-    /// The most that is gathered of one owner's state, in bytes of its requests.
-    static let gatheredBytes = 256 << 20
+    /// The maximum size of the parts of one owner's state, in bytes of its requests.
+    static let partsLimit = 256 << 20
 
-    /// Decides about a batch.
-    mutating func take(_ batch: WireCommitBatch, _ ticket: Ticket, incarnation: String) -> Decision {
+    mutating func accept(_ batch: WireCommitBatch, _ ticket: Ticket, incarnation: String) -> Decision {
         guard batch.sequence > 0 else { return .write(batch) }
         var owner = Newest(generation: batch.generation, sequence: batch.sequence, ticket: ticket)
         if let known = newest[batch.owner] {
@@ -54,58 +55,51 @@ struct BatchIntake: Sendable {
                 (owner.parts, owner.bytes, owner.changes) = (known.parts, known.bytes, known.changes)
             }
         }
-        let decision = gather(batch, &owner, incarnation)
+        let decision = collect(batch, &owner, incarnation)
         if case .reply(let answer) = decision { owner.answer = answer }
         newest[batch.owner] = owner
         return decision
     }
 
-    /// Notes the answer to what was written; those who wait for the same.
-    mutating func settle(_ ticket: Ticket, _ answer: Result<[UInt8], Failure>) -> [Ticket] {
+    /// Records the answer to a batch that was written.
+    /// - Returns: the requests that repeat it and wait for the same answer.
+    mutating func answered(_ ticket: Ticket, _ answer: Result<[UInt8], Failure>) -> [Ticket] {
         guard let name = newest.first(where: { $0.value.ticket == ticket })?.key else { return [] }
         newest[name]?.answer = answer
         defer { newest[name]?.repeated = [] }
         return newest[name]?.repeated ?? []
     }
 
-    private func gather(_ batch: WireCommitBatch, _ owner: inout Newest, _ incarnation: String) -> Decision {
+    private func collect(_ batch: WireCommitBatch, _ owner: inout Newest, _ incarnation: String) -> Decision {
         guard let first = batch.commits.first, first.more || first.parts > 0 else {
-            owner.forget()
+            owner.dropParts()
             return .write(batch)
         }
-        if first.parts == 0 { owner.forget() }
+        if first.parts == 0 { owner.dropParts() }
         let bytes = first.changes.reduce(0) { $0 + $1.wireBytes.count }
-        guard Int(first.parts) == owner.parts, owner.bytes + bytes <= Self.gatheredBytes else {
-            owner.forget()
+        guard Int(first.parts) == owner.parts, owner.bytes + bytes <= Self.partsLimit else {
+            owner.dropParts()
             let failure = Failure(.revisionMismatch, "A part of the state of \(batch.owner) is missing here.")
-            return .reply(.success(Self.reply(batch, .refused(failure, revision: 0), incarnation)))
+            return Self.reply(batch, .refused(failure, revision: 0), incarnation)
         }
         guard first.more else {
             var whole = batch
             whole.commits[0].changes = owner.changes + first.changes
-            owner.forget()
+            owner.dropParts()
             return .write(whole)
         }
         owner.parts += 1
         owner.bytes += bytes
         owner.changes += first.changes
-        var staged = WireCommitOutcome()
-        staged.kind = .staged
-        return .reply(.success(Self.reply(batch, staged, incarnation)))
+        return Self.reply(batch, .with { $0.kind = .staged }, incarnation)
     }
 
-    private static func reply(_ batch: WireCommitBatch, _ outcome: WireCommitOutcome, _ incarnation: String) -> [UInt8]
+    private static func reply(_ batch: WireCommitBatch, _ outcome: WireCommitOutcome, _ incarnation: String) -> Decision
     {
-        var reply = WirePersistenceReply()
-        reply.outcomes.incarnation = incarnation
-        reply.outcomes.outcomes = batch.commits.map { _ in outcome }
-        return reply.wireBytes
-    }
-}
-
-extension BatchIntake.Newest {
-    /// Nothing is gathered any more.
-    fileprivate mutating func forget() {
-        (parts, bytes, changes) = (0, 0, [])
+        let reply = WirePersistenceReply.with {
+            $0.outcomes.incarnation = incarnation
+            $0.outcomes.outcomes = batch.commits.map { _ in outcome }
+        }
+        return .reply(.success(reply.wireBytes))
     }
 }

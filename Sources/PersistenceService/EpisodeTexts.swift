@@ -57,10 +57,8 @@ struct EpisodeTexts {
         new.title = change(old.title)
         new.notes = change(old.notes)
         new.description = old.description.map(change)
-        guard new != old else { return false }
-        try remove(at: place)
-        try insert(new, at: place)
-        return true
+        try update(new, at: place)
+        return new != old
     }
 
     /// Brings the index up to date.

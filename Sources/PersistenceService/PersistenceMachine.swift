@@ -1,54 +1,61 @@
 package import BusKit
 import OwnerKit
 package import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// Decides what the database's service does next: which writes go into one transaction, how many questions run at
-/// once, when copies are made and old replies forgotten, what its status and alerts say. It performs nothing itself.
+/// once, when copies are made and old replies removed, what its status and alerts say. It performs nothing itself.
 package struct PersistenceMachine: Sendable {
-    /// Names a request until it is answered.
+    /// Identifies a request until it is answered.
     package struct Ticket: Sendable, Hashable {
         package var number: UInt64
-        /// The ticket of this number.
         package init(_ number: UInt64) { self.number = number }
     }
 
     /// The purpose of a write.
-    package enum Purpose: Sendable, Hashable {
-        /// To answer a request.
+    enum Purpose: Sendable {
         case request(Ticket)
-        /// An alert was answered.
-        case alert(String)
-        /// To find out whether the disk takes something again.
+        case alert(AlertAnswer)
+        /// To find out whether the disk takes data again.
         case probe
     }
 
-    var facts: StoreFacts
-    var status = WirePersistenceStatus()
-    var alerts: PersistenceAlertStore
+    private let incarnation: String
+    private var status = WirePersistenceStatus()
+    private var published: WirePersistenceStatus?
     var schedule: UpkeepSchedule
-    private var pending: [(purpose: Purpose, write: StoreWrite, bytes: Int)] = []
-    private var isWriting = false
+    var alerts = OwnerAlerts(.persistence)
+    /// The alerts that are records; the others end with the process.
+    var recordedAlerts: Set<String>
+    var pendingAnswers = PendingAnswers<AlertAnswer>()
+    private var pendingWrites: [(purpose: Purpose, write: StoreWrite, bytes: Int)] = []
+    /// The purposes of the transaction under way; empty: there is none.
+    private var writing: [Purpose] = []
     private var intake = BatchIntake()
     private var questions: [(Ticket, WirePersistenceRequest.OneOf_Command)] = []
-    private var running = 0
+    private var runningQuestions = 0
     private var backupWaiters: [Ticket] = []
     /// The requests for a check of the database, which takes long: one check answers all of them.
     private var checkWaiters: [Ticket] = []
     private var isStopping = false
     private var hasStopped = false
     private var lastWake: MonotonicTime?
-    private var published: WirePersistenceStatus?
 
-    /// The questions that run at the same time.
-    package static let questionLimit = 4
-    /// The most that one transaction takes, in bytes of the requests; one larger request goes alone.
-    package static let transactionLimit = 4 << 20
+    /// The maximum number of questions that run at the same time.
+    static let questionLimit = 4
+    /// The maximum size of a transaction, in bytes of the requests; one larger request goes alone.
+    static let transactionLimit = 4 << 20
 
     /// A machine over a store that was just opened.
     package init(_ facts: StoreFacts, now: Moment) {
-        self.facts = facts
-        alerts = PersistenceAlertStore(facts.ownRecords)
+        incarnation = facts.incarnation
+        for record in facts.ownRecords {
+            // An unreadable record is left in the database.
+            _ = try? alerts.restore(
+                StoredRecord(collection: record.collection, key: record.key, value: [UInt8](record.value)))
+        }
+        recordedAlerts = Set(alerts.standing.keys)
         schedule = UpkeepSchedule(
             lastBackup: facts.needsBackup ? nil : facts.lastBackup, needsCheck: facts.needsCheck,
             loggedPages: facts.loggedPages, now: now)
@@ -61,7 +68,7 @@ package struct PersistenceMachine: Sendable {
 
     /// Everything that is retained on the stream under its name now.
     package func retained() -> [Publication] {
-        [Publication(.put, .persistenceStatus, status.wireBytes)] + alerts.publications
+        [Publication(.put, .persistenceStatus, status.wireBytes)] + alerts.retained
     }
 
     package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
@@ -94,9 +101,9 @@ package struct PersistenceMachine: Sendable {
             } catch {
                 effects.append(.reply(ticket, .failure(error)))
             }
-        case .wrote(let purposes, let result): wrote(purposes, result, now: now, &effects)
+        case .wrote(let result): wrote(result, now: now, &effects)
         case .answered(let ticket, let result):
-            running -= 1
+            runningQuestions -= 1
             let isCheck = checkWaiters.first == ticket
             let reply = result.map(\.wireBytes)
             effects += (isCheck ? checkWaiters : [ticket]).map { .reply($0, reply) }
@@ -111,10 +118,7 @@ package struct PersistenceMachine: Sendable {
             handleDamage(result.failure, &effects)
         case .counted(let result):
             schedule.counted()
-            if case .success(let counts) = result {
-                status.podcasts = counts.podcasts
-                status.episodes = counts.episodes
-            }
+            if case .success(let counts) = result { (status.podcasts, status.episodes) = counts }
             handleDamage(result.failure, &effects)
         case .checked(nil): effects.append(.log(.info, "The whole database was read and is sound."))
         case .checked(let damage?):
@@ -123,8 +127,8 @@ package struct PersistenceMachine: Sendable {
             handleDamage(failure, &effects)
         case .rebuilt(let result):
             schedule.rebuilt()
-            effects.append(
-                .log(.warning, "The index of the full text search was damaged; it has been rebuilt: \(result)"))
+            let outcome = result.failure.map { "could not be rebuilt: \($0.message)" } ?? "has been rebuilt."
+            effects.append(.log(.warning, "The index of the full text search was damaged; it \(outcome)"))
         case .wake: lastWake = nil
         case .stopping: isStopping = true
         }
@@ -148,87 +152,85 @@ package struct PersistenceMachine: Sendable {
             throw failure
         }
         switch request.command {
-        case .load(let load): pending.append((.request(ticket), .load(load), payload.count))
+        case .load(let load): enqueue(.load(load), for: .request(ticket), bytes: payload.count)
         case .commit(let batch):
-            switch intake.take(batch, ticket, incarnation: facts.incarnation) {
-            case .write(let batch): pending.append((.request(ticket), .commit(batch), payload.count))
+            switch intake.accept(batch, ticket, incarnation: incarnation) {
+            case .write(let batch): enqueue(.commit(batch), for: .request(ticket), bytes: payload.count)
             case .wait: break
             case .reply(let result): effects.append(.reply(ticket, result))
             }
         case .backup:
             backupWaiters.append(ticket)
             schedule.wantsBackup = true
-        case .answerAlert(let answer): answerAlert(answer, ticket, now: now, &effects)
-        case .loadRecords, .findReply, .podcasts, .episodes, .episodesByID, .findEpisode, .findPodcast, .aliases,
-            .listBackups:
-            if let command = request.command { questions.append((ticket, command)) }
-        case .check:
+        case .answerAlert(let answer): try answerAlert((ticket, answer), now: now, &effects)
+        case .check(let check):
             checkWaiters.append(ticket)
-            if checkWaiters.count == 1, let command = request.command { questions.append((ticket, command)) }
-        case nil:
-            throw Failure(.unknownCommand, "The database’s service doesn’t know this command.")
+            if checkWaiters.count == 1 { questions.append((ticket, .check(check))) }
+        case let question?: questions.append((ticket, question))
+        case nil: throw Failure(.unknownCommand, "The database’s service doesn’t know this command.")
         }
     }
 
     private mutating func startQuestions(_ effects: inout [Effect]) {
-        while running < Self.questionLimit, !questions.isEmpty {
+        while runningQuestions < Self.questionLimit, !questions.isEmpty {
             let (ticket, question) = questions.removeFirst()
-            running += 1
+            runningQuestions += 1
             effects.append(.ask(ticket, question))
         }
     }
 
     // MARK: Writing
 
-    /// Everything that waits goes into the next transaction, as soon as the last one is through.
-    private mutating func startWriting(_ effects: inout [Effect]) {
-        guard !isWriting, !pending.isEmpty else { return }
-        var bytes = 0
-        let count =
-            pending.firstIndex { item in
-                bytes += item.bytes
-                return bytes > Self.transactionLimit
-            } ?? pending.count
-        let group = pending.prefix(max(1, count))
-        pending.removeFirst(group.count)
-        isWriting = true
-        effects.append(.write(group.map(\.purpose), group.map(\.write)))
+    mutating func enqueue(_ write: StoreWrite, for purpose: Purpose, bytes: Int = 0) {
+        pendingWrites.append((purpose, write, bytes))
     }
 
-    private mutating func wrote(
-        _ purposes: [Purpose], _ result: StoreBatchResult, now: Moment, _ effects: inout [Effect]
-    ) {
-        isWriting = false
+    /// Begins the next transaction, with everything that waits, as soon as the last one has ended.
+    private mutating func startWriting(_ effects: inout [Effect]) {
+        guard writing.isEmpty, !pendingWrites.isEmpty else { return }
+        var bytes = 0
+        let count =
+            pendingWrites.firstIndex { item in
+                bytes += item.bytes
+                return bytes > Self.transactionLimit
+            } ?? pendingWrites.count
+        let group = pendingWrites.prefix(max(1, count))
+        pendingWrites.removeFirst(group.count)
+        writing = group.map(\.purpose)
+        effects.append(.write(group.map(\.write)))
+    }
+
+    private mutating func wrote(_ result: StoreBatchResult, now: Moment, _ effects: inout [Effect]) {
         schedule.wrote(pages: result.pages, now: now)
-        if result.changed.snapshot { schedule.changed(now: now) }
-        if result.changed.library { schedule.libraryChanged(now: now) }
+        if result.changed.contains(.snapshot) { schedule.changed(now: now) }
+        if result.changed.contains(.library) { schedule.libraryChanged(now: now) }
         updateDiskFull(result, now: now, &effects)
+        let purposes = writing
+        writing = []
         for (purpose, outcome) in zip(purposes, result.results) {
             switch purpose {
             case .request(let ticket):
-                let reply = outcome.map(\.reply.wireBytes)
-                effects.append(.reply(ticket, reply))
-                effects += intake.settle(ticket, reply).map { .reply($0, reply) }
-            case .alert(let id): alerts.answerCommitted(id, outcome.failure, &effects)
+                let reply = outcome.map(\.wireBytes)
+                effects += ([ticket] + intake.answered(ticket, reply)).map { .reply($0, reply) }
+            case .alert(let request): alertAnswered(request, outcome.failure, now: now, &effects)
             case .probe: break
             }
         }
-        handleDamage(result.damage, &effects)
-        handleDamage(result.searchDamage, &effects)
+        for failure in result.failures { handleDamage(failure, &effects) }
     }
 
     /// The disk is full from the first refusal to the first transaction that succeeds completely.
     private mutating func updateDiskFull(_ result: StoreBatchResult, now: Moment, _ effects: inout [Effect]) {
-        if let failure = result.diskFull {
+        if let failure = result.failures.first(where: { $0.known == .diskFull }) {
             schedule.diskIsFull(now: now)
             guard !status.diskFull else { return }
             status.diskFull = true
             effects.append(.log(.error, failure.message))
-            alerts.raise(PersistenceAlerts.diskFull(failure, now: now.wall), replacing: true, &effects)
+            raise(PersistenceAlerts.diskFull(failure, now: now.wall), &effects)
         } else if status.diskFull, result.results.contains(where: { $0.failure == nil }) {
             status.diskFull = false
             effects.append(.log(.info, "The disk takes data again."))
-            alerts.clear(code: FailureCode.diskFull.rawValue, &effects)
+            endAlerts(code: FailureCode.diskFull.rawValue, &effects)
         }
     }
 
@@ -236,7 +238,7 @@ package struct PersistenceMachine: Sendable {
     /// rebuilt.
     private mutating func handleDamage(_ failure: Failure?, _ effects: inout [Effect]) {
         switch failure?.code {
-        case StorageFailure.damaged:
+        case StorageFailure.damaged where !hasStopped:
             hasStopped = true
             effects += [.log(.error, failure?.message ?? ""), .suspect, .stop(failure)]
         case StorageFailure.searchDamaged: schedule.wantsRebuild = true
@@ -244,43 +246,32 @@ package struct PersistenceMachine: Sendable {
         }
     }
 
-    // MARK: Alerts
-
-    private mutating func answerAlert(
-        _ answer: WireAnswerAlert, _ ticket: Ticket, now: Moment, _ effects: inout [Effect]
-    ) {
-        switch alerts.answer(answer, ticket, at: now.wall, &effects) {
-        case .replied: break
-        case .write(let changes): pending.append((.alert(answer.alert), .own(changes), 0))
-        case .ended: if answer.action == "retry" { schedule.wantsBackup = true }
-        }
-    }
-
     // MARK: Upkeep
 
     private mutating func copied(
-        _ kind: CopyKind, _ result: Result<StoreCopy, Failure>, now: Moment, _ effects: inout [Effect]
+        _ kind: DatabaseCopy.Kind, _ result: Result<DatabaseCopy, Failure>, now: Moment, _ effects: inout [Effect]
     ) {
         switch (kind, result) {
         case (.snapshot, .success(let copy)):
-            schedule.snapshotDone(now: now)
+            schedule.snapshotEnded(now: now)
             effects.append(.log(.debug, "A side snapshot was written: \(copy.path)"))
         case (.snapshot, .failure(let failure)):
-            schedule.snapshotFailed(now: now)
+            schedule.snapshotEnded(failed: true, now: now)
             effects.append(.log(.warning, "No side snapshot was written: \(failure.message)"))
         case (.backup, .success(let copy)):
-            schedule.backupDone(reaches: copy.reaches, now: now)
-            status.lastBackup = copy.reaches.milliseconds
-            var done = WirePersistenceReply()
-            done.backup.path = copy.path
-            done.backup.bytes = copy.bytes
+            schedule.backupEnded(copy, now: now)
+            status.lastBackup = copy.at.milliseconds
+            let done = WirePersistenceReply.with {
+                $0.backup.path = copy.path
+                $0.backup.bytes = copy.bytes
+            }
             answerBackupWaiters(.success(done.wireBytes), &effects)
-            alerts.clear(code: "backupFailed", &effects)
+            endAlerts(code: PersistenceAlerts.backupFailed, &effects)
         case (.backup, .failure(let failure)):
-            schedule.backupFailed(now: now)
+            schedule.backupEnded(nil, now: now)
             effects.append(.log(.warning, "No backup was made: \(failure.message)"))
             answerBackupWaiters(.failure(failure), &effects)
-            alerts.raise(PersistenceAlerts.backupFailed(failure, now: now.wall), replacing: false, &effects)
+            raise(PersistenceAlerts.backupFailed(failure, now: now.wall), &effects)
         }
         handleDamage(result.failure, &effects)
     }
@@ -291,16 +282,17 @@ package struct PersistenceMachine: Sendable {
     }
 
     private mutating func upkeep(now: Moment, _ effects: inout [Effect]) {
-        let isIdle = !isWriting && pending.isEmpty
+        let isIdle = writing.isEmpty && pendingWrites.isEmpty
         if status.diskFull, isIdle, !isStopping, schedule.isProbeDue(now: now) {
-            pending.append((.probe, .probe, 0))
+            enqueue(.probe, for: .probe)
             return startWriting(&effects)
         }
         schedule.start(now: now, isIdle: isIdle, isStopping: isStopping, &effects)
     }
 
     private mutating func stopIfDone(_ effects: inout [Effect]) {
-        guard isStopping, !hasStopped, !isWriting, pending.isEmpty, running == 0, questions.isEmpty, schedule.isQuiet
+        guard isStopping, !hasStopped, writing.isEmpty, pendingWrites.isEmpty, runningQuestions == 0,
+            questions.isEmpty, schedule.isQuiet
         else { return }
         hasStopped = true
         effects.append(.stop(nil))

@@ -9,17 +9,13 @@ import WireMessages
 
 /// The database's service on the bus.
 ///
-/// One queue writes, a few threads answer questions beside it, one makes copies; none of them is waited for.
+/// It waits for none of the queues that use the store.
 package final class PersistenceShell: Service {
-    /// The name on the bus.
     package static let name = ServiceName.persistence
 
     private let context: ServiceContext
 
-    /// The service in this context. Opens nothing yet.
-    package init(_ context: ServiceContext) {
-        self.context = context
-    }
+    package init(_ context: ServiceContext) { self.context = context }
 
     /// Opens the database and serves until graceful shutdown or cancellation.
     ///
@@ -40,9 +36,7 @@ package final class PersistenceShell: Service {
         let loop = ServiceLoop<PersistenceHandler>(context, observes: nil) { [context] inputs in
             PersistenceHandler(machine, store, queues, context: context, inputs: inputs)
         }
-        do {
-            try await loop.run()
-        } catch {
+        do { try await loop.run() } catch {
             await queues.drain()
             throw error
         }
@@ -50,13 +44,13 @@ package final class PersistenceShell: Service {
     }
 }
 
-/// Where the store is used: by one writer, by those who ask, by those who make copies.
+/// The queues that use the store: one writes, one answers questions in parallel, one makes copies.
 private struct StoreQueues: Sendable {
     let writer = DispatchQueue(label: "lockstep.persistence.writer")
     let readers = DispatchQueue(label: "lockstep.persistence.readers", attributes: .concurrent)
     let upkeep = DispatchQueue(label: "lockstep.persistence.upkeep", qos: .utility)
 
-    /// Waits for what they still do, before the store is closed.
+    /// Waits for the end of their work, before the store is closed.
     func drain() async {
         for queue in [writer, readers, upkeep] {
             await withCheckedContinuation { continuation in
@@ -66,7 +60,7 @@ private struct StoreQueues: Sendable {
     }
 }
 
-/// Feeds the machine and performs what it decides.
+/// Passes events to the machine and performs its effects.
 private struct PersistenceHandler: ServiceHandler {
     typealias Effect = ServiceEffect<PersistenceMachine.Event>
 
@@ -125,56 +119,30 @@ private struct PersistenceHandler: ServiceHandler {
         case .publish(let publications): return isReady ? .publish(publications) : nil
         case .wake(let moment): deadline = moment
         case .log(let level, let text): return .log(level.level, text)
-        case .suspect: queues.writer.async { [store] in store.suspect() }
         case .stop(let failure): return .stop(failure)
-        case .write, .ask, .copy, .prune, .checkpoint, .count, .check, .rebuild: start(effect)
+        case .suspect: queues.writer.async { [store] in try? store.files.suspect() }
+        case .write(let writes):
+            run(queues.writer) { .wrote($0.write(writes, now: SystemClocks.wall())) }
+        case .ask(let ticket, let question):
+            run(queues.readers) { store in
+                .answered(ticket, Result { () throws(Failure) in try store.answer(question) })
+            }
+        case .copy(let kind):
+            run(queues.upkeep) { store in
+                .copied(kind, Result { () throws(Failure) in try store.copy(kind, now: SystemClocks.wall()) })
+            }
+        case .prune(let before):
+            run(queues.writer) { store in .pruned(Result { () throws(Failure) in try store.prune(before: before) }) }
+        case .checkpoint: run(queues.writer) { .checkpointed(Result(catching: $0.checkpoint)) }
+        case .count: run(queues.readers) { .counted(Result(catching: $0.counts)) }
+        case .check: run(queues.upkeep) { .checked($0.damage()) }
+        case .rebuild: run(queues.writer) { .rebuilt(Result(catching: $0.rebuildSearch)) }
         }
         return nil
     }
 
-    /// Begins what takes time; its end is an event.
-    private func start(_ effect: PersistenceMachine.Effect) {
-        let store = store
-        let inputs = inputs
-        func run(_ queue: DispatchQueue, _ work: @escaping @Sendable () -> PersistenceMachine.Event) {
-            queue.async { inputs.send(work()) }
-        }
-        switch effect {
-        case .write(let purposes, let writes):
-            run(queues.writer) { .wrote(purposes, store.write(writes, now: SystemClocks.wall())) }
-        case .ask(let ticket, let question):
-            run(queues.readers) { .answered(ticket, outcome { () throws(Failure) in try store.answer(question) }) }
-        case .copy(.backup):
-            run(queues.upkeep) {
-                .copied(.backup, outcome { () throws(Failure) in try store.backup(now: SystemClocks.wall()) })
-            }
-        case .copy(.snapshot):
-            run(queues.upkeep) {
-                .copied(.snapshot, outcome { () throws(Failure) in try store.sideSnapshot(now: SystemClocks.wall()) })
-            }
-        case .prune(let before):
-            run(queues.writer) { .pruned(outcome { () throws(Failure) in try store.prune(before: before) }) }
-        case .checkpoint:
-            run(queues.writer) { .checkpointed(outcome { () throws(Failure) in try store.checkpoint() }) }
-        case .count:
-            run(queues.readers) { .counted(outcome { () throws(Failure) in try store.counts() }) }
-        case .check:
-            run(queues.upkeep) { .checked(store.damage()) }
-        case .rebuild:
-            run(queues.writer) {
-                .rebuilt(
-                    outcome { () throws(Failure) in
-                        try store.rebuildSearch()
-                        return true
-                    })
-            }
-        case .suspect, .reply, .publish, .wake, .log, .stop:
-            break
-        }
+    /// Begins work of the store; its end is an event.
+    private func run(_ queue: DispatchQueue, _ work: @escaping @Sendable (Store) -> PersistenceMachine.Event) {
+        queue.async { [store, inputs] in inputs.send(work(store)) }
     }
-}
-
-/// The result of `work`.
-private func outcome<Value>(_ work: () throws(Failure) -> Value) -> Result<Value, Failure> {
-    do throws(Failure) { return .success(try work()) } catch { return .failure(error) }
 }

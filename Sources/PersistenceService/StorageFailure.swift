@@ -3,7 +3,7 @@ import GRDB
 import LibC
 import PodcastModel
 
-/// Converts errors of the database to failures for clients.
+/// The failures that errors of the database are reported as.
 enum StorageFailure {
     /// The database file itself is damaged; the service can’t continue with it.
     static let damaged = "databaseDamaged"
@@ -14,19 +14,14 @@ enum StorageFailure {
     /// The failure that says what happened while `doing` (a clause such as `saving`).
     static func of(_ error: any Error, doing: String, path: String) -> Failure {
         switch error {
-        case let failure as Failure:
-            return failure
-        case let error as DatabaseError:
-            return of(error, doing: doing, path: path)
-        case let error as SystemError where error.number == ENOSPC || error.number == EDQUOT:
-            return full(path)
-        default:
-            return Failure(.storageFailed, "The database \(path) failed while \(doing): \(error)")
+        case let failure as Failure: failure
+        case let error as DatabaseError: of(error, doing: doing, path: path)
+        case let error as SystemError where error.number == ENOSPC || error.number == EDQUOT: full(path)
+        default: Failure(.storageFailed, "The database \(path) failed while \(doing): \(error)")
         }
     }
 
-    /// The disk takes nothing more.
-    static func full(_ path: String) -> Failure {
+    private static func full(_ path: String) -> Failure {
         Failure(.diskFull, "The disk that holds \(path) is full: nothing was saved. Free some space and try again.")
     }
 
@@ -52,13 +47,11 @@ enum StorageFailure {
                 code: searchDamaged, message: "The index of the full text search is damaged; it is being rebuilt.",
                 retry: true)
         }
-        let isOutOfSpace =
-            error.resultCode == .SQLITE_FULL
-            || error.resultCode == .SQLITE_IOERR && StoreFiles.isDiskFull(beside: path)
-        if isOutOfSpace { return full(path) }
-        return Failure(
-            .storageFailed,
-            "The database \(path) failed while \(doing): \(error.message ?? "error \(error.extendedResultCode.rawValue)")."
-        )
+        if error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR && StoreFiles.isDiskFull(beside: path)
+        {
+            return full(path)
+        }
+        let reason = error.message ?? "error \(error.extendedResultCode.rawValue)"
+        return Failure(.storageFailed, "The database \(path) failed while \(doing): \(reason).")
     }
 }

@@ -1,26 +1,25 @@
-import BusKit
+package import BusKit
 import FoundationEssentials
 import GRDB
 package import PodcastModel
+import SwiftProtobuf
 package import WireMessages
 
-/// A copy that was made.
-package struct StoreCopy: Sendable, Hashable {
-    package var path: String
-    /// Its size in bytes.
-    package var bytes: UInt64
-    /// The moment that it reaches.
-    package var reaches: Timestamp
-}
-
 extension Store {
+    package func copy(_ kind: DatabaseCopy.Kind, now: Timestamp) throws(Failure) -> DatabaseCopy {
+        switch kind {
+        case .backup: try backup(now: now)
+        case .snapshot: try sideSnapshot(now: now)
+        }
+    }
+
     /// Copies the whole database, checks the copy, and removes copies that newer ones replace.
     ///
     /// Takes as long as the disk needs for the database's size; the writer is not kept waiting. Once this copy is there, those
     /// of versions that kept passwords in addresses are removed, however new they are.
     ///
     /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` when the copy shows damage. Earlier copies stay then.
-    package func backup(now: Timestamp) throws(Failure) -> StoreCopy {
+    package func backup(now: Timestamp) throws(Failure) -> DatabaseCopy {
         let copy = try makeCopy(.backup, now: now) { target in
             try pool.backup(to: target)
             // Free pages are copied too.
@@ -34,7 +33,7 @@ extension Store {
     /// Copies what is small and changes often: owners with their records, podcasts without episodes, positions.
     ///
     /// - Throws: `diskFull`, `storageFailed`.
-    package func sideSnapshot(now: Timestamp) throws(Failure) -> StoreCopy {
+    package func sideSnapshot(now: Timestamp) throws(Failure) -> DatabaseCopy {
         let copy = try makeCopy(.snapshot, now: now) { target in
             try Schema.migrator(movedSecrets: files.movedSecrets).migrate(target)
             try target.writeWithoutTransaction { db in
@@ -56,36 +55,30 @@ extension Store {
 
     /// All copies, newest first.
     package func listBackups() -> WireBackups {
-        var backups = WireBackups()
-        backups.entries = files.copies().map { copy in
-            var entry = WireBackups.Entry()
-            entry.path = copy.path
-            entry.at = copy.at.milliseconds
-            entry.bytes = copy.bytes
-            entry.sideSnapshot = copy.kind == .snapshot
-            return entry
+        let entries = files.copies().map { copy in
+            WireBackups.Entry.with {
+                $0.path = copy.path
+                $0.at = copy.at.milliseconds
+                $0.bytes = copy.bytes
+                $0.sideSnapshot = copy.kind == .snapshot
+            }
         }
-        return backups
+        return .with { $0.entries = entries }
     }
-
-    /// When the last whole backup was made; nil: never.
-    package var lastBackup: Timestamp? { files.copies().first { $0.kind == .backup }?.at }
 
     /// Fills a new file, checks it and gives it its name, or leaves nothing.
     private func makeCopy(
         _ kind: DatabaseCopy.Kind, now: Timestamp, fill: (DatabaseQueue) throws -> Void
-    ) throws(Failure) -> StoreCopy {
-        let path = files.path(kind, at: now)
+    ) throws(Failure) -> DatabaseCopy {
+        let path = DatabaseCopy.path(kind, at: now, in: files.backups)
         let partial = StoreFiles.partial(path)
         files.removeDatabase(partial)
         do {
             var configuration = Store.configuration
             configuration.label = "lockstep.copy"
             let target = try DatabaseQueue(path: partial, configuration: configuration)
-            try target.writeWithoutTransaction { db in
-                // Nothing is lost if this copy is: it counts only once it has its name.
-                try db.execute(sql: "PRAGMA synchronous = OFF")
-            }
+            // Nothing is lost if this copy is: it counts only once it has its name.
+            try target.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = OFF") }
             try fill(target)
             try target.writeWithoutTransaction { db in
                 _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
@@ -98,7 +91,7 @@ extension Store {
             }
             try target.close()
             try StoreFiles.publish(partial, as: path)
-            return StoreCopy(path: path, bytes: DatabaseCopy.size(of: path) ?? 0, reaches: now)
+            return DatabaseCopy(kind: kind, path: path, at: now, bytes: DatabaseCopy.size(of: path) ?? 0)
         } catch {
             files.removeDatabase(partial)
             throw StorageFailure.of(error, doing: "being copied", path: path)
@@ -114,7 +107,7 @@ extension Store {
 enum BackupRotation {
     /// The newest backups that are kept however old they are.
     static let newestBackups = 3
-    /// Of so many days, the newest backup is kept.
+    /// The number of days of each of which the newest backup is kept.
     static let days = 7
     /// The newest side snapshots that are kept.
     static let newestSnapshots = 3

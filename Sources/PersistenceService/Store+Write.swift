@@ -3,55 +3,39 @@ import GRDB
 import GRDBSQLite
 import NIOConcurrencyHelpers
 package import PodcastModel
+import SwiftProtobuf
 package import WireMessages
 
 /// Something to be written.
 package enum StoreWrite: Sendable {
-    /// An owner's life begins.
     case load(WireLoad)
-    /// An owner's commits.
     case commit(WireCommitBatch)
-    /// The service's own records.
+    /// Changes of the service's own records.
     case own([WireChange])
     /// Nothing of meaning, to find out whether the disk takes anything.
     case probe
 }
 
-/// The result of a write.
-package enum StoreWritten: Sendable, Hashable {
-    case loaded(WireLoaded)
-    case outcomes(WireCommitOutcomes)
-    /// Of the others.
-    case done
-}
-
 /// The results of a group of writes.
 package struct StoreBatchResult: Sendable {
     /// One for each write, in order.
-    package var results: [Result<StoreWritten, Failure>]
-    /// The parts of the database that have changed.
-    package var changed = StoreChanges()
+    package var results: [Result<WirePersistenceReply, Failure>] = []
+    package var changed: StoreChanges = []
     /// The pages by which the log has grown.
     package var pages = 0
-    /// Why the disk refused some or all of it, if it did.
-    package var diskFull: Failure?
-    /// Why nothing more can be written, if the file is damaged.
-    package var damage: Failure?
-    /// Why the search index must be made anew, if it is damaged.
-    package var searchDamage: Failure?
+    /// Why transactions failed: those of a full disk, of a damaged file or search index, or others.
+    package var failures: [Failure] = []
 }
 
 /// The parts of the database that were changed.
-package struct StoreChanges: Sendable, Hashable {
-    /// The content of a side snapshot: the queue, the session, subscriptions.
-    package var snapshot = false
-    /// Podcasts or episodes: the counts may differ.
-    package var library = false
+package struct StoreChanges: OptionSet, Sendable {
+    package let rawValue: Int
+    package init(rawValue: Int) { self.rawValue = rawValue }
 
-    mutating func formUnion(_ other: StoreChanges) {
-        snapshot = snapshot || other.snapshot
-        library = library || other.library
-    }
+    /// The content of a side snapshot: the queue, the session, subscriptions.
+    static let snapshot = StoreChanges(rawValue: 1)
+    /// Podcasts or episodes: the counts may differ.
+    static let library = StoreChanges(rawValue: 2)
 }
 
 extension Store {
@@ -67,21 +51,19 @@ extension Store {
                 return failed(writes, StorageFailure.of(error, doing: "saving", path: files.database))
             }
         }
-        var sum = StoreBatchResult(results: [])
+        var sum = StoreBatchResult()
         for write in writes {
             let one = self.write([write], now: now)
             sum.results += one.results
             sum.changed.formUnion(one.changed)
             sum.pages += one.pages
-            sum.diskFull = sum.diskFull ?? one.diskFull
-            sum.damage = sum.damage ?? one.damage
-            sum.searchDamage = sum.searchDamage ?? one.searchDamage
+            sum.failures += one.failures
         }
         return sum
     }
 
     private func transact(_ writes: [StoreWrite], now: Timestamp) throws -> StoreBatchResult {
-        var result = StoreBatchResult(results: [])
+        var result = StoreBatchResult()
         try pool.writeWithoutTransaction { db in
             var session = WriteSession(
                 db: db, now: now, incarnation: incarnation, generations: unwrittenGenerations.withLockedValue { $0 })
@@ -99,25 +81,18 @@ extension Store {
 
     /// The answers when nothing of `writes` was written.
     private func failed(_ writes: [StoreWrite], _ failure: Failure) -> StoreBatchResult {
-        let isFull = failure.known == .diskFull
-        let results = writes.map { write -> Result<StoreWritten, Failure> in
+        let results = writes.map { write -> Result<WirePersistenceReply, Failure> in
             switch write {
-            case .load(let load) where isFull:
-                loadInMemory(load)
-            case .commit(let batch):
-                .success(.outcomes(refusal(of: batch, failure)))
-            case .load, .own, .probe:
-                .failure(failure)
+            case .load(let load) where failure.known == .diskFull: loadInMemory(load)
+            case .commit(let batch): .success(refusal(of: batch, failure))
+            case .load, .own, .probe: .failure(failure)
             }
         }
-        return StoreBatchResult(
-            results: results, diskFull: isFull ? failure : nil,
-            damage: failure.code == StorageFailure.damaged ? failure : nil,
-            searchDamage: failure.code == StorageFailure.searchDamaged ? failure : nil)
+        return StoreBatchResult(results: results, failures: [failure])
     }
 
     /// On a full disk an owner can still begin: what it fences is remembered until the disk takes it.
-    private func loadInMemory(_ load: WireLoad) -> Result<StoreWritten, Failure> {
+    private func loadInMemory(_ load: WireLoad) -> Result<WirePersistenceReply, Failure> {
         do throws(Failure) {
             let row = try read("loading") { db in try OwnerRow.fetch(db, load.owner) }
             return unwrittenGenerations.withLockedValue { generations in
@@ -126,29 +101,24 @@ extension Store {
                     return .failure(WriteSession.fenced(load.owner, load.generation, known))
                 }
                 generations[load.owner] = load.generation
-                var loaded = WireLoaded()
-                loaded.revision = row.revision
-                loaded.incarnation = incarnation
-                return .success(.loaded(loaded))
+                return .success(row.loaded(incarnation))
             }
         } catch {
             return .failure(error)
         }
     }
 
-    private func refusal(of batch: WireCommitBatch, _ failure: Failure) -> WireCommitOutcomes {
+    private func refusal(of batch: WireCommitBatch, _ failure: Failure) -> WirePersistenceReply {
         let row = try? pool.read { db in try OwnerRow.fetch(db, batch.owner) }
-        var outcomes = WireCommitOutcomes()
-        outcomes.incarnation = incarnation
-        outcomes.outcomes = batch.commits.map { _ in
-            WireCommitOutcome.refused(failure, revision: row?.revision ?? 0)
+        return .with {
+            $0.outcomes.incarnation = incarnation
+            $0.outcomes.outcomes = batch.commits.map { _ in .refused(failure, revision: row?.revision ?? 0) }
         }
-        return outcomes
     }
 
-    /// Makes the index of the full text search anew. Call it from the thread that writes; takes seconds for a large library.
+    /// Rebuilds the index of the full text search. Call it from the thread that writes; takes seconds for a large library.
     package func rebuildSearch() throws(Failure) {
-        do {
+        try access("rebuilding the search") {
             try pool.writeWithoutTransaction { db in
                 // `DROP TABLE` would open the index first, which a damaged one does not survive.
                 try db.execute(sql: "PRAGMA writable_schema = ON")
@@ -167,8 +137,6 @@ extension Store {
                     return .commit
                 }
             }
-        } catch {
-            throw StorageFailure.of(error, doing: "rebuilding the search", path: files.database)
         }
     }
 
@@ -176,17 +144,13 @@ extension Store {
     ///
     /// - Returns: how many were removed.
     package func prune(before moment: Timestamp) throws(Failure) -> Int {
-        do {
-            return try pool.write { db in
-                var count = 0
-                for table in ["commit_id", "reply"] {
+        try access("tidying") {
+            try pool.write { db in
+                try ["commit_id", "reply"].reduce(0) { count, table in
                     try db.execute(sql: "DELETE FROM \(table) WHERE at < ?", arguments: [moment.milliseconds])
-                    count += db.changesCount
+                    return count + db.changesCount
                 }
-                return count
             }
-        } catch {
-            throw StorageFailure.of(error, doing: "tidying", path: files.database)
         }
     }
 }
@@ -215,26 +179,31 @@ struct OwnerRow: Sendable, Hashable {
         let revision: Int64 = row[1]
         return OwnerRow(generation: row[0], revision: UInt64(clamping: revision), recent: row[2])
     }
+
+    /// The reply to an owner that has loaded.
+    func loaded(_ incarnation: String) -> WirePersistenceReply {
+        .with {
+            $0.loaded.revision = revision
+            $0.loaded.incarnation = incarnation
+        }
+    }
 }
 
 extension WireCommitOutcome {
     static func refused(_ failure: Failure, revision: UInt64) -> WireCommitOutcome {
-        var outcome = WireCommitOutcome()
-        outcome.kind = .refused
-        outcome.revision = revision
-        outcome.failure = WireFailure(failure)
-        return outcome
+        .with {
+            $0.kind = .refused
+            $0.revision = revision
+            $0.failure = WireFailure(failure)
+        }
     }
 }
 
 extension Database {
     /// The pages that this connection has written since the last call. With a write-ahead log they were appended to that.
     fileprivate func takeLoggedPages() -> Int {
-        var pages: Int32 = 0
-        var highest: Int32 = 0
-        guard sqlite3_db_status(sqliteConnection, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &highest, 1) == SQLITE_OK else {
-            return 0
-        }
-        return Int(pages)
+        var (pages, highest): (Int32, Int32) = (0, 0)
+        let status = sqlite3_db_status(sqliteConnection, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &highest, 1)
+        return status == SQLITE_OK ? Int(pages) : 0
     }
 }

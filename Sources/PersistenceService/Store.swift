@@ -11,7 +11,6 @@ import WireMessages
 /// One connection writes (one thread at a time calls `write`); any number of threads may read beside it and never wait
 /// for it. A write is on the disk when the call returns: the log is synchronised at each transaction.
 package final class Store: Sendable {
-    /// Where it lies.
     package let files: StoreFiles
     /// The identity of the database: another one after a copy was restored.
     package let incarnation: String
@@ -45,7 +44,7 @@ package final class Store: Sendable {
                 return (try Store(files, progress), recovery)
             } catch  where StorageFailure.isDamage(error) {
                 // The partial check missed damage: the next one, which is now, reads everything.
-                try Store.suspect(files)
+                try files.suspect()
                 let recovery = try StoreRecovery(files: files, now: now, progress: progress).run()
                 return (try Store(files, progress), recovery)
             }
@@ -91,19 +90,16 @@ package final class Store: Sendable {
         try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.traces])
     }
 
-    /// How every connection is set up.
     static var configuration: Configuration {
         var configuration = Configuration()
         configuration.label = "lockstep"
         configuration.foreignKeysEnabled = false
         configuration.busyMode = .timeout(5)
-        configuration.prepareDatabase { db in
-            try db.execute(sql: "PRAGMA cell_size_check = ON")
-        }
+        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA cell_size_check = ON") }
         return configuration
     }
 
-    /// Throws unless a commit of this connection waits for the disk.
+    /// - Throws: `storageFailed` unless a commit of this connection waits for the disk.
     static func checkDurability(_ db: Database) throws {
         let level = try Int.fetchOne(db, sql: "PRAGMA synchronous")
         let journal = try String.fetchOne(db, sql: "PRAGMA journal_mode")
@@ -116,8 +112,7 @@ package final class Store: Sendable {
 
     /// A name that no other database has.
     static func newIncarnation() -> String {
-        let number = UInt64.random(in: .min ... .max)
-        let digits = String(number, radix: 16)
+        let digits = String(UInt64.random(in: .min ... .max), radix: 16)
         return "d" + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
@@ -133,33 +128,18 @@ package final class Store: Sendable {
     ///
     /// - Returns: the pages that the log still holds: all of them while a reader needs one, else 0.
     package func checkpoint() throws(Failure) -> Int {
-        do {
-            return try pool.writeWithoutTransaction { db in
+        try access("copying its log") {
+            try pool.writeWithoutTransaction { db in
                 let log = try db.checkpoint(.passive)
                 sqlite3_db_release_memory(db.sqliteConnection)
                 return log.checkpointedFrameCount >= log.walFrameCount ? 0 : log.walFrameCount
             }
-        } catch {
-            throw StorageFailure.of(error, doing: "copying its log", path: files.database)
-        }
-    }
-
-    /// Has the next start read the whole database before it is used.
-    package func suspect() {
-        try? Store.suspect(files)
-    }
-
-    private static func suspect(_ files: StoreFiles) throws {
-        guard FileManager.default.createFile(atPath: files.suspicion, contents: nil) else {
-            throw SystemError(call: "create", path: files.suspicion)
         }
     }
 
     /// Reads all of the database and says what is wrong with it; nil: nothing. Takes a second for some hundred MB.
     package func damage() -> DatabaseDamage? {
-        do {
-            return try pool.read { db in try Store.damage(db, tables: nil) }
-        } catch {
+        do { return try pool.read { db in try Store.damage(db, tables: nil) } } catch {
             return StorageFailure.isDamage(error) ? DatabaseDamage(["\(error)"]) : nil
         }
     }
@@ -177,11 +157,9 @@ package final class Store: Sendable {
     package func facts() throws(Failure) -> StoreFacts {
         var facts = StoreFacts(incarnation: incarnation)
         facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
-        facts.lastBackup = lastBackup
+        facts.lastBackup = files.copies().first { $0.kind == .backup }?.at
         facts.needsBackup = !files.copiesWithPasswords().isEmpty
-        let counts = try self.counts()
-        facts.podcasts = counts.podcasts
-        facts.episodes = counts.episodes
+        (facts.podcasts, facts.episodes) = try counts()
         facts.needsCheck = (DatabaseCopy.size(of: files.database) ?? 0) > StoreRecovery.wholeCheckLimit
         facts.loggedPages = Int(clamping: (DatabaseCopy.size(of: files.database + "-wal") ?? 0) / 4_096)
         return facts
@@ -189,20 +167,20 @@ package final class Store: Sendable {
 
     /// Reads within one consistent view of the database.
     func read<Value>(_ doing: String, _ body: (Database) throws -> Value) throws(Failure) -> Value {
-        do {
-            return try pool.read(body)
-        } catch {
-            throw StorageFailure.of(error, doing: doing, path: files.database)
-        }
+        try access(doing) { try pool.read(body) }
+    }
+
+    /// Calls `body`; its errors become failures that say what failed while `doing` (a clause such as `saving`).
+    func access<Value>(_ doing: String, _ body: () throws -> Value) throws(Failure) -> Value {
+        do { return try body() } catch { throw StorageFailure.of(error, doing: doing, path: files.database) }
     }
 
     /// The numbers of podcasts and episodes.
-    package func counts() throws(Failure) -> PersistenceMachine.Counts {
+    package func counts() throws(Failure) -> (podcasts: UInt64, episodes: UInt64) {
         try read("counting") { db in
-            let row = try Row.fetchOne(
-                db, sql: "SELECT count(*), coalesce(sum(episodes), 0) FROM podcast_count")
+            let row = try Row.fetchOne(db, sql: "SELECT count(*), coalesce(sum(episodes), 0) FROM podcast_count")
             let (podcasts, episodes): (Int64, Int64) = (row?[0] ?? 0, row?[1] ?? 0)
-            return PersistenceMachine.Counts(podcasts: UInt64(clamping: podcasts), episodes: UInt64(clamping: episodes))
+            return (UInt64(clamping: podcasts), UInt64(clamping: episodes))
         }
     }
 }

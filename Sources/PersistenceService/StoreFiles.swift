@@ -4,30 +4,25 @@ import LibC
 import PodcastModel
 import ProcessKit
 
-/// Where the database and its copies lie, and the few operations on files that must not go wrong.
+/// Where the database and its copies are, and the operations on their files that must be durable.
 package struct StoreFiles: Sendable, Hashable {
-    /// The database file.
-    package let database: String
+    let database: String
     /// The folder of backups and side snapshots.
-    package let backups: String
-
-    /// The database at `database`, its copies in the folder `backups`. Nothing is created yet.
-    package init(database: String, backups: String) {
-        self.database = database
-        self.backups = backups
-    }
+    let backups: String
 
     /// Exists while the database is suspected of damage: the next start reads all of it before using it.
     var suspicion: String { database + ".suspect" }
     /// Where users and passwords that are found in an older database go: the feeds service takes them over.
     var movedSecrets: SecretsFile { SecretsFile(path: Self.folder(of: database) + "/secrets.moved.json") }
+    /// Has the next start read the whole database before it is used.
+    func suspect() throws {
+        guard FileManager.default.createFile(atPath: suspicion, contents: nil) else {
+            throw SystemError(call: "create", path: suspicion)
+        }
+    }
+
     /// The copy that a restore works on before it takes the database's place.
     var restoring: String { database + ".restoring" }
-
-    /// The name of a copy that reaches `moment`.
-    func path(_ kind: DatabaseCopy.Kind, at moment: Timestamp) -> String {
-        DatabaseCopy.path(kind, at: moment, in: backups)
-    }
 
     /// All copies, newest first. An unreadable folder has none.
     func copies() -> [DatabaseCopy] { DatabaseCopy.all(in: backups) }
@@ -35,10 +30,9 @@ package struct StoreFiles: Sendable, Hashable {
     /// The copies of versions that kept users and passwords in addresses.
     func copiesWithPasswords() -> [DatabaseCopy] {
         copies().filter { copy in
-            guard let header = Self.header(of: copy.path), header.application == Schema.applicationID else {
-                return false
-            }
-            return header.version < Schema.versionWithoutPasswords
+            Self.header(of: copy.path).map {
+                $0.application == Schema.applicationID && $0.version < Schema.versionWithoutPasswords
+            } ?? false
         }
     }
 
@@ -51,9 +45,8 @@ package struct StoreFiles: Sendable, Hashable {
             }
         } catch {
             throw Failure(
-                code: Self.isDiskFull(beside: backups)
-                    ? FailureCode.diskFull.rawValue : FailureCode.storageFailed.rawValue,
-                message: "The folders of the database can’t be created: \(error)", retry: true)
+                Self.isDiskFull(beside: backups) ? .diskFull : .storageFailed,
+                "The folders of the database can’t be created: \(error)")
         }
         for name in (try? FileManager.default.contentsOfDirectory(atPath: backups)) ?? []
         where name.hasPrefix(".") && name.contains(".db.part") {
@@ -109,14 +102,13 @@ package struct StoreFiles: Sendable, Hashable {
         for suffix in DatabaseCopy.companions + [""] { unlink(path + suffix) }
     }
 
-    /// The folder that a path lies in.
     private static func folder(of path: String) -> String {
         guard let end = path.lastIndex(of: "/") else { return "." }
         return end == path.startIndex ? "/" : String(path[..<end])
     }
 
-    /// Application id and version as a database file itself has them (SQLite's file format, offsets 68 and 60); nil: it is
-    /// none, or can't be read.
+    /// Application id and version in the header of a database file (SQLite's file format, offsets 68 and 60); nil: it
+    /// isn’t a database, or can't be read.
     static func header(of path: String) -> (application: Int32, version: Int32)? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -140,7 +132,7 @@ package struct StoreFiles: Sendable, Hashable {
     }
 }
 
-/// A call of the system that failed.
+/// A failed system call.
 struct SystemError: Error, CustomStringConvertible {
     let call: String
     let path: String

@@ -44,10 +44,9 @@ struct StoreRecovery {
         case unusable(kind: String, why: String, DatabaseDamage? = nil)
     }
 
-    /// Nil when there was nothing to do.
+    /// - Returns: what was done; nil: the database is sound, or new.
     func run() throws -> Recovery? {
-        let finding = try inspect(files.database)
-        switch finding {
+        switch try inspect(files.database) {
         case .sound:
             files.remove(files.suspicion)
             return nil
@@ -135,7 +134,10 @@ struct StoreRecovery {
             try forgetValidators(db)
             try db.setMeta(Schema.Meta.incarnation, Store.newIncarnation())
             try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.reaches])
-            try PersistenceAlerts.store(PersistenceAlerts.recovered(recovery, now: now), db)
+            let alert = PersistenceAlerts.recovered(recovery, now: now)
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO record (owner, collection, key, value) VALUES (?, 'alert', ?, ?)",
+                arguments: [ServiceName.persistence.text, alert.id, alert.wireData])
         }
         try database.close()
         try StoreFiles.publish(files.restoring, as: files.database)
@@ -143,9 +145,7 @@ struct StoreRecovery {
 
     /// The copies that are sound, newest first by what they reach. Those of a newer version are passed over.
     private func goodCopies() -> [DatabaseCopy] {
-        files.copies().filter { copy in
-            (try? inspect(copy.path, whole: true)) == .sound
-        }
+        files.copies().filter { (try? inspect($0.path, whole: true)) == .sound }
     }
 
     /// Takes over what a side snapshot holds: it is the truth of a later moment.

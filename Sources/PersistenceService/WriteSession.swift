@@ -4,21 +4,21 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// One transaction of the writer: what owners ask for, in order, each commit a savepoint.
+/// One transaction of the writer: requests of owners in order, each commit in a savepoint.
 struct WriteSession {
     let db: Database
     let now: Timestamp
     let incarnation: String
     /// Generations that an earlier full disk kept from being written.
     let generations: [String: UInt32]
-    private(set) var changed = StoreChanges()
+    private(set) var changed: StoreChanges = []
     private var library: LibraryWriter
     private var owners: [String: OwnerRow] = [:]
     private var stored: [String: OwnerRow] = [:]
 
-    /// The longest name of a collection or record, in bytes.
+    /// The maximum length of the name of a collection or record, in bytes.
     static let nameLimit = 512
-    /// The largest document, in bytes.
+    /// The maximum size of a document, in bytes.
     static let documentLimit = 4 << 20
 
     init(db: Database, now: Timestamp, incarnation: String, generations: [String: UInt32]) {
@@ -30,23 +30,20 @@ struct WriteSession {
     }
 
     /// Performs one write. An error ends the whole transaction; refusals are results.
-    mutating func perform(_ write: StoreWrite) throws -> Result<StoreWritten, Failure> {
+    mutating func perform(_ write: StoreWrite) throws -> Result<WirePersistenceReply, Failure> {
         switch write {
-        case .load(let load):
-            return try self.load(load)
+        case .load(let load): return try self.load(load)
         case .commit(let batch):
             if let refusal = Self.refusalOfOwner(batch.owner) { return .failure(refusal) }
-            return .success(.outcomes(try commit(batch)))
-        case .own(let changes):
-            for change in changes { try apply(change, by: ServiceName.persistence.text) }
-            return .success(.done)
-        case .probe:
-            try db.setMeta(Schema.Meta.probe, String(now.milliseconds))
-            return .success(.done)
+            let outcomes = try commit(batch)
+            return .success(.with { $0.outcomes = outcomes })
+        case .own(let changes): for change in changes { try apply(change, by: ServiceName.persistence.text) }
+        case .probe: try db.setMeta(Schema.Meta.probe, String(now.milliseconds))
         }
+        return .success(WirePersistenceReply())
     }
 
-    /// Writes what is gathered of texts and owners; called once, before the transaction ends.
+    /// Writes the collected texts and the rows of owners; called once, before the transaction ends.
     mutating func finish() throws {
         try library.finish()
         for (name, generation) in generations {
@@ -66,7 +63,7 @@ struct WriteSession {
         }
     }
 
-    /// Empties the list of ids in an owner's row.
+    /// Moves the ids in an owner's row to their table.
     private func moveCommitIDs(of name: String, _ row: inout OwnerRow) throws {
         let statement = try db.cachedStatement(sql: "INSERT INTO commit_id (owner, id, at) VALUES (?, ?, ?)")
         for id in row.recentIDs { try statement.execute(arguments: [name, id, now.milliseconds]) }
@@ -100,7 +97,7 @@ struct WriteSession {
         return row
     }
 
-    private mutating func load(_ load: WireLoad) throws -> Result<StoreWritten, Failure> {
+    private mutating func load(_ load: WireLoad) throws -> Result<WirePersistenceReply, Failure> {
         if let refusal = Self.refusalOfOwner(load.owner) { return .failure(refusal) }
         var row = try owner(load.owner)
         guard load.generation >= row.generation else {
@@ -108,10 +105,7 @@ struct WriteSession {
         }
         row.generation = load.generation
         owners[load.owner] = row
-        var loaded = WireLoaded()
-        loaded.revision = row.revision
-        loaded.incarnation = incarnation
-        return .success(.loaded(loaded))
+        return .success(row.loaded(incarnation))
     }
 
     // MARK: Commits
@@ -133,7 +127,7 @@ struct WriteSession {
             if let refusal {
                 outcome = .refused(refusal, revision: try owner(batch.owner).revision)
             } else {
-                outcome = try decide(commit, of: batch.owner)
+                outcome = try apply(commit, of: batch.owner)
             }
             if outcome.kind == .refused || outcome.kind == .duplicateRequest, refusal == nil {
                 refusal = Failure(
@@ -144,8 +138,8 @@ struct WriteSession {
         return outcomes
     }
 
-    /// One commit of an owner that is not fenced, with no refused one before it.
-    private mutating func decide(_ commit: WireCommit, of name: String) throws -> WireCommitOutcome {
+    /// Applies a commit, or refuses it: its owner isn’t fenced, and no refused one was before it.
+    private mutating func apply(_ commit: WireCommit, of name: String) throws -> WireCommitOutcome {
         let row = try owner(name)
         var outcome = WireCommitOutcome()
         outcome.revision = row.revision
@@ -190,7 +184,7 @@ struct WriteSession {
             try db.inSavepoint {
                 if commit.replacesEverything {
                     try db.execute(sql: "DELETE FROM record WHERE owner = ?", arguments: [name])
-                    if name == ServiceName.queue.text || name == ServiceName.playback.text { changed.snapshot = true }
+                    if name == ServiceName.queue.text || name == ServiceName.playback.text { changed.insert(.snapshot) }
                 }
                 for change in commit.changes { try apply(change, by: name) }
                 try storeReply(of: commit, by: name)
@@ -224,31 +218,9 @@ struct WriteSession {
 
     private mutating func apply(_ change: WireChange, by owner: String) throws {
         switch change.change {
-        case .put, .delete, .deleteCollection:
-            try applyToRecords(change, by: owner)
-        case .putDocument, .deleteDocument, .deleteDocuments:
-            try applyToDocuments(change, by: owner)
-        case .putPodcast, .deletePodcast, .putEpisode, .deleteEpisode, .putAlias:
-            try Self.require(.feeds, owner, "podcasts and episodes")
-            changed.library = true
-            try applyToLibrary(change)
-        case .putEpisodeState(let state):
-            try Self.require(.playback, owner, "the states of episodes")
-            try library.put(state)
-        case nil:
-            throw Failure(.unknownCommand, "A change that this version does not know.")
-        }
-    }
-
-    private static func require(_ owner: ServiceName, _ name: String, _ what: String) throws {
-        guard name == owner.text else { throw Failure(.notOwner, "Only \(owner) writes \(what), not \(name).") }
-    }
-
-    private mutating func applyToRecords(_ change: WireChange, by owner: String) throws {
-        switch change.change {
         case .put(let record):
             try checkName(record.collection, record.key, owner)
-            try noteRecord(record.collection, record.key, record.value, owner)
+            try recordWillChange(record.collection, record.key, to: record.value, owner)
             try db.cachedStatement(
                 sql: """
                     INSERT INTO record (owner, collection, key, value) VALUES (?, ?, ?, ?)
@@ -256,48 +228,56 @@ struct WriteSession {
                     """
             ).execute(arguments: [owner, record.collection, record.key, record.value])
         case .delete(let key):
-            try noteRecord(key.collection, key.key, nil, owner)
-            try db.cachedStatement(sql: "DELETE FROM record WHERE owner = ? AND collection = ? AND key = ?")
-                .execute(arguments: [owner, key.collection, key.key])
+            try recordWillChange(key.collection, key.key, to: nil, owner)
+            try delete(from: "record", key.collection, key.key, of: owner)
         case .deleteCollection(let collection):
-            try noteRecord(collection, "", nil, owner)
-            try db.cachedStatement(sql: "DELETE FROM record WHERE owner = ? AND collection = ?")
-                .execute(arguments: [owner, collection])
-        default:
-            break
+            try recordWillChange(collection, "", to: nil, owner)
+            try delete(from: "record", collection, of: owner)
+        case .putDocument(let document): try put(document, by: owner)
+        case .deleteDocument(let key): try delete(from: "document", key.collection, key.key, of: owner)
+        case .deleteDocuments(let collection): try delete(from: "document", collection, of: owner)
+        case .putEpisodeState(let state):
+            try Self.require(.playback, owner, "the states of episodes")
+            try library.put(state)
+        case .putPodcast, .deletePodcast, .putEpisode, .deleteEpisode, .putAlias:
+            try Self.require(.feeds, owner, "podcasts and episodes")
+            changed.insert(.library)
+            try applyToLibrary(change)
+        case nil: throw Failure(.unknownCommand, "This version doesn’t know a change of \(owner).")
         }
     }
 
-    private func applyToDocuments(_ change: WireChange, by owner: String) throws {
-        switch change.change {
-        case .putDocument(let document):
-            try checkName(document.collection, document.key, owner)
-            guard document.value.count <= Self.documentLimit else {
-                throw Failure(.tooLarge, "The document \(document.collection)/\(document.key) is longer than 4 MiB.")
-            }
-            try db.cachedStatement(
-                sql: """
-                    INSERT INTO document (owner, collection, key, at, value) VALUES (?, ?, ?, ?, ?)
-                    ON CONFLICT (owner, collection, key) DO UPDATE SET at = excluded.at, value = excluded.value
-                    """
-            ).execute(arguments: [owner, document.collection, document.key, document.at, document.value])
-        case .deleteDocument(let key):
-            try db.cachedStatement(sql: "DELETE FROM document WHERE owner = ? AND collection = ? AND key = ?")
-                .execute(arguments: [owner, key.collection, key.key])
-        case .deleteDocuments(let collection):
-            try db.cachedStatement(sql: "DELETE FROM document WHERE owner = ? AND collection = ?")
-                .execute(arguments: [owner, collection])
-        default: break
+    private static func require(_ owner: ServiceName, _ name: String, _ what: String) throws {
+        guard name == owner.text else { throw Failure(.notOwner, "Only \(owner) writes \(what), not \(name).") }
+    }
+
+    private func put(_ document: WireDocument, by owner: String) throws {
+        try checkName(document.collection, document.key, owner)
+        guard document.value.count <= Self.documentLimit else {
+            throw Failure(.tooLarge, "The document \(document.collection)/\(document.key) is longer than 4 MiB.")
         }
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO document (owner, collection, key, at, value) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (owner, collection, key) DO UPDATE SET at = excluded.at, value = excluded.value
+                """
+        ).execute(arguments: [owner, document.collection, document.key, document.at, document.value])
+    }
+
+    /// Deletes a record or document, or a whole collection of them.
+    private func delete(from table: String, _ collection: String, _ key: String? = nil, of owner: String) throws {
+        let condition = key == nil ? "" : "AND key = ?"
+        try db.cachedStatement(sql: "DELETE FROM \(table) WHERE owner = ? AND collection = ? \(condition)")
+            .execute(arguments: StatementArguments([owner, collection] + (key.map { [$0] } ?? [])))
     }
 
     private mutating func applyToLibrary(_ change: WireChange) throws {
         switch change.change {
         case .putPodcast(let podcast):
             let old = try library.put(podcast)
-            if old?.isSameInSnapshot(as: podcast) != true { changed.snapshot = true }
+            if old?.isSameInSnapshot(as: podcast) != true { changed.insert(.snapshot) }
         case .deletePodcast(let id):
-            changed.snapshot = true
+            changed.insert(.snapshot)
             try library.deletePodcast(id)
         case .putEpisode(let episode): try library.put(episode)
         case .deleteEpisode(let id): try library.deleteEpisode(id)
@@ -317,20 +297,22 @@ struct WriteSession {
         }
     }
 
-    /// A side snapshot exists for the queue and for which episode is loaded. Its position alone is no reason for one: it
-    /// is saved every few seconds.
-    private mutating func noteRecord(_ collection: String, _ key: String, _ value: Data?, _ owner: String) throws {
-        guard !changed.snapshot else { return }
-        if owner == ServiceName.queue.text { changed.snapshot = true }
+    /// Records whether a side snapshot is out of date after this: it has the queue and the loaded episode. The position
+    /// alone, which is saved every few seconds, causes none.
+    private mutating func recordWillChange(
+        _ collection: String, _ key: String, to value: Data?, _ owner: String
+    ) throws {
+        guard !changed.contains(.snapshot) else { return }
+        if owner == ServiceName.queue.text { changed.insert(.snapshot) }
         guard owner == ServiceName.playback.text, collection == "session" else { return }
         let old = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT value FROM record WHERE owner = ? AND collection = ? AND key = ?"),
             arguments: [owner, collection, key])
-        guard let value, let old, let new = try? WireSessionRecord(serializedBytes: value),
-            let known = try? WireSessionRecord(serializedBytes: old), new.episode.id == known.episode.id
-        else {
-            changed.snapshot = true
-            return
-        }
+        let (new, known) = (value.flatMap(Self.loadedEpisode), old.flatMap(Self.loadedEpisode))
+        if new == nil || new != known { changed.insert(.snapshot) }
+    }
+
+    private static func loadedEpisode(_ session: Data) -> String? {
+        (try? WireSessionRecord(serializedBytes: session))?.episode.id
     }
 }

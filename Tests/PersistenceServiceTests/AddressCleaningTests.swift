@@ -188,7 +188,7 @@ import WireMessages
         try older(fixture)
         let database = URL(fileURLWithPath: fixture.files.database)
         for kind in DatabaseCopy.Kind.allCases {
-            let path = fixture.files.path(kind, at: StoreFixture.moment(-60))
+            let path = DatabaseCopy.path(kind, at: StoreFixture.moment(-60), in: fixture.files.backups)
             try FileManager.default.copyItem(at: database, to: URL(fileURLWithPath: path))
         }
         let store = try fixture.open()

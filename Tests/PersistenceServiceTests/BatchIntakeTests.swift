@@ -21,8 +21,8 @@ struct BatchIntakeTests {
         return commit
     }
 
-    private mutating func take(_ batch: WireCommitBatch, _ ticket: UInt64) -> BatchIntake.Decision {
-        intake.take(batch, .init(ticket), incarnation: "d1")
+    private mutating func accept(_ batch: WireCommitBatch, _ ticket: UInt64) -> BatchIntake.Decision {
+        intake.accept(batch, .init(ticket), incarnation: "d1")
     }
 
     private func kinds(_ decision: BatchIntake.Decision) throws -> [WireCommitOutcome.Kind] {
@@ -38,57 +38,57 @@ struct BatchIntakeTests {
     }
 
     @Test mutating func `a copy of a refused batch is refused alike and not written`() {
-        #expect(written(take(batch(1), 1)) != nil)
+        #expect(written(accept(batch(1), 1)) != nil)
         // One that comes while the first is being written waits for its answer.
-        guard case .wait = take(batch(1), 2) else {
+        guard case .wait = accept(batch(1), 2) else {
             Issue.record("the copy does not wait")
             return
         }
         let refusal: Result<[UInt8], Failure> = .success([7])
-        #expect(intake.settle(.init(1), refusal) == [.init(2)])
-        guard case .reply(let again) = take(batch(1), 3) else {
+        #expect(intake.answered(.init(1), refusal) == [.init(2)])
+        guard case .reply(let again) = accept(batch(1), 3) else {
             Issue.record("the copy is not answered")
             return
         }
         #expect(again == refusal)
-        #expect(written(take(batch(2), 4)) != nil)
-        guard case .reply(.failure) = take(batch(1), 5) else {
+        #expect(written(accept(batch(2), 4)) != nil)
+        guard case .reply(.failure) = accept(batch(1), 5) else {
             Issue.record("what is overtaken is not refused")
             return
         }
         // A new life begins its own count; of an older one the store decides.
-        #expect(written(take(batch(1, generation: 2), 6)) != nil)
-        #expect(written(take(batch(9), 7)) != nil)
-        #expect(intake.settle(.init(7), refusal).isEmpty)
+        #expect(written(accept(batch(1, generation: 2), 6)) != nil)
+        #expect(written(accept(batch(9), 7)) != nil)
+        #expect(intake.answered(.init(7), refusal).isEmpty)
     }
 
     @Test mutating func `parts take effect together`() throws {
-        #expect(try kinds(take(batch(1, [part(0, more: true)]), 1)) == [.staged])
+        #expect(try kinds(accept(batch(1, [part(0, more: true)]), 1)) == [.staged])
         // Repeated, it counts once.
-        #expect(try kinds(take(batch(1, [part(0, more: true)]), 2)) == [.staged])
-        #expect(try kinds(take(batch(2, [part(1, more: true)]), 3)) == [.staged])
+        #expect(try kinds(accept(batch(1, [part(0, more: true)]), 2)) == [.staged])
+        #expect(try kinds(accept(batch(2, [part(1, more: true)]), 3)) == [.staged])
         let other = WireCommit("other", at: 1, [.put("entry", "q9", "y")])
-        let whole = written(take(batch(3, [part(2, more: false), other]), 4))
+        let whole = written(accept(batch(3, [part(2, more: false), other]), 4))
         #expect(whole?.map(\.put.key) == ["q0", "q1", "q2", "q9"])
         // Nothing of it is left for the next.
-        #expect(written(take(batch(4, [other]), 5))?.count == 1)
+        #expect(written(accept(batch(4, [other]), 5))?.count == 1)
     }
 
     @Test mutating func `a state of which a part is missing is refused`() throws {
-        #expect(try kinds(take(batch(1, [part(0, more: true)]), 1)) == [.staged])
+        #expect(try kinds(accept(batch(1, [part(0, more: true)]), 1)) == [.staged])
         var restarted = self
         restarted.intake = BatchIntake()
         #expect(
-            try kinds(restarted.take(batch(2, [part(1, more: false), part(5, more: false)]), 2)) == [
+            try kinds(restarted.accept(batch(2, [part(1, more: false), part(5, more: false)]), 2)) == [
                 .refused, .refused,
             ])
-        #expect(try kinds(take(batch(3, [part(2, more: true)]), 3)) == [.refused])
+        #expect(try kinds(accept(batch(3, [part(2, more: true)]), 3)) == [.refused])
         // Begun anew, it is whole again.
-        #expect(try kinds(take(batch(4, [part(0, more: true)]), 4)) == [.staged])
-        #expect(written(take(batch(5, [part(1, more: false)]), 5))?.count == 2)
+        #expect(try kinds(accept(batch(4, [part(0, more: true)]), 4)) == [.staged])
+        #expect(written(accept(batch(5, [part(1, more: false)]), 5))?.count == 2)
         // An ordinary batch between two parts shows that the rest will not come.
-        #expect(try kinds(take(batch(6, [part(0, more: true)]), 6)) == [.staged])
-        #expect(written(take(batch(7), 7)) != nil)
-        #expect(try kinds(take(batch(8, [part(1, more: false)]), 8)) == [.refused])
+        #expect(try kinds(accept(batch(6, [part(0, more: true)]), 6)) == [.staged])
+        #expect(written(accept(batch(7), 7)) != nil)
+        #expect(try kinds(accept(batch(8, [part(1, more: false)]), 8)) == [.refused])
     }
 }

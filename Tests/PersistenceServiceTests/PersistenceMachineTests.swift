@@ -39,7 +39,7 @@ struct MachineBench {
 
     /// The answer to a write effect in which everything succeeded.
     static func done(_ count: Int, _ change: (inout StoreBatchResult) -> Void = { _ in }) -> StoreBatchResult {
-        var result = StoreBatchResult(results: Array(repeating: .success(.done), count: count))
+        var result = StoreBatchResult(results: Array(repeating: .success(WirePersistenceReply()), count: count))
         change(&result)
         return result
     }
@@ -49,7 +49,7 @@ extension [PersistenceMachine.Effect] {
     var names: [String] {
         map { effect in
             switch effect {
-            case .write(let purposes, _): "write \(purposes.count)"
+            case .write(let writes): "write \(writes.count)"
             case .ask(let ticket, _): "ask \(ticket.number)"
             case .copy(let kind): "copy \(kind)"
             case .prune: "prune"
@@ -91,9 +91,9 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(1) { $0.commit.owner = "queue" }.work == ["write 1"])
         #expect(bench.request(2) { $0.commit.owner = "feeds" }.work == [])
         #expect(bench.request(3) { $0.load.owner = "playback" }.work == [])
-        let next = bench.send(.wrote([.request(.init(1))], MachineBench.done(1)))
+        let next = bench.send(.wrote(MachineBench.done(1)))
         #expect(next.work == ["reply 1", "write 2"])
-        let last = bench.send(.wrote([.request(.init(2)), .request(.init(3))], MachineBench.done(2)))
+        let last = bench.send(.wrote(MachineBench.done(2)))
         #expect(last.work == ["reply 2", "reply 3"])
     }
 
@@ -106,8 +106,8 @@ extension [PersistenceMachine.Effect] {
                 $0.commit.commits = [WireCommit("c", at: 0, [.put("a", "b", String(repeating: "x", count: 3 << 20))])]
             }
         }
-        #expect(bench.send(.wrote([.request(.init(1))], MachineBench.done(1))).work == ["reply 1", "write 1"])
-        #expect(bench.send(.wrote([.request(.init(2))], MachineBench.done(1))).work == ["reply 2", "write 1"])
+        #expect(bench.send(.wrote(MachineBench.done(1))).work == ["reply 1", "write 1"])
+        #expect(bench.send(.wrote(MachineBench.done(1))).work == ["reply 2", "write 1"])
     }
 
     @Test func `questions run beside the writer four at a time`() {
@@ -141,17 +141,17 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.machine.retained().map(\.topic) == [.persistenceStatus])
         #expect(bench.pass(1).status == nil)
         _ = bench.request(1) { $0.commit.owner = "feeds" }
-        _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.library = true }))
+        _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .library }))
         #expect(bench.pass(1).work == ["count"])
-        #expect(bench.send(.counted(.success(.init(podcasts: 4, episodes: 44)))).status?.episodes == 44)
+        #expect(bench.send(.counted(.success((podcasts: 4, episodes: 44)))).status?.episodes == 44)
     }
 
     @Test func `a full disk is reported, probed and recovered from`() throws {
         var bench = MachineBench()
         _ = bench.send(.started)
         _ = bench.request(1) { $0.commit.owner = "queue" }
-        let refused = StoreBatchResult(results: [.failure(full)], diskFull: full)
-        let effects = bench.send(.wrote([.request(.init(1))], refused))
+        let refused = StoreBatchResult(results: [.failure(full)], failures: [full])
+        let effects = bench.send(.wrote(refused))
         #expect(effects.status?.diskFull == true)
         let alert = try #require(effects.published.first { $0.topic.text.contains("/alert/") })
         #expect(try WireAlert(wireBytes: alert.payload).code == "diskFull")
@@ -159,9 +159,9 @@ extension [PersistenceMachine.Effect] {
         // Still full: one alert stays, and it looks again every five seconds.
         #expect(bench.pass(4).work == [])
         #expect(bench.pass(1).work == ["write 1"])
-        #expect(bench.send(.wrote([.probe], refused)).published.isEmpty)
+        #expect(bench.send(.wrote(refused)).published.isEmpty)
         #expect(bench.pass(5).work == ["write 1"])
-        let recovered = bench.send(.wrote([.probe], MachineBench.done(1)))
+        let recovered = bench.send(.wrote(MachineBench.done(1)))
         #expect(recovered.status?.diskFull == false)
         #expect(recovered.published.contains { $0.kind == .delete && $0.topic == alert.topic })
         #expect(bench.pass(5).work == [])
@@ -172,23 +172,24 @@ extension [PersistenceMachine.Effect] {
         var bench = MachineBench()
         _ = bench.send(.started)
         _ = bench.request(1) { $0.commit.owner = "queue" }
-        _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         #expect(bench.pass(239).work.contains("copy snapshot") == false)
         // A later change does not put it off.
         _ = bench.request(2) { $0.commit.owner = "queue" }
-        _ = bench.send(.wrote([.request(.init(2))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         #expect(bench.pass(1).work == ["copy snapshot"])
         #expect(bench.pass(60).work == [])
         _ = bench.send(.copied(.snapshot, .failure(full)))
         #expect(bench.pass(30).work == ["copy snapshot"])
-        _ = bench.send(.copied(.snapshot, .success(StoreCopy(path: "s", bytes: 1, reaches: StoreFixture.moment()))))
+        _ = bench.send(
+            .copied(.snapshot, .success(DatabaseCopy(kind: .snapshot, path: "s", at: StoreFixture.moment(), bytes: 1))))
         #expect(!bench.pass(290).work.contains("copy snapshot"))
     }
 
     /// Writes once; the log grows by so many pages.
     private func write(_ number: UInt64, pages: Int, _ bench: inout MachineBench) -> [String] {
         let begun = bench.request(number) { $0.commit.owner = "queue" }.work
-        return begun + bench.send(.wrote([.request(.init(number))], MachineBench.done(1) { $0.pages = pages })).work
+        return begun + bench.send(.wrote(MachineBench.done(1) { $0.pages = pages })).work
     }
 
     @Test func `a checkpoint waits for a quiet moment, and for a log that is worth it`() {
@@ -218,7 +219,7 @@ extension [PersistenceMachine.Effect] {
         _ = write(1, pages: 1_000, &bench)
         #expect(bench.request(2) { $0.commit.owner = "queue" }.work == ["write 1"])
         #expect(bench.pass(5).work == [])
-        #expect(bench.send(.wrote([.request(.init(2))], MachineBench.done(1) { $0.pages = 4 })).work == ["reply 2"])
+        #expect(bench.send(.wrote(MachineBench.done(1) { $0.pages = 4 })).work == ["reply 2"])
         #expect(bench.pass(2).work == ["checkpoint"])
         // Commits that come meanwhile wait in the same queue; the service does not stop before it is over.
         #expect(bench.send(.stopping).work == [])
@@ -245,11 +246,12 @@ extension [PersistenceMachine.Effect] {
     @Test func `a change during a snapshot causes another one`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
-        _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         _ = bench.pass(240)
         _ = bench.request(2) { $0.commit.owner = "queue" }
-        _ = bench.send(.wrote([.request(.init(2))], MachineBench.done(1) { $0.changed.snapshot = true }))
-        _ = bench.send(.copied(.snapshot, .success(StoreCopy(path: "s", bytes: 1, reaches: bench.now.wall))))
+        _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
+        _ = bench.send(
+            .copied(.snapshot, .success(DatabaseCopy(kind: .snapshot, path: "s", at: bench.now.wall, bytes: 1))))
         #expect(bench.pass(240).work.contains("copy snapshot"))
     }
 
@@ -258,7 +260,7 @@ extension [PersistenceMachine.Effect] {
         _ = bench.send(.started)
         #expect(bench.request(1) { $0.backup = WireBackup() }.work == ["copy backup"])
         #expect(bench.request(2) { $0.backup = WireBackup() }.work == [])
-        let copy = StoreCopy(path: "b", bytes: 9, reaches: bench.now.wall)
+        let copy = DatabaseCopy(kind: .backup, path: "b", at: bench.now.wall, bytes: 9)
         // The second one asked while the first was under way, and is answered by it.
         let done = bench.send(.copied(.backup, .success(copy)))
         #expect(done.work.prefix(2) == ["reply 1", "reply 2"])
@@ -283,7 +285,8 @@ extension [PersistenceMachine.Effect] {
             $0.answerAlert.action = "retry"
         }
         #expect(answered.work == ["publish delete \(alert.topic.text)", "reply 7", "copy backup"])
-        let done = bench.send(.copied(.backup, .success(StoreCopy(path: "b", bytes: 9, reaches: bench.now.wall))))
+        let done = bench.send(
+            .copied(.backup, .success(DatabaseCopy(kind: .backup, path: "b", at: bench.now.wall, bytes: 9))))
         #expect(done.published.allSatisfy { $0.topic == .persistenceStatus })
     }
 
@@ -300,7 +303,7 @@ extension [PersistenceMachine.Effect] {
         let recovery = Recovery(reason: "It was gone.", restored: "b", reaches: StoreFixture.moment())
         let alert = PersistenceAlerts.recovered(recovery, now: StoreFixture.moment())
         var record = WireRecord()
-        record.collection = PersistenceAlerts.collection
+        record.collection = "alert"
         record.key = alert.id
         record.value = alert.wireData
         return (MachineBench { $0.ownRecords = [record] }, alert)
@@ -320,9 +323,9 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(1, answer(alert.id, "dance")).work == ["refuse 1 invalidArgument"])
         #expect(bench.request(2, answer(alert.id, "dismiss")).work == ["write 1"])
         #expect(bench.request(3, answer(alert.id, "dismiss")).work == [])
-        #expect(bench.request(4, answer(alert.id, "retry")).work == ["refuse 4 alreadyAnswered"])
-        let done = bench.send(.wrote([.alert(alert.id)], MachineBench.done(1)))
-        #expect(done.work == ["publish delete \(topic.text)", "reply 2", "reply 3"])
+        #expect(bench.request(4, answer(alert.id, "retry")).work == [])
+        let done = bench.send(.wrote(MachineBench.done(1)))
+        #expect(done.work == ["publish delete \(topic.text)", "reply 2", "reply 3", "refuse 4 alreadyAnswered"])
         #expect(bench.request(5, answer(alert.id, "dismiss")).work == ["reply 5"])
         #expect(bench.request(6, answer(alert.id, "retry")).work == ["refuse 6 alreadyAnswered"])
         #expect(bench.request(7, answer("a404", "dismiss")).work == ["refuse 7 notFound"])
@@ -332,7 +335,7 @@ extension [PersistenceMachine.Effect] {
     @Test func `an answer that can’t be written leaves the alert`() throws {
         var (bench, alert) = try recovered()
         _ = bench.request(1, answer(alert.id, "dismiss"))
-        let failed = bench.send(.wrote([.alert(alert.id)], StoreBatchResult(results: [.failure(full)], diskFull: full)))
+        let failed = bench.send(.wrote(StoreBatchResult(results: [.failure(full)], failures: [full])))
         #expect(failed.work.contains("refuse 1 diskFull"))
         #expect(bench.machine.retained().contains { $0.topic == .alert(.persistence, alert.id) })
         #expect(bench.request(2, answer(alert.id, "dismiss")).work == ["write 1"])
@@ -343,7 +346,7 @@ extension [PersistenceMachine.Effect] {
         for event: PersistenceMachine.Event in [
             .checked(DatabaseDamage(["bad page"])), .answered(.init(1), .failure(damage)),
             .copied(.backup, .failure(damage)),
-            .wrote([.probe], StoreBatchResult(results: [.failure(damage)], damage: damage)),
+            .wrote(StoreBatchResult(results: [.failure(damage)], failures: [damage])),
         ] {
             var bench = MachineBench()
             let effects = bench.send(event).work
@@ -367,7 +370,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.stopping).work == [])
         #expect(bench.request(3) { $0.commit.owner = "queue" }.work == ["refuse 3 unavailable"])
         #expect(bench.send(.answered(.init(2), .success(WirePersistenceReply()))).work == ["reply 2"])
-        let wrote = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        let wrote = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         #expect(wrote.work == ["reply 1", "copy snapshot"])
         #expect(bench.send(.copied(.snapshot, .failure(full))).work == ["stop "])
         var idle = MachineBench()

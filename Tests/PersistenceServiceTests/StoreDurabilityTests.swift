@@ -44,7 +44,7 @@ import WireMessages
             }
             let result = store.write(writes, now: StoreFixture.moment())
             for one in result.results {
-                guard case .success(.outcomes(let outcomes)) = one else { throw UnexpectedAnswer() }
+                guard case .outcomes(let outcomes)? = try one.get().result else { throw UnexpectedAnswer() }
                 #expect(outcomes.outcomes.map(\.kind) == [.committed])
             }
             #expect(syncs.withLockedValue { $0 } == before + 1)

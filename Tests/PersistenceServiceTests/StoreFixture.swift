@@ -120,7 +120,7 @@ extension Store {
     /// Writes one batch of commits.
     func commit(_ batch: WireCommitBatch, at seconds: Int64 = 0) throws -> WireCommitOutcomes {
         let result = write([.commit(batch)], now: StoreFixture.moment(seconds))
-        guard case .outcomes(let outcomes) = try result.results[0].get() else { throw UnexpectedAnswer() }
+        guard case .outcomes(let outcomes)? = try result.results[0].get().result else { throw UnexpectedAnswer() }
         return outcomes
     }
 
@@ -141,7 +141,7 @@ extension Store {
         load.owner = owner
         load.generation = generation
         let result = write([.load(load)], now: StoreFixture.moment())
-        guard case .loaded(let loaded) = try result.results[0].get() else { throw UnexpectedAnswer() }
+        guard case .loaded(let loaded)? = try result.results[0].get().result else { throw UnexpectedAnswer() }
         return loaded
     }
 

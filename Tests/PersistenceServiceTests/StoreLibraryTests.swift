@@ -42,7 +42,7 @@ import WireMessages
                 $0.unplayedOnly = true
             } == ["e1", "e4"])
         #expect(try store.episodes { $0.unplayedOnly = true }.total == 3)
-        #expect(try store.counts() == .init(podcasts: 2, episodes: 4))
+        #expect(try store.counts() == (podcasts: 2, episodes: 4))
     }
 
     @Test func `cursors stay in place while episodes come and go`() throws {
@@ -160,7 +160,7 @@ import WireMessages
         try store.apply("feeds", [delete])
         #expect(try ids { $0.search = "shared" } == ["e2"])
         #expect(try ids { _ in } == ["e2"])
-        #expect(try store.counts() == .init(podcasts: 1, episodes: 1))
+        #expect(try store.counts() == (podcasts: 1, episodes: 1))
         #expect(try store.aliases(WireAliasQuery.with { $0.podcast = "p1" }).aliases.isEmpty)
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         #expect(try !store.episodes { $0.podcast = "p1" }.episodes[0].hasState)

@@ -92,7 +92,7 @@ import WireMessages
             var count = 0
             for good in 0..<6 {
                 for _ in 0..<5 {
-                    #expect(write(count, bytes: 9_000, to: store).diskFull == nil)
+                    #expect(write(count, bytes: 9_000, to: store).failures.isEmpty)
                     count += 1
                 }
                 countdown.start(at: good)
@@ -129,7 +129,7 @@ import WireMessages
             isDone.withLockedValue { $0 = true }
         }
         thread.start()
-        var copies: [StoreCopy] = []
+        var copies: [DatabaseCopy] = []
         var second: Int64 = 0
         repeat {
             copies.append(try store.backup(now: StoreFixture.moment(second)))
@@ -165,7 +165,7 @@ import WireMessages
         for number in 0..<count { _ = write(number, to: store) }
         for round in 0..<2 {
             for number in 0..<count {
-                guard case .outcomes(let outcomes) = try write(number, to: store).results[0].get() else {
+                guard case .outcomes(let outcomes)? = try write(number, to: store).results[0].get().result else {
                     throw UnexpectedAnswer()
                 }
                 #expect(outcomes.outcomes.map(\.kind) == [.repeated], "\(number), round \(round)")
@@ -212,7 +212,7 @@ import WireMessages
         let store = try fixture.open()
         #expect(try store.pool.read { db in try Int32.fetchOne(db, sql: "PRAGMA user_version") } == Schema.version)
         func kind(_ number: Int) throws -> WireCommitOutcome.Kind {
-            guard case .outcomes(let outcomes) = try write(number, to: store).results[0].get() else {
+            guard case .outcomes(let outcomes)? = try write(number, to: store).results[0].get().result else {
                 throw UnexpectedAnswer()
             }
             return outcomes.outcomes[0].kind

@@ -23,7 +23,7 @@ import WireMessages
     }
 
     private func alert(of store: Store) throws -> WireAlert? {
-        let records = try store.allRecords(of: "persistence").filter { $0.collection == PersistenceAlerts.collection }
+        let records = try store.allRecords(of: "persistence").filter { $0.collection == "alert" }
         return try records.first.map { try WireAlert(wireBytes: [UInt8]($0.value)) }
     }
 
@@ -278,7 +278,7 @@ import WireMessages
 
     @Test func `a suspicion makes the next start read the whole file once`() throws {
         let store = try fixture.open()
-        store.suspect()
+        try store.files.suspect()
         store.close()
         #expect(FileManager.default.fileExists(atPath: fixture.files.suspicion))
         let again = try fixture.openRecovering()
@@ -300,7 +300,7 @@ import WireMessages
         #expect(entries.map(\.at) == [StoreFixture.moment(2).milliseconds, StoreFixture.moment(1).milliseconds])
         #expect(entries.allSatisfy { $0.bytes > 0 })
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.files.backups).count == 2)
-        #expect(store.lastBackup == StoreFixture.moment(1))
+        #expect(try store.facts().lastBackup == StoreFixture.moment(1))
         let copy = try DatabaseQueue(path: first.path)
         #expect(try copy.read { db in try db.meta(Schema.Meta.reaches) } == "\(StoreFixture.moment(1).milliseconds)")
         #expect(try copy.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM record") } == 1)

@@ -66,7 +66,7 @@ import WireMessages
     private func snapshots(_ owner: String, _ changes: [WireChange]) throws -> Bool {
         let revision = try store.revision(owner)
         let batch = WireCommitBatch(owner, [WireCommit("\(owner)\(revision)", at: revision, changes)])
-        return store.write([.commit(batch)], now: StoreFixture.moment()).changed.snapshot
+        return store.write([.commit(batch)], now: StoreFixture.moment()).changed.contains(.snapshot)
     }
 
     @Test func `refreshes and positions cause no side snapshot`() throws {
