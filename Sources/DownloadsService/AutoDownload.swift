@@ -35,7 +35,7 @@ struct AutoDownload: Sendable {
     }
 
     /// Adds the newest episodes that were neither played nor deleted before.
-    func add(_ newest: [WireEpisode], of podcast: String, _ change: inout DownloadStoreChange, now: Moment) {
+    func add(_ newest: [WireEpisode], of podcast: String, _ change: inout DownloadStoreChange) {
         guard subscribed.contains(podcast) else { return }
         let before = change.store
         let count = Int(before.settings.number(.autoDownload, podcast: podcast))
@@ -43,7 +43,7 @@ struct AutoDownload: Sendable {
         for episode in newest.prefix(count)
         where !episode.state.played && before.downloads[episode.id] == nil && before.past[episode.id] == nil {
             guard var download = try? WireDownload(of: episode, episode.id) else { continue }
-            download.requestedAt = now.wall.milliseconds
+            download.requestedAt = change.now.wall.milliseconds
             download.begin()
             download.automatic = true
             // What would not be kept isn’t fetched.

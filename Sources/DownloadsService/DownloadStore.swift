@@ -1,6 +1,7 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// Everything that the service stores.
@@ -69,11 +70,14 @@ struct DownloadStore: Sendable {
 struct DownloadStoreChange: Sendable {
     /// The store as it is after the change.
     private(set) var store: DownloadStore
+    let now: Moment
     private(set) var written = OwnerChange()
     /// What is done once the change is durable.
     var actions: [DownloadsAction] = []
+    /// What is done at once.
+    var effects: Effects = []
 
-    init(_ store: DownloadStore) { self.store = store }
+    init(_ store: DownloadStore, now: Moment) { (self.store, self.now) = (store, now) }
 
     // MARK: Downloads
 
@@ -99,10 +103,10 @@ struct DownloadStoreChange: Sendable {
     }
 
     /// Ends a download; its file, or its partial file, is deleted once that is durable.
-    mutating func remove(_ download: WireDownload, _ reason: String, at time: Timestamp) {
+    mutating func remove(_ download: WireDownload, _ reason: String) {
         let isWhole = download.state == .downloaded
         let path = isWhole ? store.relative(download.path) ?? "" : ""
-        recordPast(download.episode, reason, path: path, isUnfinished: !isWhole, at: time)
+        recordPast(download.episode, reason, path: path, isUnfinished: !isWhole)
         removeKeepingFile(download)
         endAlerts { $0.episode == download.episode }
         actions.append(
@@ -118,9 +122,9 @@ struct DownloadStoreChange: Sendable {
     }
 
     /// Ends a download whose file is missing or is another one, which isn’t deleted.
-    mutating func removeMissing(_ download: WireDownload, isThere: Bool, at time: Timestamp) {
+    mutating func removeMissing(_ download: WireDownload, isThere: Bool) {
         let reason = isThere ? "its file was not the one that was downloaded" : "its file was not there any more"
-        recordPast(download.episode, reason, at: time)
+        recordPast(download.episode, reason)
         removeKeepingFile(download)
     }
 
@@ -133,15 +137,14 @@ struct DownloadStoreChange: Sendable {
     // MARK: Files that are gone
 
     /// Records why a file is gone, or did not come; one with a path has yet to be deleted.
-    mutating func recordPast(
-        _ episode: String, _ reason: String, path: String = "", isUnfinished: Bool = false, at time: Timestamp
-    ) {
-        var past = WirePastDownload()
-        past.episode = episode
-        past.reason = reason
-        past.at = time.milliseconds
-        past.path = path
-        past.unfinished = isUnfinished
+    mutating func recordPast(_ episode: String, _ reason: String, path: String = "", isUnfinished: Bool = false) {
+        let past = WirePastDownload.with {
+            $0.episode = episode
+            $0.reason = reason
+            $0.at = now.wall.milliseconds
+            $0.path = path
+            $0.unfinished = isUnfinished
+        }
         store.past.put(episode, past, &written.changes)
     }
 
@@ -178,8 +181,8 @@ struct DownloadStoreChange: Sendable {
     mutating func endAlerts(_ isOver: (WireAlert) -> Bool) { written.append(store.alerts.end(where: isOver)) }
 
     /// Answers an alert; false: the same answer was given before.
-    mutating func answer(_ answer: WireAnswerAlert, at time: Timestamp) throws(Failure) -> Bool {
-        append(try store.alerts.answer(answer, at: time))
+    mutating func answer(_ answer: WireAnswerAlert) throws(Failure) -> Bool {
+        append(try store.alerts.answer(answer, at: now.wall))
     }
 
     private mutating func append(_ change: OwnerChange?) -> Bool {

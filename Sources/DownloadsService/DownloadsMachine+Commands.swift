@@ -96,15 +96,11 @@ extension DownloadsMachine {
         _ episodes: [String], knowing found: [String: WireEpisode], _ command: Command, now: Moment,
         _ effects: inout Effects
     ) throws(Failure) {
-        var change = change
+        var change = change(now)
         var reply = WireDownloadsReply()
         for episode in episodes {
-            var download = WireDownload()
-            if let known = store.current.downloads[episode] {
-                download = known
-            } else {
-                download = try WireDownload(of: found[episode], episode)
-            }
+            let known = store.current.downloads[episode]
+            var download = if let known { known } else { try WireDownload(of: found[episode], episode) }
             let isNew = [.notDownloaded, .paused, .failed].contains(download.state)
             if isNew {
                 if download.state == .notDownloaded { change.forgetPast(episode) }
@@ -138,7 +134,7 @@ extension DownloadsMachine {
     ) throws(Failure) {
         let unknown = isEnding ? [] : episodes.filter { store.current.downloads[$0] == nil }
         guard unknown.isEmpty else { return lookUp(unknown, .titles(command, unknown), &effects) }
-        var change = change
+        var change = change(now)
         var reply = WireDownloadsReply()
         for episode in episodes {
             var download = WireDownload()
@@ -150,7 +146,7 @@ extension DownloadsMachine {
             }
             if let before, download.state == .notDownloaded {
                 let action = before.state == .downloaded ? "removed" : "given up"
-                change.remove(before, "\(action) \(CommandOrigin(command.origin).phrase)", at: now.wall)
+                change.remove(before, "\(action) \(CommandOrigin(command.origin).phrase)")
             } else if let before, download != before {
                 change.putResolved(download)
             }
@@ -163,7 +159,7 @@ extension DownloadsMachine {
     private mutating func set(
         _ setting: WireSetSetting, _ command: Command, now: Moment, _ effects: inout Effects
     ) throws(Failure) {
-        var change = change
+        var change = change(now)
         let isChanged = try change.set(setting)
         if setting.key == SettingKey.autoDownload.rawValue { AutoDownload.withdraw(&change) }
         var reply = WireDownloadsReply()
@@ -180,8 +176,8 @@ extension DownloadsMachine {
         _ answer: WireAnswerAlert, _ command: Command, now: Moment, _ effects: inout Effects
     ) throws(Failure) {
         let alert = store.current.alerts.standing[answer.alert]
-        var change = change
-        let isFirst = try change.answer(answer, at: now.wall)
+        var change = change(now)
+        let isFirst = try change.answer(answer)
         var reply = WireDownloadsReply()
         reply.alertAnswered = answer.answered(changed: isFirst)
         if isFirst, answer.action == "retry", let episode = alert?.episode,

@@ -87,8 +87,8 @@ extension DownloadsMachine {
             effects.append(.reply(command.id, .failure(Self.notDownloaded(wanted, episodes))))
         case .why(let command): Self.explain([Self.neverRequested(episodes.first)], to: command, &effects)
         case .newest(let podcast):
-            var change = change
-            autoDownload.add(episodes, of: podcast, &change, now: now)
+            var change = change(now)
+            autoDownload.add(episodes, of: podcast, &change)
             commit(change, &effects)
         case .podcasts: found(reply.podcasts.podcasts, next: reply.podcasts.next, &effects)
         case .refresh: refreshed(episodes, now: now, &effects)
@@ -125,7 +125,7 @@ extension DownloadsMachine {
     /// fetches what has not been fetched yet from where it is now: its feed may have corrected a URL that failed.
     private mutating func refreshed(_ episodes: [WireEpisode], now: Moment, _ effects: inout Effects) {
         rules.update(from: episodes)
-        var change = change
+        var change = change(now)
         for episode in episodes {
             guard var download = store.current.downloads[episode.id] else { continue }
             download.setDate(of: episode)

@@ -59,7 +59,7 @@ package struct DownloadsMachine: OwnerMachine {
 
     /// Begins; what was being fetched waits for its turn again.
     package mutating func start(now: Moment, _ effects: inout [Effect]) {
-        var change = change
+        var change = change(now)
         FileReconciler.rebasePaths(&change)
         commit(change, &effects)
         files.survey(store.current, &effects)
@@ -99,8 +99,8 @@ package struct DownloadsMachine: OwnerMachine {
         case .timer(let timer): timerFired(timer, now: now, &effects)
         case .input(let input): handle(input, now: now, &effects)
         case .podcastForgotten(let podcast):
-            var change = change
-            rules.podcastForgotten(podcast.text, &change, now: now)
+            var change = change(now)
+            rules.podcastForgotten(podcast.text, &change)
             commit(change, &effects)
             rules.applySoon(now: now, &effects)
         case .databaseReplaced:
@@ -117,8 +117,8 @@ package struct DownloadsMachine: OwnerMachine {
         case .schedule: schedule.resume()
         case .networkCheck: network.timerFired(&effects)
         case .retention:
-            var change = change
-            rules.timerFired(&change, now: now, &effects)
+            var change = change(now)
+            rules.timerFired(&change)
             commit(change, &effects)
         case .fileCheck: files.timerFired(store.current, now: now, &effects)
         case .fileCheckTimeout: handle(files.checkTimedOut(), now: now, &effects)
@@ -126,17 +126,16 @@ package struct DownloadsMachine: OwnerMachine {
     }
 
     private mutating func handle(_ input: DownloadsInput, now: Moment, _ effects: inout Effects) {
-        var change = change
+        var change = change(now)
         switch input {
         case .began(let number, let start): schedule.began(number, start, &change, &network)
-        case .progressed(let number, let received, let speed):
-            schedule.progressed(number, received, speed, store.current, &effects)
+        case .progressed(let number, let received, let speed): schedule.progressed(number, received, speed, &change)
         case .saved(let number, let received): schedule.saved(number, received, &change)
         case .stopped(let episode, let version, let received): schedule.stopped(episode, version, received, &change)
         case .completed(let number, let bytes):
-            if schedule.completed(number, bytes, &change, now: now, &effects) { rules.applySoon(now: now, &effects) }
+            if schedule.completed(number, bytes, &change) { rules.applySoon(now: now, &effects) }
         case .failed(let number, let failure):
-            guard let download = schedule.failed(number, failure, &change, &network, now: now) else { break }
+            guard let download = schedule.failed(number, failure, &change, &network) else { break }
             effects.append(.log(.warning, "download of \(download.episode): \(failure.failure)"))
             if failure.failure.code == DownloadFolder.awayCode {
                 files.folder.foundOther()
@@ -146,12 +145,12 @@ package struct DownloadsMachine: OwnerMachine {
                 refresh([download.episode], &effects)
             }
         case .ended(let number): schedule.ended(number)
-        case .surveyed(let found, let snapshot): files.surveyed(found, snapshot, &change, now: now, &effects)
+        case .surveyed(let found, let snapshot): files.surveyed(found, snapshot, &change)
         case .surveyFailed(let failure):
             files.folder.surveyFailed()
             effects.append(.log(.warning, "the folder of downloads can’t be read: \(failure)"))
         case .filesChecked(let number, let found, let snapshot):
-            guard let waiters = files.checkFinished(number, found, snapshot, &change, now: now, &effects) else { break }
+            guard let waiters = files.checkFinished(number, found, snapshot, &change) else { break }
             commit(change, &effects)
             handle(waiters, now: now, &effects)
             return handle(files.continueAfterCheck(store.current, now: now, &effects), now: now, &effects)
@@ -161,7 +160,7 @@ package struct DownloadsMachine: OwnerMachine {
             // What could not be deleted is deleted after the next start; what is not ours never.
             if failure?.retry != true { change.recordDeletion(episode) }
             if let failure { effects.append(.log(.warning, "the file of \(episode) was not deleted: \(failure)")) }
-        case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change, now: now)
+        case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change)
         }
         commit(change, &effects)
     }
@@ -174,10 +173,10 @@ package struct DownloadsMachine: OwnerMachine {
     /// Begins and ends transfers, and sets the timers.
     private mutating func updateSchedule(now: Moment, _ effects: inout Effects) {
         guard !schedule.isPaused else { return }
-        var change = change
+        var change = change(now)
         let current = store.current
         let isFolderKnown = files.isFolderKnown(current)
-        schedule.update(store, &change, now: now, &effects) { [files, network] download in
+        schedule.update(store, &change) { [files, network] download in
             files.absence(of: download, in: current) ?? network.obstacle(to: download, current.settings)
                 ?? (isFolderKnown ? nil : "")
         }
@@ -188,14 +187,15 @@ package struct DownloadsMachine: OwnerMachine {
 
     // MARK: Committing
 
-    /// A change of what is in force now.
-    var change: DownloadStoreChange { DownloadStoreChange(store.current) }
+    /// A change of the current state, which changes nothing yet.
+    func change(_ now: Moment) -> DownloadStoreChange { DownloadStoreChange(store.current, now: now) }
 
-    /// Puts a change in force and commits it; a command that changes nothing is answered without that.
+    /// Applies a change and commits it; a command that changes nothing is answered without that.
     mutating func commit(
         _ change: DownloadStoreChange, answering answer: (request: RequestID, reply: [UInt8])? = nil,
         _ effects: inout Effects
     ) {
+        effects += change.effects
         guard !change.written.isEmpty else {
             if let answer { effects.append(.reply(answer.request, .success(answer.reply))) }
             effects += change.actions.map { .perform($0) }
@@ -205,7 +205,7 @@ package struct DownloadsMachine: OwnerMachine {
         effects.append(.commit(Transaction(step, change.written, answering: answer)))
     }
 
-    /// Restores what was in force before a change that could not be saved, also for those who have been shown it already.
+    /// Rolls back a change that could not be saved, also for observers to whom it was published already.
     private mutating func rollBack(_ id: TransactionID, _ effects: inout Effects) {
         let refused = store.current.downloads.values
         store.refused(id)

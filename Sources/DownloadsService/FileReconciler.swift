@@ -99,16 +99,14 @@ struct FileReconciler: Sendable {
     /// - Returns: the commands to handle now; nil for a check that isn’t the one under way.
     mutating func checkFinished(
         _ number: UInt64, _ found: [String: FoundFile], _ snapshot: FolderSnapshot?,
-        _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
+        _ change: inout DownloadStoreChange
     ) -> [Command]? {
         guard let finished = fileCheck, finished.number == number else { return nil }
         fileCheck = nil
-        effects.append(.timer(.fileCheckTimeout, at: nil))
+        change.effects.append(.timer(.fileCheckTimeout, at: nil))
         if let snapshot {
-            let found = reconcile(found, snapshot, finished.files, &change, now: now, &effects)
-            for (episode, found) in found.sorted(by: { $0.key < $1.key }) {
-                removeIfMissing(episode, found, &change, now: now)
-            }
+            let found = reconcile(found, snapshot, finished.files, &change)
+            for (episode, found) in found.sorted(by: { $0.key < $1.key }) { removeIfMissing(episode, found, &change) }
         }
         return finished.waiters
     }
@@ -155,11 +153,10 @@ struct FileReconciler: Sendable {
 
     /// Reconciles the store with all files in the folder, if it is the right one. Unknown files are left alone.
     mutating func surveyed(
-        _ files: [String: UInt64], _ snapshot: FolderSnapshot, _ change: inout DownloadStoreChange, now: Moment,
-        _ effects: inout Effects
+        _ files: [String: UInt64], _ snapshot: FolderSnapshot, _ change: inout DownloadStoreChange
     ) {
         let checked = surveyedFiles.mapValues { files[$0.path].map(FoundFile.file) ?? .nothing }
-        let found = reconcile(checked, snapshot, surveyedFiles, &change, now: now, &effects)
+        let found = reconcile(checked, snapshot, surveyedFiles, &change)
         guard !folder.isUnavailable else { return }
         _ = folder.takeDueSurvey()
         var known = Set(change.store.past.values.values.map(\.path))
@@ -167,52 +164,47 @@ struct FileReconciler: Sendable {
             guard let path = change.store.relative(download.path) else { continue }
             known.insert(path)
             if let found = found[download.episode] {
-                removeIfMissing(download.episode, found, &change, now: now)
+                removeIfMissing(download.episode, found, &change)
             } else if let size = files[path] {
-                completeIfWhole(download, size, &change, now: now, &effects)
+                completeIfWhole(download, size, &change)
             }
         }
         let unknown = files.keys.filter { !known.contains($0) }.sorted()
-        reportUnknown(unknown, &change, now: now)
+        reportUnknown(unknown, &change)
         for (_, past) in change.store.past.sorted where !past.path.isEmpty {
             let marker = change.store.folder.marker
-            effects.append(.perform(.delete(episode: past.episode, path: past.path, folder: marker)))
+            change.effects.append(.perform(.delete(episode: past.episode, path: past.path, folder: marker)))
         }
-        effects += unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
+        change.effects += unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
     }
 
     /// The file of an unfinished download may have been completed in an earlier life that ended before it was recorded.
-    private func completeIfWhole(
-        _ download: WireDownload, _ size: UInt64, _ change: inout DownloadStoreChange, now: Moment,
-        _ effects: inout Effects
-    ) {
+    private func completeIfWhole(_ download: WireDownload, _ size: UInt64, _ change: inout DownloadStoreChange) {
         guard [.queued, .paused, .downloading].contains(download.state),
             size > 0, download.totalBytes == 0 || size == download.totalBytes
         else { return }
         var whole = download
-        whole.complete(size, at: download.path, now.wall)
+        whole.complete(size, at: download.path, change.now.wall)
         change.put(whole)
-        effects.append(.perform(.discard(episode: download.episode)))
+        change.effects.append(.perform(.discard(episode: download.episode)))
     }
 
-    private func removeIfMissing(
-        _ episode: String, _ found: FoundFile, _ change: inout DownloadStoreChange, now: Moment
-    ) {
+    private func removeIfMissing(_ episode: String, _ found: FoundFile, _ change: inout DownloadStoreChange) {
         guard let download = change.store.downloads[episode], found != .file(download.totalBytes) else { return }
-        change.removeMissing(download, isThere: found != .nothing, at: now.wall)
+        change.removeMissing(download, isThere: found != .nothing)
     }
 
     private mutating func reconcile(
         _ found: [String: FoundFile], _ snapshot: FolderSnapshot, _ checked: [String: DownloadedFile],
-        _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
+        _ change: inout DownloadStoreChange
     ) -> [String: FoundFile] {
         let current = change.store.downloadedFiles
         let unchanged = checked.filter { current[$0.key] == $0.value }
-        return folder.reconcile(found, snapshot, unchanged, &change, now: now, &effects)
+        return folder.reconcile(found, snapshot, unchanged, &change)
     }
 
     /// Raises an alert about unknown files, once for the same files.
-    private func reportUnknown(_ files: [String], _ change: inout DownloadStoreChange, now: Moment) {
+    private func reportUnknown(_ files: [String], _ change: inout DownloadStoreChange) {
         let names = files.prefix(3).joined(separator: ", ")
         let more = files.count > 3 ? " and \(files.count - 3) more" : ""
         let alert = WireAlert(
@@ -220,7 +212,7 @@ struct FileReconciler: Sendable {
             title: "Unknown files among the downloads",
             message:
                 "\(change.store.root) contains files that Lockstep didn’t download: \(names)\(more). They are left alone.",
-            severity: .info, at: now.wall)
+            severity: .info, at: change.now.wall)
         change.endAlerts { $0.code == alert.code && (files.isEmpty || $0.id != alert.id) }
         let alerts = change.store.alerts
         if !files.isEmpty, alerts.standing[alert.id] == nil, !alerts.isAnswered(alert.id) { change.raise(alert) }

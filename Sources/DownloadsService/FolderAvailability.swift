@@ -51,7 +51,7 @@ struct FolderAvailability: Sendable {
     /// - Returns: what was found of those files whose folder is available.
     mutating func reconcile(
         _ found: [String: FoundFile], _ snapshot: FolderSnapshot, _ checked: [String: FileReconciler.DownloadedFile],
-        _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
+        _ change: inout DownloadStoreChange
     ) -> [String: FoundFile] {
         isSeen = true
         let root = change.store.root
@@ -62,14 +62,14 @@ struct FolderAvailability: Sendable {
         isUnavailable = !folder.marker.isEmpty && folder.marker != snapshot.marker && !isComplete
         guard !isUnavailable else {
             isSurveyDue = true
-            report([root], &change, now: now)
+            report([root], &change)
             return [:]
         }
         folder.marker = snapshot.marker
         if folder.marker.isEmpty, !intact.isEmpty, !isMarking {
             isMarking = true
-            let name = "folder/\(root)/\(now.wall.milliseconds)/\(now.monotonic)"
-            effects.append(.perform(.mark(AlertID.derived(from: name).text)))
+            let name = "folder/\(root)/\(change.now.wall.milliseconds)/\(change.now.monotonic)"
+            change.effects.append(.perform(.mark(AlertID.derived(from: name).text)))
         }
         let files = Dictionary(grouping: checked.keys) { Self.folder(of: checked[$0]?.path ?? "") }
         var mounts = Set(folder.mounts)
@@ -85,7 +85,7 @@ struct FolderAvailability: Sendable {
         }
         folder.mounts = mounts.filter { files[$0] != nil }.sorted()
         change.put(folder)
-        report(absentMounts.sorted().map { "\(root)/\($0)" }, &change, now: now)
+        report(absentMounts.sorted().map { "\(root)/\($0)" }, &change)
         return found.filter { id, _ in checked[id].map { !absentMounts.contains(Self.folder(of: $0.path)) } ?? false }
     }
 
@@ -111,10 +111,10 @@ struct FolderAvailability: Sendable {
     // MARK: The alert
 
     /// Keeps one alert for as long as these folders are unavailable; one that was dismissed isn’t raised again in this life.
-    private mutating func report(_ folders: [String], _ change: inout DownloadStoreChange, now: Moment) {
+    private mutating func report(_ folders: [String], _ change: inout DownloadStoreChange) {
         guard folders != reportedFolders || folders.isEmpty else { return }
         reportedFolders = folders
-        let alert = Self.alert(folders, now: now)
+        let alert = Self.alert(folders, now: change.now)
         change.endAlerts { $0.code == Self.alertCode && (folders.isEmpty || $0.message != alert.message) }
         let isRaised = change.store.alerts.standing.values.contains { $0.code == Self.alertCode }
         if !folders.isEmpty, !isRaised { change.raise(alert) }

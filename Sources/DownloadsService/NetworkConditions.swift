@@ -22,12 +22,12 @@ struct NetworkConditions: Sendable {
 
     /// Records the conditions. What failed without a network is retried when that has changed; and, as not every default
     /// route leads somewhere, one of the downloads at intervals.
-    mutating func checked(_ interfaces: [String], _ hour: Int, _ change: inout DownloadStoreChange, now: Moment) {
+    mutating func checked(_ interfaces: [String], _ hour: Int, _ change: inout DownloadStoreChange) {
         let hasChanged = self.interfaces != interfaces
         self.interfaces = interfaces
         self.hour = hour
         guard !interfaces.isEmpty else { return }
-        if hasChanged { queueUnreachable(&change) } else { probeOne(&change, now: now) }
+        if hasChanged { queueUnreachable(&change) } else { probeOne(&change) }
     }
 
     /// Queues the downloads that failed without a network.
@@ -39,17 +39,18 @@ struct NetworkConditions: Sendable {
     }
 
     /// Retries one failed download, once: each in turn, as a single server may be gone for good.
-    private mutating func probeOne(_ change: inout DownloadStoreChange, now: Moment) {
+    private mutating func probeOne(_ change: inout DownloadStoreChange) {
+        let now = change.now.monotonic
         let waiting = change.store.ordered.filter(\.isUnreachable)
         guard var download = waiting.first(where: { $0.episode > lastProbe }) ?? waiting.first else {
             lastProbeTime = nil
             return
         }
-        guard let time = lastProbeTime, now.monotonic.since(time) >= Self.probeRetry.wait() else {
-            lastProbeTime = lastProbeTime ?? now.monotonic
+        guard let time = lastProbeTime, now.since(time) >= Self.probeRetry.wait() else {
+            lastProbeTime = lastProbeTime ?? now
             return
         }
-        (probe, lastProbe, lastProbeTime) = (download.episode, download.episode, now.monotonic)
+        (probe, lastProbe, lastProbeTime) = (download.episode, download.episode, now)
         download.begin()
         download.attempt = UInt32(TransferSchedule.retry.retryLimit)
         change.put(download)

@@ -2,6 +2,11 @@ import PodcastModel
 
 /// When a transfer saves, checks the free space and reports its progress, and how fast it is.
 struct Pace {
+    private static let saveInterval = Duration.seconds(10)
+    private static let reportInterval = Duration.milliseconds(250)
+    /// In bytes: less than the reserve, so that that is never used up.
+    private static let spaceCheckInterval: UInt64 = 8 << 20
+
     private var saved: MonotonicTime
     private var reported: MonotonicTime
     private var reportedBytes: UInt64
@@ -11,22 +16,22 @@ struct Pace {
         (saved, reported, reportedBytes, checkedBytes) = (now, now, received, received)
     }
 
-    mutating func isSpaceCheckDue(_ received: UInt64, every bytes: UInt64) -> Bool {
-        guard received - checkedBytes >= bytes else { return false }
+    mutating func isSpaceCheckDue(_ received: UInt64) -> Bool {
+        guard received - checkedBytes >= Self.spaceCheckInterval else { return false }
         checkedBytes = received
         return true
     }
 
-    mutating func isSaveDue(_ now: MonotonicTime, every interval: Duration) -> Bool {
-        guard now.since(saved) >= interval else { return false }
+    mutating func isSaveDue(_ now: MonotonicTime) -> Bool {
+        guard now.since(saved) >= Self.saveInterval else { return false }
         saved = now
         return true
     }
 
     /// The bytes a second since the last report; nil: no report is due.
-    mutating func speed(at received: UInt64, _ now: MonotonicTime, every interval: Duration) -> Double? {
+    mutating func speed(at received: UInt64, _ now: MonotonicTime) -> Double? {
         let elapsed = now.since(reported)
-        guard elapsed >= interval else { return nil }
+        guard elapsed >= Self.reportInterval else { return nil }
         defer { (reported, reportedBytes) = (now, received) }
         return Double(received - reportedBytes) / (elapsed / .seconds(1))
     }

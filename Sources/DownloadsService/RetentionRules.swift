@@ -65,11 +65,11 @@ struct RetentionRules: Sendable {
     mutating func podcastExists(_ podcast: String) { forgotten.remove(podcast) }
 
     /// Ends everything of a podcast that was forgotten: what is being fetched at once, complete files as by rule.
-    mutating func podcastForgotten(_ podcast: String, _ change: inout DownloadStoreChange, now: Moment) {
+    mutating func podcastForgotten(_ podcast: String, _ change: inout DownloadStoreChange) {
         forgotten.insert(podcast)
         change.forgetSettings(of: podcast)
         for download in change.store.ordered where podcast == download.podcastID && download.state != .downloaded {
-            change.remove(download, "given up, as its podcast was forgotten", at: now.wall)
+            change.remove(download, "given up, as its podcast was forgotten")
         }
     }
 
@@ -84,13 +84,13 @@ struct RetentionRules: Sendable {
     }
 
     /// Applies the rules if nothing has changed for a while.
-    mutating func timerFired(_ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects) {
-        isTimerSet = dueAt.map { now.monotonic < $0 } ?? false
-        if isTimerSet { effects.append(.timer(.retention, at: dueAt)) } else { apply(&change, now: now) }
+    mutating func timerFired(_ change: inout DownloadStoreChange) {
+        isTimerSet = dueAt.map { change.now.monotonic < $0 } ?? false
+        if isTimerSet { change.effects.append(.timer(.retention, at: dueAt)) } else { apply(&change) }
     }
 
     /// Ends what the rules let go; nothing while the player or a queue isn’t known.
-    private func apply(_ change: inout DownloadStoreChange, now: Moment) {
+    private func apply(_ change: inout DownloadStoreChange) {
         // A put that is continued in deltas is not all that must be kept, and one that can’t be decoded may hold anything.
         let known = queues.values.compactMap(\.state)
         guard hasSeenPlayer, !known.isEmpty, known.count == queues.count, !known.contains(where: \.more) else { return }
@@ -105,12 +105,12 @@ struct RetentionRules: Sendable {
             kept[podcast, default: 0] += 1
             guard !held.contains(download.episode) else { continue }
             if forgotten.contains(podcast) {
-                change.remove(download, "deleted, as its podcast was forgotten", at: now.wall)
+                change.remove(download, "deleted, as its podcast was forgotten")
             } else if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceRequest(download) {
-                change.remove(download, "deleted by a rule, as it has been played", at: now.wall)
+                change.remove(download, "deleted by a rule, as it has been played")
             } else if limit > 0, kept[podcast, default: 0] > limit {
                 let rule = "deleted by a rule, which keeps the newest \(limit) of “\(download.podcastTitle)”"
-                change.remove(download, rule, at: now.wall)
+                change.remove(download, rule)
             }
         }
     }

@@ -3,7 +3,7 @@ import PodcastModel
 /// Limits a rate, with a burst of one second. Pure; the caller waits for the time that it returns.
 struct TokenBucket: Sendable {
     /// The rate in bytes a second; 0: no limit.
-    private(set) var rate: UInt64
+    private let rate: UInt64
     private var tokens: Double
     private var at: MonotonicTime
 
@@ -20,10 +20,5 @@ struct TokenBucket: Sendable {
         at = now
         tokens -= Double(bytes)
         return tokens >= 0 ? .zero : .seconds(-tokens / Double(rate))
-    }
-
-    /// Changes the rate; the debt at the old one is dropped.
-    mutating func set(rate: UInt64, now: MonotonicTime) {
-        self = TokenBucket(rate: rate, now: now)
     }
 }

@@ -16,12 +16,6 @@ final class TransferClient: Sendable {
     private let secrets: SecretsReader
     private let state = NIOLockedValueBox(State())
 
-    /// How often fetched bytes are synchronised to the disk.
-    private static let saveInterval = Duration.seconds(10)
-    /// How often progress is reported.
-    private static let reportInterval = Duration.milliseconds(250)
-    /// The free space is checked after this number of bytes: less than the reserve, so that that is never used up.
-    private static let spaceCheckInterval: UInt64 = 8 << 20
     /// The bytes that are written at once: a limit of the rate holds between two writes.
     private static let chunk = 64 << 10
 
@@ -60,7 +54,8 @@ final class TransferClient: Sendable {
     }
 
     func limit(bytesPerSecond: UInt64) {
-        state.withLockedValue { $0.bucket.set(rate: bytesPerSecond, now: SystemClocks.monotonic()) }
+        // The debt at the old rate is dropped.
+        state.withLockedValue { $0.bucket = TokenBucket(rate: bytesPerSecond, now: SystemClocks.monotonic()) }
     }
 
     func shutdown() async {
@@ -192,12 +187,12 @@ final class TransferClient: Sendable {
             do {
                 try chunk.withUnsafeBytes { try folder.write($0, to: partial, at: received) }
                 received += UInt64(bytes)
-                let isSaveDue = pace.isSaveDue(now, every: Self.saveInterval)
+                let isSaveDue = pace.isSaveDue(now)
                 if isSaveDue {
                     try folder.save(partial)
                     report(.saved(order.number, received: received))
                 }
-                if pace.isSpaceCheckDue(received, every: Self.spaceCheckInterval) || isSaveDue {
+                if pace.isSpaceCheckDue(received) || isSaveDue {
                     try folder.requireSpace(for: start.total > received ? start.total - received : 0)
                 }
             } catch {
@@ -205,7 +200,7 @@ final class TransferClient: Sendable {
                 try? keep(partial, order, start, received, report)
                 throw error
             }
-            if let speed = pace.speed(at: received, now, every: Self.reportInterval) {
+            if let speed = pace.speed(at: received, now) {
                 report(.progressed(order.number, received: received, bytesPerSecond: speed))
             }
             let wait = state.withLockedValue { $0.bucket.take(bytes, now: now) }

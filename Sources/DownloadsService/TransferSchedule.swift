@@ -1,6 +1,7 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// Decides which transfers are begun, and when, and records what they report.
@@ -65,14 +66,16 @@ struct TransferSchedule: Sendable {
     /// Begins what may begin, and ends what is not wanted any more.
     /// - Parameter obstacle: what a download waits for; nil: nothing, or (if it is empty) its turn.
     mutating func update(
-        _ store: SpeculativeState<DownloadStore>, _ change: inout DownloadStoreChange, now: Moment,
-        _ effects: inout Effects, obstacle: (WireDownload) -> String?
+        _ store: SpeculativeState<DownloadStore>, _ change: inout DownloadStoreChange,
+        obstacle: (WireDownload) -> String?
     ) {
-        cancelUnwanted(store, &effects)
-        completeAgain(&change, now: now)
-        let next = begin(&change, now: now, obstacle)
-        let time = next.map { now.monotonic.advanced(by: .milliseconds($0 - now.wall.milliseconds)) }
-        effects.append(.timer(.schedule, at: time))
+        cancelUnwanted(store, &change.effects)
+        completeAgain(&change)
+        let now = change.now
+        let time = begin(&change, obstacle).map { next in
+            now.monotonic.advanced(by: .milliseconds(next - now.wall.milliseconds))
+        }
+        change.effects.append(.timer(.schedule, at: time))
     }
 
     /// Cancels the transfers whose download isn’t wanted any more.
@@ -91,22 +94,20 @@ struct TransferSchedule: Sendable {
     }
 
     /// Records again what is complete, where that could not be saved.
-    private func completeAgain(_ change: inout DownloadStoreChange, now: Moment) {
+    private func completeAgain(_ change: inout DownloadStoreChange) {
         for transfer in transfers.values.sorted(by: { $0.episode < $1.episode }) {
             guard let bytes = transfer.completed, let download = change.store.downloads[transfer.episode],
                 download.state == .downloading
             else { continue }
             var whole = download
-            whole.complete(bytes, at: change.store.root + "/" + transfer.path, now.wall)
+            whole.complete(bytes, at: change.store.root + "/" + transfer.path, change.now.wall)
             change.put(whole)
         }
     }
 
     /// Begins, of what waits, what may begin, the oldest request first.
     /// - Returns: when the next of the others is due, in ms since 1970.
-    private mutating func begin(
-        _ change: inout DownloadStoreChange, now: Moment, _ obstacle: (WireDownload) -> String?
-    ) -> Int64? {
+    private mutating func begin(_ change: inout DownloadStoreChange, _ obstacle: (WireDownload) -> String?) -> Int64? {
         let settings = change.store.settings
         let perHost = Int(settings.number(.downloadsPerHost))
         let running = Set(transfers.values.map(\.episode))
@@ -118,7 +119,7 @@ struct TransferSchedule: Sendable {
             .sorted { $0.startOrder < $1.startOrder }
         var next: Int64?
         for var download in waiting {
-            if download.nextAttempt > now.wall.milliseconds {
+            if download.nextAttempt > change.now.wall.milliseconds {
                 next = min(next ?? .max, download.nextAttempt)
                 continue
             }
@@ -138,12 +139,12 @@ struct TransferSchedule: Sendable {
     }
 
     /// Begins a transfer once it is durable that it is one.
-    private mutating func start(_ download: WireDownload, host: String, _ change: inout DownloadStoreChange) {
-        var begun = download
-        begun.state = .downloading
-        begun.waitsFor = ""
-        begun.nextAttempt = 0
-        change.put(begun)
+    private mutating func start(_ waiting: WireDownload, host: String, _ change: inout DownloadStoreChange) {
+        var download = waiting
+        download.state = .downloading
+        download.waitsFor = ""
+        download.nextAttempt = 0
+        change.put(download)
         lastTransfer += 1
         transfers[lastTransfer] = Transfer(episode: download.episode, host: host, path: download.targetPath)
         change.actions.append(
@@ -181,17 +182,17 @@ struct TransferSchedule: Sendable {
         change.put(download)
     }
 
-    mutating func progressed(
-        _ number: UInt64, _ received: UInt64, _ speed: Double, _ store: DownloadStore, _ effects: inout Effects
-    ) {
-        guard let download = download(of: number, in: store) else { return }
+    mutating func progressed(_ number: UInt64, _ received: UInt64, _ speed: Double, _ change: inout DownloadStoreChange)
+    {
+        guard let download = download(of: number, in: change.store) else { return }
         transfers[number]?.received = received
-        var progress = WireDownloadProgress()
-        progress.episode = download.episode
-        progress.receivedBytes = received
-        progress.totalBytes = download.totalBytes
-        progress.bytesPerSecond = speed
-        effects.append(.publish([Publication(.live, .downloadProgress(download.episode), progress.wireBytes)]))
+        let progress = WireDownloadProgress.with {
+            $0.episode = download.episode
+            $0.receivedBytes = received
+            $0.totalBytes = download.totalBytes
+            $0.bytesPerSecond = speed
+        }
+        change.effects.append(.publish([Publication(.live, .downloadProgress(download.episode), progress.wireBytes)]))
     }
 
     /// The bytes are on disk.
@@ -219,21 +220,19 @@ struct TransferSchedule: Sendable {
 
     /// The file is complete and in its place, perhaps before its transfer could be cancelled.
     /// - Returns: whether its download is complete with that.
-    mutating func completed(
-        _ number: UInt64, _ bytes: UInt64, _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
-    ) -> Bool {
+    mutating func completed(_ number: UInt64, _ bytes: UInt64, _ change: inout DownloadStoreChange) -> Bool {
         let late = cancelled.removeValue(forKey: number)
         guard let transfer = late ?? transfers[number] else { return false }
         guard var download = change.store.downloads[transfer.episode] else {
             if late != nil {
                 let marker = change.store.folder.marker
-                effects.append(.perform(.delete(episode: transfer.episode, path: transfer.path, folder: marker)))
+                change.effects.append(.perform(.delete(episode: transfer.episode, path: transfer.path, folder: marker)))
             }
             return false
         }
         guard late == nil ? download.state == .downloading : download.state != .downloaded else { return false }
         transfers[number]?.completed = bytes
-        download.complete(bytes, at: change.store.root + "/" + transfer.path, now.wall)
+        download.complete(bytes, at: change.store.root + "/" + transfer.path, change.now.wall)
         change.putResolved(download)
         return true
     }
@@ -242,7 +241,7 @@ struct TransferSchedule: Sendable {
     /// - Returns: the download; nil: it isn’t wanted any more.
     mutating func failed(
         _ number: UInt64, _ failed: TransferFailure, _ change: inout DownloadStoreChange,
-        _ network: inout NetworkConditions, now: Moment
+        _ network: inout NetworkConditions
     ) -> WireDownload? {
         guard var download = download(of: number, in: change.store) else { return nil }
         let hasProgressed = transfers.removeValue(forKey: number)?.hasProgressed(download) ?? false
@@ -262,7 +261,7 @@ struct TransferSchedule: Sendable {
             // A server that asks for more time gets up to an hour.
             let wait = max(Self.retry.wait(after: tries) / .seconds(1), min(failed.retryAfter ?? 0, 3_600))
             download.state = .queued
-            download.nextAttempt = now.wall.milliseconds + Int64(wait * 1_000)
+            download.nextAttempt = change.now.wall.milliseconds + Int64(wait * 1_000)
             download.waitsFor = "try \(tries + 1) of \(Self.retry.retryLimit + 1): \(failure.message)"
         } else {
             download.state = .failed
@@ -270,7 +269,7 @@ struct TransferSchedule: Sendable {
             // An alert about a server that still can’t be reached stands already.
             if !isProbe || failure.known != .unreachable {
                 change.endAlerts { $0.episode == download.episode }
-                change.raise(download.failureAlert(now: now))
+                change.raise(download.failureAlert(now: change.now))
             }
         }
         change.put(download)

@@ -263,11 +263,9 @@ struct DownloadsRegressionTests {
     }
 
     @Test func `records of files that are yet to be deleted are never evicted`() {
-        var change = DownloadStoreChange(DownloadStore(root: "/d"))
-        change.recordPast("e0", "removed", path: "Show/0.mp3", at: Timestamp(milliseconds: 0))
-        for number in 1...1_100 {
-            change.recordPast("e\(number)", "given up", at: Timestamp(milliseconds: Int64(number)))
-        }
+        var change = DownloadStoreChange(DownloadStore(root: "/d"), now: DownloadsRig().now)
+        change.recordPast("e0", "removed", path: "Show/0.mp3")
+        for number in 1...1_100 { change.recordPast("e\(number)", "given up") }
         #expect(change.store.past["e0"]?.path == "Show/0.mp3" && change.store.past.count == 1_000)
     }
 
