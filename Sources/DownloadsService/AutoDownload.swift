@@ -2,13 +2,12 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The rule `autoDownload`: it downloads the newest episodes of podcasts that are subscribed to.
+/// The rule `autoDownload`: downloads the newest episodes of podcasts that are subscribed to.
 struct AutoDownload: Sendable {
     /// The number of episodes of each podcast that exists, as observed: changes of episodes can be missed, this can’t.
     private var episodeCounts: [String: UInt32] = [:]
     private var subscribed: Set<String> = []
 
-    /// The number of newest episodes of a podcast that are wanted; 0: none.
     func wantedCount(of podcast: String, _ settings: OwnerSettings) -> UInt32 {
         subscribed.contains(podcast) ? UInt32(settings.number(.autoDownload, podcast: podcast)) : 0
     }
@@ -18,7 +17,6 @@ struct AutoDownload: Sendable {
         for podcast in podcasts where episodeCounts[podcast.id] == nil { _ = podcastChanged(podcast) }
     }
 
-    /// Records a podcast as it is now.
     /// - Returns: whether it may have new episodes that are wanted.
     mutating func podcastChanged(_ podcast: WirePodcast) -> Bool {
         let before = episodeCounts.updateValue(podcast.episodeCount, forKey: podcast.id)
@@ -54,7 +52,7 @@ struct AutoDownload: Sendable {
         }
     }
 
-    /// Ends queued downloads whose rule doesn’t hold any more; if it is set again, they are wanted again.
+    /// Ends queued downloads whose rule was removed; if it is set again, they are wanted again.
     static func withdraw(_ change: inout DownloadStoreChange) {
         for download in change.store.ordered
         where download.automatic && download.state == .queued

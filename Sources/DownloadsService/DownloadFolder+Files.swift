@@ -1,15 +1,13 @@
 import LibC
 import PodcastModel
 
-// Files that are complete: checking and deleting them.
-
 extension DownloadFolder {
-    /// Deletes a downloaded file, if it is a file whose name ends as ours do with the episode's id.
+    /// Deletes a downloaded file, which must be a regular file whose name contains the episode's ID.
     ///
-    /// - Returns: why it was not, to be retried unless it isn’t a file of ours; nil also if there was none.
+    /// - Returns: why it wasn’t deleted, to be retried unless it isn’t ours; nil also if there was none.
     func delete(_ episode: String, at path: String) -> Failure? {
         guard let parts = try? Self.parts(of: path), parts.name.contains("[\(episode)].") else {
-            return notOurs("\(path) is not where downloads of \(episode) lie")
+            return notOurs("\(path) isn’t a path of a download of \(episode)")
         }
         let folder: Int32
         do throws(Failure) { folder = try openFolder(parts.folder, making: false) } catch {
@@ -21,7 +19,7 @@ extension DownloadFolder {
             return errno == ENOENT ? nil : failure("The file can’t be checked", path)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            return notOurs("\(root)/\(path) is not the file that was downloaded")
+            return notOurs("\(root)/\(path) isn’t the file that was downloaded")
         }
         guard unlinkat(folder, parts.name, 0) == 0 else { return failure("The file can’t be deleted", path) }
         fsync(folder)
@@ -35,8 +33,6 @@ extension DownloadFolder {
 
     /// The files in the folder and its folders, with their sizes; symbolic links are not followed, and count as files.
     /// Everything is read through one descriptor: from one folder, whatever is mounted meanwhile.
-    ///
-    /// - Throws: `storageFailed`.
     func files() throws(Failure) -> (files: [String: UInt64], snapshot: FolderSnapshot) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
@@ -64,8 +60,8 @@ extension DownloadFolder {
         return (files, snapshot)
     }
 
-    /// Checks the files at these paths, relative to the folder, by episode; those that can’t be checked are left out. No
-    /// snapshot: the folder itself can’t be checked.
+    /// Checks the files at these paths, relative to the folder, by episode; those that can’t be checked are left out.
+    /// Without a snapshot, the folder itself can’t be checked.
     func check(_ paths: [String: String]) -> (found: [String: FoundFile], snapshot: FolderSnapshot?) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
@@ -108,7 +104,7 @@ extension DownloadFolder {
     /// Whether an error says that a path doesn’t exist, or that something else is in place of a folder.
     static func isAbsent(_ error: Int32) -> Bool { [ENOENT, ENOTDIR, ELOOP].contains(error) }
 
-    func notOurs(_ what: String) -> Failure {
+    private func notOurs(_ what: String) -> Failure {
         Failure(code: FailureCode.storageFailed.rawValue, message: "\(what); it is left alone.")
     }
 }

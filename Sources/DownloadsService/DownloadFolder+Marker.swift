@@ -1,9 +1,7 @@
 import LibC
 import PodcastModel
 
-// The folder is recognised by a small file in it. An empty mount point has none, and numbers of devices change with each
-// start of the machine.
-
+/// The folder is recognised by a small file in it: an empty mount point has none, and device numbers change with each boot.
 extension DownloadFolder {
     static let markerName = ".lockstep-downloads"
     /// The code of the failure with another folder in the place of the right one.
@@ -14,7 +12,7 @@ extension DownloadFolder {
     var away: Failure {
         Failure(
             code: Self.awayCode,
-            message: "\(root) is not the folder that downloads were put into; perhaps its disk is not there.",
+            message: "\(root) isn’t the folder that downloads were put into; perhaps its disk isn’t mounted.",
             retry: true)
     }
 
@@ -31,10 +29,9 @@ extension DownloadFolder {
         return text.allSatisfy { (0x21...0x7e).contains($0) } ? String(decoding: text, as: UTF8.self) : ""
     }
 
-    /// Gives the folder a marker, on disk, unless it has one.
+    /// Gives the folder a marker, synchronised to the disk, unless it has one.
     ///
     /// - Returns: the content of its marker now.
-    /// - Throws: `storageFailed`, `insufficientStorage`.
     func mark(_ id: String) throws(Failure) -> String {
         let top = try openRoot(making: false)
         defer { close(top) }

@@ -1,8 +1,8 @@
 import LibC
 import PodcastModel
 
-/// The folder of downloads. Every file in it is opened relative to the descriptor of its folder, without following symbolic
-/// links, so that a planted link leads nowhere.
+/// The folder of downloads. Every file in it is opened relative to the descriptor of its folder, without following
+/// symbolic links, so that a planted link leads nowhere.
 struct DownloadFolder: Sendable {
     /// The free space that is left to other programs, in bytes.
     static let reserve: UInt64 = 50_000_000
@@ -11,6 +11,8 @@ struct DownloadFolder: Sendable {
     let root: String
     /// The marker that it must have to be the right folder; empty: any will do, and it may be created.
     var marker = ""
+
+    func marked(_ marker: String) -> DownloadFolder { DownloadFolder(root: root, marker: marker) }
 
     /// A partial file, opened for writing after the bytes that are kept.
     struct Partial: ~Copyable {
@@ -29,8 +31,6 @@ struct DownloadFolder: Sendable {
     }
 
     /// Opens a partial file, truncated to the bytes that are kept; those of other versions are deleted.
-    ///
-    /// - Throws: `storageFailed`, `insufficientStorage`.
     func openPartial(_ name: String, of episode: String, keeping kept: UInt64) throws(Failure) -> Partial {
         let folder = try openFolder(Self.partial, making: true)
         defer { close(folder) }
@@ -47,7 +47,7 @@ struct DownloadFolder: Sendable {
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
             close(descriptor)
             throw Failure(
-                .storageFailed, "\(root)/\(Self.partial)/\(name) is no file of its own; remove it and try again.")
+                .storageFailed, "\(root)/\(Self.partial)/\(name) isn’t a file of its own; remove it and try again.")
         }
         let offset = min(kept, UInt64(max(0, status.st_size)))
         guard ftruncate(descriptor, off_t(offset)) == 0 else {
@@ -58,9 +58,6 @@ struct DownloadFolder: Sendable {
         return Partial(descriptor: descriptor, offset: offset)
     }
 
-    /// Writes bytes at an offset.
-    ///
-    /// - Throws: `insufficientStorage`, `storageFailed`.
     func write(_ bytes: UnsafeRawBufferPointer, to partial: borrowing Partial, at offset: UInt64) throws(Failure) {
         var done = 0
         while done < bytes.count {
@@ -75,7 +72,6 @@ struct DownloadFolder: Sendable {
         }
     }
 
-    /// Synchronises what was written to the disk.
     func save(_ partial: borrowing Partial) throws(Failure) {
         guard fdatasync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", Self.partial) }
     }
@@ -100,8 +96,6 @@ struct DownloadFolder: Sendable {
 
     /// Moves the complete file to its place, synchronised to the disk before it has its name. Another file that is there
     /// already stays, and this one is refused.
-    ///
-    /// - Throws: `storageFailed`.
     func finish(_ partial: borrowing Partial, _ name: String, at path: String) throws(Failure) {
         guard fsync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", path) }
         let from = try openFolder(Self.partial, making: false)
@@ -140,9 +134,7 @@ struct DownloadFolder: Sendable {
 
     // MARK: Space
 
-    /// Refuses to fetch what would leave too little space.
-    ///
-    /// - Throws: `insufficientStorage`, `storageFailed`.
+    /// - Throws: `insufficientStorage` if too little space would be left.
     func requireSpace(for bytes: UInt64) throws(Failure) {
         let top = try openRoot(making: true)
         defer { close(top) }
@@ -150,10 +142,10 @@ struct DownloadFolder: Sendable {
         guard fstatvfs(top, &status) == 0 else { throw failure("The folder of downloads can’t be checked", "") }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         guard free >= Self.reserve, free - Self.reserve >= bytes else {
+            let (left, needed) = (free / 1_000_000, bytes / 1_000_000 + Self.reserve / 1_000_000)
             throw Failure(
                 .insufficientStorage,
-                "\(root) has \(free / 1_000_000) MB left, and \(bytes / 1_000_000 + Self.reserve / 1_000_000) MB are needed; make room and try again."
-            )
+                "\(root) has \(left) MB left, and \(needed) MB are needed; make room and try again.")
         }
     }
 
@@ -184,7 +176,6 @@ struct DownloadFolder: Sendable {
         return descriptor
     }
 
-    /// The folder and the name that a path consists of.
     static func parts(of path: String) throws(Failure) -> (folder: String, name: String) {
         let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
         guard parts.count == 2, parts.allSatisfy(isComponent) else {
@@ -199,7 +190,7 @@ struct DownloadFolder: Sendable {
             message: "\(root)/\(path) is there already and is left alone; move or delete it, then try again.")
     }
 
-    /// Whether a component of a path stays within its folder.
+    /// Whether a name stays within its folder.
     static func isComponent(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.contains("/")
     }

@@ -41,8 +41,8 @@ enum DownloadName {
     ]
 
     private static func suffix(type: String, url: String) -> String {
-        let path = url.split(separator: "?").first.map(String.init) ?? url
-        let ending = path.split(separator: "/").last?.split(separator: ".").last.map { $0.lowercased() } ?? ""
+        let file = url.prefix { $0 != "?" }.split(separator: "/").last
+        let ending = file?.split(separator: ".").last.map { $0.lowercased() } ?? ""
         if Set(suffixes.values).contains(ending) { return ending }
         let kind = type.split(separator: ";").first.map { $0.lowercased() } ?? ""
         return suffixes[kind] ?? "audio"

@@ -4,13 +4,13 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Everything that the service stores.
+/// The stored state of the service.
 struct DownloadStore: Sendable {
     /// The folder of downloads, absolute.
     let root: String
     /// The downloads that are wanted or complete, by episode.
     fileprivate(set) var downloads = KeyedRecords<WireDownload>("download")
-    /// What became of files that are gone, by episode; one whose file has yet to be deleted is not evicted.
+    /// Why files are gone, by episode; one whose file has yet to be deleted is not evicted.
     fileprivate(set) var past = KeyedRecords<WirePastDownload>("past", limit: 1_000) { $0.path.isEmpty ? $0.at : nil }
     var settings = OwnerSettings(.downloads)
     /// How the folder is recognised: its marker, and the folders in it that are mounts.
@@ -19,7 +19,6 @@ struct DownloadStore: Sendable {
 
     init(root: String) { self.root = root }
 
-    /// Restores one stored record.
     mutating func restore(_ record: StoredRecord) throws {
         if record.collection == "folder" { folder = try WireDownloadsFolder(wireBytes: record.value) }
         _ = try downloads.restore(record) || past.restore(record) || alerts.restore(record) || settings.restore(record)
@@ -35,7 +34,6 @@ struct DownloadStore: Sendable {
     /// Everything, for the stream.
     var retained: [Publication] { ordered.map(Self.publication) + settings.retained + alerts.retained }
 
-    /// The downloads, in order of their episodes.
     var ordered: [WireDownload] { downloads.sorted.map(\.value) }
 
     /// The podcasts that downloads or settings belong to.
@@ -43,7 +41,6 @@ struct DownloadStore: Sendable {
         Set((all.map(\.podcastID) + settings.podcasts).compactMap { PodcastID($0) })
     }
 
-    /// The downloads, in no order.
     var all: Dictionary<String, WireDownload>.Values { downloads.values.values }
 
     /// The number of other downloads of its podcast that `keepDownloads` prefers to this one; failed ones don’t count.
@@ -81,7 +78,7 @@ struct DownloadStoreChange: Sendable {
 
     // MARK: Downloads
 
-    /// Writes a download as it is from now on; one that is not downloaded any more is removed.
+    /// Stores a download, or removes one that isn’t downloaded any more.
     mutating func put(_ download: WireDownload) {
         let before = store.downloads[download.episode]
         guard before != download else { return }
@@ -96,7 +93,7 @@ struct DownloadStoreChange: Sendable {
         written.publications.append(DownloadStore.publication(download))
     }
 
-    /// Writes a download whose alerts are out of date with this change.
+    /// Stores a download, and ends its alerts.
     mutating func putResolved(_ download: WireDownload) {
         put(download)
         endAlerts { $0.episode == download.episode }
@@ -148,19 +145,16 @@ struct DownloadStoreChange: Sendable {
         store.past.put(episode, past, &written.changes)
     }
 
-    /// Records that the file of an episode has been deleted.
     mutating func recordDeletion(_ episode: String) {
         guard var past = store.past[episode], !past.path.isEmpty else { return }
         past.path = ""
         store.past.put(episode, past, &written.changes)
     }
 
-    /// Forgets what became of an episode’s earlier file.
     mutating func forgetPast(_ episode: String) { store.past.remove(episode, &written.changes) }
 
-    // MARK: The rest
+    // MARK: Folder, settings and alerts
 
-    /// Records how the folder is recognised.
     mutating func put(_ folder: WireDownloadsFolder) {
         guard folder != store.folder else { return }
         store.folder = folder
@@ -172,12 +166,10 @@ struct DownloadStoreChange: Sendable {
     /// Sets a setting; false if it was set so already.
     mutating func set(_ setting: WireSetSetting) throws(Failure) -> Bool { append(try store.settings.set(setting)) }
 
-    /// Removes the settings of a podcast that was forgotten.
     mutating func forgetSettings(of podcast: String) { _ = append(store.settings.forget(podcast: podcast)) }
 
     mutating func raise(_ alert: WireAlert) { written.append(store.alerts.raise(alert)) }
 
-    /// Ends the alerts whose causes are gone.
     mutating func endAlerts(_ isOver: (WireAlert) -> Bool) { written.append(store.alerts.end(where: isOver)) }
 
     /// Answers an alert; false: the same answer was given before.

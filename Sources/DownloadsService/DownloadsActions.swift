@@ -2,17 +2,15 @@ package import PodcastModel
 
 /// The version of a file that a server says it sends.
 package struct FileVersion: Sendable, Hashable {
-    /// Its `ETag`; empty: none was sent.
-    package var etag: String
-    /// Its `Last-Modified`; empty: none was sent.
-    package var lastModified: String
+    /// The header fields; empty: none was sent.
+    package var etag, lastModified: String
 
     /// The value of `If-Range` that asks for the rest of this version only (RFC 9110, section 13.1.5, excludes weak ETags).
     /// Empty: there is none, so that it can’t be continued.
     package var condition: String { etag.isEmpty || etag.hasPrefix("W/") ? lastModified : etag }
 }
 
-/// The result of looking for a file at its path.
+/// The result of checking the path of a file.
 package enum FoundFile: Sendable, Hashable {
     case nothing
     /// A file of this size in bytes.
@@ -33,17 +31,15 @@ package struct FolderSnapshot: Sendable, Hashable {
 package struct TransferOrder: Sendable, Hashable {
     /// The number of the transfer in its reports.
     package var number: UInt64
-    /// The ID of the episode.
     package var episode: String
-    /// The address of the file.
     package var url: String
     /// The path of the complete file, relative to the folder of downloads.
     package var path: String
-    /// The maximum number of bytes of the partial file that are kept; its own size says how many there are.
+    /// The maximum number of bytes of the partial file that are kept.
     package var received: UInt64
     /// The version of the partial file.
     package var version: FileVersion
-    /// Its size in bytes according to the feed; 0: unknown.
+    /// The size in bytes according to the feed; 0: unknown.
     package var announced: UInt64
     /// The marker of the folder of downloads; empty: it has none yet.
     package var folder = ""
@@ -55,10 +51,9 @@ package struct TransferOrder: Sendable, Hashable {
 package struct TransferStart: Sendable, Hashable {
     /// The size of the file in bytes; 0: unknown.
     package var total: UInt64
-    /// The position at which the response begins: 0, or the end of the partial file.
+    /// The position at which the response begins, in bytes.
     package var offset: UInt64
     package var version: FileVersion
-    /// The media type; empty: unknown.
     package var contentType: String
     /// Whether a part of this version was requested, and the whole file is sent.
     package var isPartRefused = false
@@ -80,7 +75,6 @@ package struct TransferFailure: Error, Sendable, Hashable {
 
 /// A report of the shell.
 package enum DownloadsInput: Sendable, Hashable {
-    /// The server has begun to answer.
     case began(UInt64, TransferStart)
     /// This number of bytes has been fetched.
     case progressed(UInt64, received: UInt64, bytesPerSecond: Double)
@@ -90,7 +84,6 @@ package enum DownloadsInput: Sendable, Hashable {
     case stopped(episode: String, FileVersion, received: UInt64)
     /// The file is complete, verified, synchronised to the disk and in its place.
     case completed(UInt64, bytes: UInt64)
-    /// The file could not be fetched.
     case failed(UInt64, TransferFailure)
     /// A cancelled transfer has ended, and reports nothing more.
     case ended(UInt64)
@@ -101,9 +94,7 @@ package enum DownloadsInput: Sendable, Hashable {
     case filesChecked(UInt64, [String: FoundFile], FolderSnapshot?)
     /// The folder has this marker now, synchronised to the disk.
     case marked(String)
-    /// The folder can’t be marked.
     case markFailed(Failure)
-    /// The folder could not be read.
     case surveyFailed(Failure)
     /// The file of an episode has been deleted, or could not be.
     case deleted(episode: String, Failure?)
@@ -113,7 +104,6 @@ package enum DownloadsInput: Sendable, Hashable {
 
 /// An action of the shell.
 package enum DownloadsAction: Sendable, Hashable {
-    /// Fetch a file.
     case start(TransferOrder)
     /// Cancel a transfer, and report `ended`; the partial file stays.
     case cancel(UInt64)

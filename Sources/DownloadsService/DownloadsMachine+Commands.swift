@@ -81,7 +81,6 @@ extension DownloadsMachine {
         }
     }
 
-    /// What can be done instead.
     private static func advice(_ download: WireDownload, _ states: [WireDownload.State]) -> String {
         let isOver = download.state == .failed || download.state == .downloaded
         if isOver, states.contains(.paused), !states.contains(.failed) { return "remove it instead" }
@@ -194,14 +193,13 @@ extension DownloadsMachine {
 
     // MARK: Explaining
 
-    /// Answers why the file of an episode is there, or is not.
     static func explain(_ sentences: [String], to command: Command, _ effects: inout Effects) {
         var reply = WireDownloadsReply()
         reply.why = sentences
         effects.append(.reply(command.id, .success(reply.wireBytes)))
     }
 
-    /// Why an episode was never downloaded, as the library has it; nil: it isn’t in the library.
+    /// Explains why an episode was never downloaded; nil: it isn’t in the library.
     static func neverRequested(_ episode: WireEpisode?) -> String {
         if let episode {
             if episode.enclosureURL.isEmpty { return "It has no audio that could be downloaded." }
@@ -209,10 +207,10 @@ extension DownloadsMachine {
                 return "It is a file on this machine; there is nothing to download."
             }
         }
-        return "It was never downloaded: nobody has asked for it, and no rule."
+        return "It was never downloaded: no client and no rule has requested it."
     }
 
-    /// Why the file of an episode is there, or is not, in sentences.
+    /// Explains in sentences why the file of an episode is there or isn’t.
     func why(_ episode: String, now: Moment) -> [String] {
         guard let download = store.current.downloads[episode] else {
             guard let past = store.current.past[episode] else { return [Self.neverRequested(nil)] }
@@ -234,7 +232,7 @@ extension DownloadsMachine {
             if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
         case .downloaded:
             if files.absence(of: download, in: store.current) != nil {
-                sentences.append("Its file is out of reach: perhaps a disk is not there.")
+                sentences.append("Its file is out of reach: perhaps a disk isn’t mounted.")
             }
             sentences += rules.reasons(for: download, in: store.current)
         default: break

@@ -3,8 +3,6 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// What the library has, and what others publish.
-
 extension DownloadsMachine {
     /// The purpose of a question to persistence.
     package enum Query: Sendable {
@@ -23,7 +21,6 @@ extension DownloadsMachine {
 
     // MARK: Asking
 
-    /// Looks up the podcasts that are subscribed to.
     func lookUpPodcasts(after cursor: String = "", _ effects: inout Effects) {
         let question = Effect.ask(.podcasts) {
             $0.podcasts.limit = UInt32(RequestSizes.episodes)
@@ -51,7 +48,7 @@ extension DownloadsMachine {
         for part in episodes.parts(of: RequestSizes.episodes) { lookUp(part, .refresh, &effects) }
     }
 
-    /// Looks up at most `RequestSizes.episodes` episodes.
+    /// - Parameter episodes: at most `RequestSizes.episodes`.
     func lookUp(_ episodes: [String], _ query: Query, _ effects: inout Effects) {
         let question = Effect.ask(query) {
             $0.episodesByID.ids = episodes
@@ -104,17 +101,15 @@ extension DownloadsMachine {
         }
     }
 
-    /// Why nothing can be done to the first of these episodes, which has no download.
+    /// The failure of a command about episodes of which the first has no download.
     private static func notDownloaded(_ episodes: [String], _ found: [WireEpisode]) -> Failure {
         let first = episodes.first ?? ""
         guard let episode = found.first(where: { $0.id == first }) else {
             return Failure(.notFound, "There is no episode “\(first)”; nothing was done.")
         }
-        return Failure(
-            .notFound, "“\(episode.title)” is not downloaded, nor waits to be; nothing was done.")
+        return Failure(.notFound, "“\(episode.title)” isn’t downloaded and isn’t waiting to be; nothing was done.")
     }
 
-    /// Follows the rules of a page of podcasts.
     private mutating func found(_ podcasts: [WirePodcast], next: String, _ effects: inout Effects) {
         autoDownload.update(from: podcasts)
         for podcast in podcasts { lookUpNewest(of: podcast.id, &effects) }

@@ -3,19 +3,16 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// Owns the downloaded files: which are wanted, their states, when they are tried again and when they are deleted.
+/// Owns the downloaded files: which are wanted, their states, when they are retried and when they are deleted.
 ///
 /// A request is durable before anything is fetched; a file is complete and in its place before it is reported as
 /// downloaded; its removal is durable before it is deleted. See `protocols/downloads.md`.
 package struct DownloadsMachine: OwnerMachine {
-    /// The shell’s reports.
     package typealias Input = DownloadsInput
-    /// The shell’s work.
     package typealias Action = DownloadsAction
 
-    /// The name on the bus.
     package static let owner = ServiceName.downloads
-    /// New episodes, and what must not be deleted: what is loaded and what waits in a queue.
+    /// New episodes, and those that must not be deleted: the loaded one and those in a queue.
     package static let observes = [
         "stream/feeds/episodes/", "stream/feeds/podcast/", "stream/playback/", "stream/queue/queue/",
     ]
@@ -46,10 +43,8 @@ package struct DownloadsMachine: OwnerMachine {
     var autoDownload = AutoDownload()
     private var network = NetworkConditions()
 
-    /// An owner without any downloads. `root`: the folder of downloads, absolute.
-    package init(root: String) {
-        store = SpeculativeState(DownloadStore(root: root))
-    }
+    /// - Parameter root: the folder of downloads, absolute.
+    package init(root: String) { store = SpeculativeState(DownloadStore(root: root)) }
 
     // MARK: Starting
 
@@ -94,7 +89,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .answered(let query, let result): answered(query, result.persistenceReply, now: now, &effects)
         case .observed(let event):
             observe(event, now: now, &effects)
-            // Most of what others do changes nothing here.
+            // Most events of others change nothing here.
             if effects.isEmpty { return [] }
         case .timer(let timer): timerFired(timer, now: now, &effects)
         case .input(let input): handle(input, now: now, &effects)
@@ -157,7 +152,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .marked(let marker): files.folder.marked(marker, &change)
         case .markFailed(let failure): effects.append(.log(.info, "\(failure)"))
         case .deleted(let episode, let failure):
-            // What could not be deleted is deleted after the next start; what is not ours never.
+            // A file that could not be deleted is deleted after the next start; one that isn’t ours never.
             if failure?.retry != true { change.recordDeletion(episode) }
             if let failure { effects.append(.log(.warning, "the file of \(episode) was not deleted: \(failure)")) }
         case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change)
@@ -165,7 +160,6 @@ package struct DownloadsMachine: OwnerMachine {
         commit(change, &effects)
     }
 
-    /// Handles the commands that have waited for a file check.
     private mutating func handle(_ waiters: [Command], now: Moment, _ effects: inout Effects) {
         for command in waiters { handle(command, isChecked: true, now: now, &effects) }
     }

@@ -1,6 +1,6 @@
 import BusKit
 import Dispatch
-import LibC
+import FoundationEssentials
 import OwnerKit
 import PodcastModel
 package import ProcessKit
@@ -23,7 +23,7 @@ package struct DownloadsShell: ServiceLifecycle.Service {
         }
     }
 
-    /// Serves until the process is asked to stop; then nothing is written any more.
+    /// Serves until the process is to stop; nothing is written after that.
     package func run() async throws {
         do { try await service.run() } catch {
             await worker.shutdown()
@@ -67,9 +67,7 @@ private final class DownloadsWorker: Sendable {
         case .discard(let episode): steps.yield { folder.discard(episode) }
         case .delete(let episode, let path, let marker):
             steps.yield {
-                var folder = folder
-                folder.marker = marker
-                report(.deleted(episode: episode, folder.delete(episode, at: path)))
+                report(.deleted(episode: episode, folder.marked(marker).delete(episode, at: path)))
             }
         case .mark(let id):
             steps.yield {
@@ -124,7 +122,6 @@ private final class DownloadsWorker: Sendable {
 
 /// The default routes of the machine.
 private enum DefaultRoutes {
-    /// The interfaces of the default routes.
     static var interfaces: [String] {
         let fourth = lines("/proc/net/route").filter { $0.count > 1 && $0[1] == "00000000" }.map { $0[0] }
         let sixth = lines("/proc/net/ipv6_route")
@@ -133,14 +130,7 @@ private enum DefaultRoutes {
     }
 
     private static func lines(_ path: String) -> [[String]] {
-        guard let file = fopen(path, "re") else { return [] }
-        defer { fclose(file) }
-        var lines: [[String]] = []
-        var buffer = [CChar](repeating: 0, count: 1_024)
-        while fgets(&buffer, Int32(buffer.count), file) != nil {
-            let text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            lines.append(text.split(whereSeparator: \.isWhitespace).map(String.init))
-        }
-        return lines
+        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace).map(String.init) }
     }
 }

@@ -36,7 +36,7 @@ struct FileReconciler: Sendable {
     private var isRecheckDue = false
     /// The files when the survey was begun: about later ones its result may be out of date.
     private var surveyedFiles: [String: DownloadedFile] = [:]
-    /// When all files are checked next; nil: not at intervals.
+    /// When all files are checked next.
     private var nextCheck: MonotonicTime?
 
     // MARK: Availability
@@ -49,7 +49,7 @@ struct FileReconciler: Sendable {
         folder.absence(of: store.relative(download.path) ?? download.targetPath)
     }
 
-    /// The folder may have been moved, with everything in it.
+    /// Corrects the paths of downloads whose folder was moved with all its files.
     static func rebasePaths(_ change: inout DownloadStoreChange) {
         for var download in change.store.ordered
         where !download.path.isEmpty && change.store.relative(download.path) == nil {
@@ -145,7 +145,6 @@ struct FileReconciler: Sendable {
 
     // MARK: Surveying the folder
 
-    /// Requests a survey of the folder.
     mutating func survey(_ store: DownloadStore, _ effects: inout Effects) {
         surveyedFiles = store.downloadedFiles
         effects.append(.perform(.survey))
@@ -220,7 +219,7 @@ struct FileReconciler: Sendable {
 }
 
 extension DownloadStore {
-    /// The files of completed downloads, by episode.
+    /// The files of complete downloads, by episode.
     var downloadedFiles: [String: FileReconciler.DownloadedFile] {
         downloads.values.filter { $0.value.state == .downloaded }.compactMapValues { download in
             relative(download.path).map { .init(path: $0, finishedAt: download.finishedAt) }

@@ -3,8 +3,8 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Whether the folder is the one that files were put into, and which of its folders are mounts that are missing. While one
-/// is unavailable, its files are taken as they were, and nothing is fetched into the directory in its place.
+/// Whether the folder is the one that files were put into, and which of its folders are missing mounts. While one is
+/// unavailable, its files are taken as they were, and nothing is fetched into the directory in its place.
 struct FolderAvailability: Sendable {
     private static let alertCode = "downloadsAway"
 
@@ -12,7 +12,7 @@ struct FolderAvailability: Sendable {
     private(set) var isUnavailable = false
     /// The folder is to be surveyed once it is available again.
     private var isSurveyDue = false
-    /// The folder has been seen in this life of the process.
+    /// The folder has been surveyed or checked since the process began.
     private(set) var isSeen = false
     /// Podcasts' folders whose disk isn't mounted.
     private var absentMounts: Set<String> = []
@@ -38,7 +38,7 @@ struct FolderAvailability: Sendable {
 
     /// The missing folder that a path, relative to the folder of downloads, is in; nil: none is missing.
     func absence(of path: String) -> String? {
-        if isUnavailable { return "the folder of downloads, which is not there" }
+        if isUnavailable { return "the folder of downloads, which isn’t there" }
         let name = Self.folder(of: path)
         return absentMounts.contains(name) ? "the disk of its folder, “\(name)”" : nil
     }
@@ -89,7 +89,6 @@ struct FolderAvailability: Sendable {
         return found.filter { id, _ in checked[id].map { !absentMounts.contains(Self.folder(of: $0.path)) } ?? false }
     }
 
-    /// The folder has this marker now.
     mutating func marked(_ marker: String, _ change: inout DownloadStoreChange) {
         isMarking = false
         guard change.store.folder.marker.isEmpty else { return }
@@ -123,12 +122,12 @@ struct FolderAvailability: Sendable {
     private static func alert(_ folders: [String], now: Moment) -> WireAlert {
         let names = folders.prefix(3).joined(separator: ", ")
         let more = folders.count > 3 ? " and \(folders.count - 3) more" : ""
-        let verb = folders.count == 1 ? "is not the folder" : "are not the folders"
+        let verb = folders.count == 1 ? "isn’t the folder" : "aren’t the folders"
         return WireAlert(
             alertCode, of: .downloads, named: "\(alertCode)/\(folders)/\(now.wall.milliseconds)",
             title: "Downloaded files are out of reach",
             message:
-                "\(names)\(more) \(verb) that downloads were put into; perhaps a disk is not there. Nothing is downloaded "
+                "\(names)\(more) \(verb) that downloads were put into; perhaps a disk isn’t mounted. Nothing is downloaded "
                 + "into it until it is back. If its files are gone for good, answer with accept.",
             actions: ["accept", "dismiss"], at: now.wall)
     }

@@ -11,13 +11,13 @@ struct NetworkConditions: Sendable {
 
     /// The interfaces of the default routes; nil: not checked yet.
     private var interfaces: [String]?
-    /// The hour of the day, local time.
+    /// Local time.
     private var hour: Int?
     /// The download that is tried, alone, to notice that the network is back; empty: none.
     private var probe = ""
     private var lastProbe = ""
     private var lastProbeTime: MonotonicTime?
-    /// When they are checked next; nil: nothing waits for them.
+    /// When they are checked next; nil: no download waits for them.
     private var nextCheck: MonotonicTime?
 
     /// Records the conditions. What failed without a network is retried when that has changed; and, as not every default
@@ -30,7 +30,6 @@ struct NetworkConditions: Sendable {
         if hasChanged { queueUnreachable(&change) } else { probeOne(&change) }
     }
 
-    /// Queues the downloads that failed without a network.
     func queueUnreachable(_ change: inout DownloadStoreChange) {
         for var download in change.store.ordered where download.isUnreachable {
             download.begin()

@@ -22,7 +22,6 @@ struct RetentionRules: Sendable {
 
     // MARK: Observing
 
-    /// Records what the player has loaded.
     /// - Returns: the episode that was loaded before; nil: it still is.
     mutating func playerChanged(_ state: WirePlaybackState) -> String? {
         hasSeenPlayer = true
@@ -89,9 +88,9 @@ struct RetentionRules: Sendable {
         if isTimerSet { change.effects.append(.timer(.retention, at: dueAt)) } else { apply(&change) }
     }
 
-    /// Ends what the rules let go; nothing while the player or a queue isn’t known.
+    /// Removes downloads by the rules; none while the player or a queue isn’t known.
     private func apply(_ change: inout DownloadStoreChange) {
-        // A put that is continued in deltas is not all that must be kept, and one that can’t be decoded may hold anything.
+        // A queue that is incomplete or can’t be decoded may hold any episode.
         let known = queues.values.compactMap(\.state)
         guard hasSeenPlayer, !known.isEmpty, known.count == queues.count, !known.contains(where: \.more) else { return }
         let held = Set(known.flatMap { $0.entries.map(\.episode.id) } + [loaded])
@@ -122,7 +121,7 @@ struct RetentionRules: Sendable {
 
     // MARK: Explaining
 
-    /// What keeps the file of a download, and when it is deleted, in sentences.
+    /// Explains in sentences why the file of a download is kept, and when it is deleted.
     func reasons(for download: WireDownload, in store: DownloadStore) -> [String] {
         var sentences: [String] = []
         if loaded == download.episode { sentences.append("It is kept while it is loaded.") }
@@ -131,18 +130,18 @@ struct RetentionRules: Sendable {
             .map(\.name).sorted().map(QueueName.shown)
         if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
         if forgotten.contains(download.podcastID) {
-            sentences.append("Its podcast was forgotten: it goes when it is neither loaded nor in a queue.")
+            sentences.append("Its podcast was forgotten: it is deleted when it is neither loaded nor in a queue.")
         }
         if store.settings.isOn(.deletePlayed, podcast: download.podcastID) {
             let isAgain = playedAt[download.episode] != nil && !isPlayedSinceRequest(download)
-            sentences.append("It goes when it has been played\(isAgain ? " again" : "").")
+            sentences.append("It is deleted when it has been played\(isAgain ? " again" : "").")
         }
         let limit = Int(store.settings.number(.keepDownloads, podcast: download.podcastID))
         if limit > 0 { sentences.append(rank(of: download, in: store, limit: limit)) }
         return sentences
     }
 
-    /// Whether a file is one of the newest of its podcast that are kept, in words.
+    /// Explains whether a file is one of the newest of its podcast that are kept.
     private func rank(of download: WireDownload, in store: DownloadStore, limit: Int) -> String {
         let newer = store.all.count {
             $0.state == .downloaded && $0.podcastID == download.podcastID
@@ -152,7 +151,7 @@ struct RetentionRules: Sendable {
         guard newer >= limit else {
             return "It is \(limit == 1 ? "the" : "one of the") \(files) of its podcast, which \(verb) kept."
         }
-        return "It goes when nothing needs it any more: only the \(files) of its podcast \(verb) kept."
+        return "It is deleted when nothing needs it any more: only the \(files) of its podcast \(verb) kept."
     }
 }
 
@@ -162,7 +161,7 @@ private struct ObservedQueue: Sendable {
     var put: [UInt8]
     var deltas: [[UInt8]] = []
 
-    /// Nil if it, or a change of it, can’t be decoded.
+    /// The queue; nil if it or a change of it can’t be decoded.
     var state: WireQueueState? {
         guard var state = try? WireQueueState(wireBytes: put) else { return nil }
         for bytes in deltas {

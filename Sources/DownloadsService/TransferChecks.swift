@@ -8,7 +8,6 @@ struct ContentRange: Equatable {
     /// The size of the whole file; 0: unknown.
     let total: UInt64
 
-    /// Nil for anything else.
     init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -27,7 +26,7 @@ extension TransferOrder {
 }
 
 extension TransferClient {
-    /// Refuses content that isn’t audio.
+    /// - Throws: `verificationFailed` for content that isn’t audio.
     static func refuse(_ other: OtherContent?, _ order: TransferOrder) throws(Failure) {
         if let other { throw other.refusal(from: order.host, .verificationFailed) }
     }

@@ -65,17 +65,10 @@ final class TransferClient: Sendable {
 
     // MARK: A transfer
 
-    /// The folder, which must have the order’s marker whenever it is opened.
-    private func folder(of order: TransferOrder) -> DownloadFolder {
-        var folder = folder
-        folder.marker = order.folder
-        return folder
-    }
-
     private func fetch(
         _ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void
     ) async throws -> UInt64 {
-        let folder = folder(of: order)
+        let folder = folder.marked(order.folder)
         let name = DownloadFolder.partialName(order.episode, order.version)
         let kept = order.version.condition.isEmpty ? 0 : order.received
         try folder.requireSpace(for: 0)
@@ -107,8 +100,7 @@ final class TransferClient: Sendable {
         _ order: TransferOrder, _ response: WebResponse, from asked: UInt64,
         _ report: @Sendable (DownloadsInput) -> Void
     ) async throws -> UInt64 {
-        let headers = response.headers
-        let status = response.status
+        let (headers, status) = (response.headers, response.status)
         guard status == 200 || status == 206 && asked > 0 else { throw Self.refused(response, order) }
         var start = TransferStart(
             total: headers["Content-Length"].flatMap { UInt64($0) } ?? 0, offset: 0,
@@ -126,7 +118,7 @@ final class TransferClient: Sendable {
         }
         start.isPartRefused = status == 200 && asked > 0 && start.version == order.version
         try Self.refuse(OtherContent(mediaType: start.contentType), order)
-        let folder = folder(of: order)
+        let folder = folder.marked(order.folder)
         let left = start.total > start.offset ? start.total - start.offset : 0
         try folder.requireSpace(for: left)
         start.isPlaceFree = try folder.isFree(order.path, for: start.total)
@@ -143,10 +135,8 @@ final class TransferClient: Sendable {
         }
         // A body that ends with the connection may be cut off: only the feed says how long it should be.
         guard response.isDelimited || received >= order.announced else {
-            throw Failure(
-                .streamFailed,
-                "\(order.host) closed the connection after \(received) bytes, and the feed announces \(order.announced)."
-            )
+            let bytes = "\(received) bytes, and the feed announces \(order.announced)"
+            throw Failure(.streamFailed, "\(order.host) closed the connection after \(bytes).")
         }
         // A file of unknown length is complete only if its transfer wasn’t cancelled.
         guard start.total > 0 || !Task.isCancelled else {
@@ -161,7 +151,7 @@ final class TransferClient: Sendable {
         _ body: WebBody, _ order: TransferOrder, _ start: TransferStart,
         into partial: borrowing DownloadFolder.Partial, _ report: @Sendable (DownloadsInput) -> Void
     ) async throws -> UInt64 {
-        let folder = folder(of: order)
+        let folder = folder.marked(order.folder)
         var received = start.offset
         // A page is recognised by its first bytes, however many of them arrive at once.
         var beginning: [UInt8] = []
@@ -213,7 +203,7 @@ final class TransferClient: Sendable {
         return received
     }
 
-    private static let cancelled = Failure(.lostInFlight, "It was ended.")
+    private static let cancelled = Failure(.lostInFlight, "The transfer was cancelled.")
 
     /// Synchronises what has been fetched to the disk.
     private func keep(

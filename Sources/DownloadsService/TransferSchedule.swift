@@ -35,10 +35,9 @@ struct TransferSchedule: Sendable {
 
     // MARK: Starting and stopping
 
-    /// Whether every transfer has reported its end.
     var hasStopped: Bool { transfers.isEmpty && cancelled.isEmpty }
 
-    /// Ends all transfers, and begins none any more.
+    /// Cancels all transfers, and begins no more.
     mutating func stop(_ effects: inout Effects) {
         isStopping = true
         effects += transfers.keys.sorted().map { .perform(.cancel($0)) }
@@ -63,7 +62,7 @@ struct TransferSchedule: Sendable {
     /// Whether nothing is scheduled, because the service stops or a change could not be saved.
     var isPaused: Bool { isStopping || pausedUntil != nil }
 
-    /// Begins what may begin, and ends what is not wanted any more.
+    /// Begins transfers, and cancels those that aren’t wanted any more.
     /// - Parameter obstacle: what a download waits for; nil: nothing, or (if it is empty) its turn.
     mutating func update(
         _ store: SpeculativeState<DownloadStore>, _ change: inout DownloadStoreChange,
@@ -78,7 +77,6 @@ struct TransferSchedule: Sendable {
         change.effects.append(.timer(.schedule, at: time))
     }
 
-    /// Cancels the transfers whose download isn’t wanted any more.
     private mutating func cancelUnwanted(_ store: SpeculativeState<DownloadStore>, _ effects: inout Effects) {
         for (number, transfer) in transfers.sorted(by: { $0.key < $1.key }) {
             let state = store.current.downloads[transfer.episode]?.state
@@ -93,7 +91,7 @@ struct TransferSchedule: Sendable {
         }
     }
 
-    /// Records again what is complete, where that could not be saved.
+    /// Records complete transfers again whose record could not be saved.
     private func completeAgain(_ change: inout DownloadStoreChange) {
         for transfer in transfers.values.sorted(by: { $0.episode < $1.episode }) {
             guard let bytes = transfer.completed, let download = change.store.downloads[transfer.episode],
@@ -105,7 +103,7 @@ struct TransferSchedule: Sendable {
         }
     }
 
-    /// Begins, of what waits, what may begin, the oldest request first.
+    /// Begins the downloads that may begin, the oldest request first.
     /// - Returns: when the next of the others is due, in ms since 1970.
     private mutating func begin(_ change: inout DownloadStoreChange, _ obstacle: (WireDownload) -> String?) -> Int64? {
         let settings = change.store.settings
@@ -158,7 +156,6 @@ struct TransferSchedule: Sendable {
 
     // MARK: Transfers
 
-    /// The server has begun to answer.
     mutating func began(
         _ number: UInt64, _ start: TransferStart, _ change: inout DownloadStoreChange,
         _ network: inout NetworkConditions
@@ -195,7 +192,6 @@ struct TransferSchedule: Sendable {
         change.effects.append(.publish([Publication(.live, .downloadProgress(download.episode), progress.wireBytes)]))
     }
 
-    /// The bytes are on disk.
     mutating func saved(_ number: UInt64, _ received: UInt64, _ change: inout DownloadStoreChange) {
         guard var download = download(of: number, in: change.store) else { return }
         transfers[number]?.received = received
@@ -203,7 +199,7 @@ struct TransferSchedule: Sendable {
         change.put(download)
     }
 
-    /// Keeps what was fetched of a download until it was paused, or the service stopped.
+    /// Records how much was fetched of a download until it was paused, or the service stopped.
     func stopped(_ episode: String, _ version: FileVersion, _ received: UInt64, _ change: inout DownloadStoreChange) {
         guard var download = change.store.downloads[episode], download.version == version,
             download.state == .paused || isStopping && download.state == .downloading
@@ -212,7 +208,7 @@ struct TransferSchedule: Sendable {
         change.put(download)
     }
 
-    /// The transfer was cancelled, and has ended.
+    /// A cancelled transfer has ended.
     mutating func ended(_ number: UInt64) {
         cancelled[number] = nil
         if isStopping { transfers[number] = nil }
@@ -276,7 +272,7 @@ struct TransferSchedule: Sendable {
         return download
     }
 
-    /// The download of a transfer that is still wanted.
+    /// The download of a transfer, if it is still wanted.
     private func download(of number: UInt64, in store: DownloadStore) -> WireDownload? {
         guard let episode = transfers[number]?.episode, let download = store.downloads[episode],
             download.state == .downloading

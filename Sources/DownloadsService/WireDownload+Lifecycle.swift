@@ -46,7 +46,6 @@ extension WireDownload {
         reason = "asked for \(CommandOrigin(origin).phrase)"
     }
 
-    /// Queues it for a client, with all its attempts.
     mutating func begin(requestedBy origin: String, at time: Timestamp) {
         request(by: origin, at: time)
         begin()
@@ -104,11 +103,10 @@ extension WireDownload {
     /// Whether it was set aside because it crashed the service repeatedly.
     var isQuarantined: Bool { state == .failed && error.code == FailureCode.quarantined.rawValue }
 
-    /// The alert about its failure.
     func failureAlert(now: Moment) -> WireAlert {
         WireAlert(
             "downloadFailed", of: .downloads, named: "downloadFailed/\(episode)/\(now.wall.milliseconds)",
-            title: "A download has failed", message: "“\(title)” could not be downloaded: \(error.message)",
+            title: "A download has failed", message: "“\(title)” couldn’t be downloaded: \(error.message)",
             actions: ["retry", "dismiss"], episode: episode, podcast: podcastID, at: now.wall)
     }
 
@@ -119,7 +117,6 @@ extension WireDownload {
         DownloadName.path(podcast: podcastTitle, title: title, episode: episode, type: contentType, url: url)
     }
 
-    /// The version of the bytes that have been fetched.
     var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
 
     /// The most bytes of its partial file that can be continued. The last one is fetched again, so that the server confirms
@@ -134,7 +131,7 @@ extension WireDownload {
     mutating func explainRestarts(isPartRefused: Bool) {
         let host = WebAddress(url)?.host ?? "its server"
         let hasVersion = !version.condition.isEmpty
-        let reason = hasVersion ? "sends no parts of files" : "does not say which version of the file it sends"
+        let reason = hasVersion ? "sends no parts of files" : "doesn’t say which version of the file it sends"
         note = hasVersion && !isPartRefused ? "" : "It begins anew after each interruption: \(host) \(reason)."
     }
 
@@ -156,7 +153,7 @@ extension WireDownload {
 }
 
 extension WireDownload.State {
-    /// The word for the state, for sentences.
+    /// The state, for sentences.
     var word: String {
         switch self {
         case .queued: "waiting"

@@ -56,7 +56,7 @@ struct DownloadsRegressionTests {
     @Test func `a refusal names the episode’s title, or the ID if it is unknown`() {
         let paused = rig.send { $0.pause.episodes = ["e2"] }?.failure
         #expect(paused?.known == .notFound)
-        #expect(paused?.message == "“Part 2” is not downloaded, nor waits to be; nothing was done.")
+        #expect(paused?.message == "“Part 2” isn’t downloaded and isn’t waiting to be; nothing was done.")
         rig.add("e1")
         let resumed = rig.send { $0.resume.episodes = ["e1", "e77"] }?.failure
         #expect(resumed?.message == "There is no episode “e77”; nothing was done.")
@@ -200,7 +200,7 @@ struct DownloadsRegressionTests {
         try rig.complete("e1")
         rig.advance(60)
         #expect(rig.state("e1") == .downloaded)
-        #expect(rig.why("e1").hasSuffix("It goes when it has been played again."))
+        #expect(rig.why("e1").hasSuffix("It is deleted when it has been played again."))
         hear("e1")
         rig.advance(60)
         #expect(rig.state("e1") == .notDownloaded)

@@ -261,7 +261,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e2").hasSuffix("It is the newest file of its podcast, which is kept."))
         #expect(
             rig.why("e1").hasSuffix(
-                "It goes when nothing needs it any more: only the newest file of its podcast is kept."))
+                "It is deleted when nothing needs it any more: only the newest file of its podcast is kept."))
     }
 
     @Test func `a waiting download says so once, and a refusal suggests the right command`()
