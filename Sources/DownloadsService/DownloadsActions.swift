@@ -1,4 +1,5 @@
 package import PodcastModel
+package import WireMessages
 
 /// The version of a file that a server says it sends.
 package struct FileVersion: Sendable, Hashable {
@@ -31,20 +32,11 @@ package struct FolderSnapshot: Sendable, Hashable {
 package struct TransferOrder: Sendable, Hashable {
     /// The number of the transfer in its reports.
     package var number: UInt64
-    package var episode: String
-    package var url: String
-    /// The path of the complete file, relative to the folder of downloads.
-    package var path: String
-    /// The maximum number of bytes of the partial file that are kept.
-    package var received: UInt64
-    /// The version of the partial file.
-    package var version: FileVersion
-    /// The size in bytes according to the feed; 0: unknown.
-    package var announced: UInt64
+    package var download: WireDownload
     /// The marker of the folder of downloads; empty: it has none yet.
     package var folder = ""
-    /// The podcast whose credentials the server may ask for.
-    package var podcast = ""
+
+    package var episode: String { download.episode }
 }
 
 /// The beginning of a server’s response.
@@ -68,15 +60,13 @@ package struct TransferFailure: Error, Sendable, Hashable {
     package var retryAfter: Double?
 
     package init(_ failure: Failure, retryAfter: Double? = nil) {
-        self.failure = failure
-        self.retryAfter = retryAfter
+        (self.failure, self.retryAfter) = (failure, retryAfter)
     }
 }
 
 /// A report of the shell.
 package enum DownloadsInput: Sendable, Hashable {
     case began(UInt64, TransferStart)
-    /// This number of bytes has been fetched.
     case progressed(UInt64, received: UInt64, bytesPerSecond: Double)
     /// This number of bytes is synchronised to the disk.
     case saved(UInt64, received: UInt64)
@@ -96,7 +86,6 @@ package enum DownloadsInput: Sendable, Hashable {
     case marked(String)
     case markFailed(Failure)
     case surveyFailed(Failure)
-    /// The file of an episode has been deleted, or could not be.
     case deleted(episode: String, Failure?)
     /// The interfaces of the default routes (none: there is no network), and the hour of the day, local time.
     case networkChecked(interfaces: [String], hour: Int)
@@ -109,18 +98,16 @@ package enum DownloadsAction: Sendable, Hashable {
     case cancel(UInt64)
     /// Let an episode's transfer run once more after the process crashed over it.
     case release(episode: String)
-    /// Delete the partial file of an episode.
+    /// Delete the partial files of an episode.
     case discard(episode: String)
     /// Delete the file of an episode at this path, relative to the folder, if it is a file and the folder has this marker
     /// (empty: any).
     case delete(episode: String, path: String, folder: String = "")
     /// Give the folder a marker, unless it has one.
     case mark(String)
-    /// List all files in the folder.
     case survey
     /// Check the files at these paths, relative to the folder, by episode; the number comes back with the result.
     case checkFiles(UInt64, [String: String])
-    /// Read the default routes and the hour.
     case checkNetwork
     /// Limit the rate of all transfers together, in bytes a second; 0: no limit.
     case limit(bytesPerSecond: UInt64)

@@ -1,5 +1,6 @@
 import PodcastModel
 import WebClient
+import WireMessages
 
 /// `Content-Range: bytes 100-199/200`, RFC 9110, section 14.4.
 struct ContentRange: Equatable {
@@ -22,7 +23,7 @@ struct ContentRange: Equatable {
 
 extension TransferOrder {
     /// The server, for sentences.
-    var host: String { WebAddress(url)?.host ?? "The server" }
+    var host: String { WebAddress(download.url)?.host ?? "The server" }
 }
 
 extension TransferClient {

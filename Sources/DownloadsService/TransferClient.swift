@@ -2,6 +2,7 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import ProcessKit
 import WebClient
+import WireMessages
 
 /// Fetches files: each in a task of its own, all within one limit.
 final class TransferClient: Sendable {
@@ -69,8 +70,8 @@ final class TransferClient: Sendable {
         _ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void
     ) async throws -> UInt64 {
         let folder = folder.marked(order.folder)
-        let name = DownloadFolder.partialName(order.episode, order.version)
-        let kept = order.version.condition.isEmpty ? 0 : order.received
+        let name = DownloadFolder.partialName(order.episode, order.download.version)
+        let kept = order.download.version.condition.isEmpty ? 0 : order.download.resumableBytes
         try folder.requireSpace(for: 0)
         let offset = kept > 0 ? try folder.openPartial(name, of: order.episode, keeping: kept).offset : 0
         let response = try await send(order, from: offset)
@@ -82,17 +83,17 @@ final class TransferClient: Sendable {
 
     private func send(_ order: TransferOrder, from offset: UInt64) async throws -> WebResponse {
         // An address that an older version stored may have any scheme.
-        guard let address = WebAddress(order.url), !address.isFile else {
-            throw Failure.unusableAddress(order.url)
+        guard let address = WebAddress(order.download.url), !address.isFile else {
+            throw Failure.unusableAddress(order.download.url)
         }
         var request = WebRequest(address)
         request.headers.add("Accept", "audio/*, video/*;q=0.9, */*;q=0.5")
-        request.credentials = secrets.credentials(of: order.podcast)
+        request.credentials = secrets.credentials(of: order.download.podcastID)
         request.decompresses = false
         // A limited rate, or a slow disk, must hold the server back.
         request.sharesConnection = false
         request.timeLimits.silence = stall
-        if offset > 0 { request.range = WebRange(from: offset, ifRange: order.version.condition) }
+        if offset > 0 { request.range = WebRange(from: offset, ifRange: order.download.version.condition) }
         return try await client.send(request)
     }
 
@@ -113,15 +114,15 @@ final class TransferClient: Sendable {
             start.offset = asked
             start.total = range.total
             // Some servers leave them out of a part.
-            if start.version.etag.isEmpty { start.version.etag = order.version.etag }
-            if start.version.lastModified.isEmpty { start.version.lastModified = order.version.lastModified }
+            if start.version.etag.isEmpty { start.version.etag = order.download.version.etag }
+            if start.version.lastModified.isEmpty { start.version.lastModified = order.download.version.lastModified }
         }
-        start.isPartRefused = status == 200 && asked > 0 && start.version == order.version
+        start.isPartRefused = status == 200 && asked > 0 && start.version == order.download.version
         try Self.refuse(OtherContent(mediaType: start.contentType), order)
         let folder = folder.marked(order.folder)
         let left = start.total > start.offset ? start.total - start.offset : 0
         try folder.requireSpace(for: left)
-        start.isPlaceFree = try folder.isFree(order.path, for: start.total)
+        start.isPlaceFree = try folder.isFree(order.download.targetPath, for: start.total)
         let name = DownloadFolder.partialName(order.episode, start.version)
         let partial = try folder.openPartial(name, of: order.episode, keeping: start.offset)
         guard partial.offset == start.offset else {
@@ -134,8 +135,8 @@ final class TransferClient: Sendable {
             throw Failure(.streamFailed, "\(order.host) sent \(received) bytes of \(start.total).")
         }
         // A body that ends with the connection may be cut off: only the feed says how long it should be.
-        guard response.isDelimited || received >= order.announced else {
-            let bytes = "\(received) bytes, and the feed announces \(order.announced)"
+        guard response.isDelimited || received >= order.download.announcedBytes else {
+            let bytes = "\(received) bytes, and the feed announces \(order.download.announcedBytes)"
             throw Failure(.streamFailed, "\(order.host) closed the connection after \(bytes).")
         }
         // A file of unknown length is complete only if its transfer wasn’t cancelled.
@@ -143,7 +144,7 @@ final class TransferClient: Sendable {
             try keep(partial, order, start, received, report)
             throw Self.cancelled
         }
-        try folder.finish(partial, name, at: order.path)
+        try folder.finish(partial, name, at: order.download.targetPath)
         return received
     }
 

@@ -145,13 +145,8 @@ struct TransferSchedule: Sendable {
         change.put(download)
         lastTransfer += 1
         transfers[lastTransfer] = Transfer(episode: download.episode, host: host, path: download.targetPath)
-        change.actions.append(
-            .start(
-                TransferOrder(
-                    number: lastTransfer, episode: download.episode, url: download.url, path: download.targetPath,
-                    received: download.resumableBytes, version: download.version,
-                    announced: download.announcedBytes, folder: change.store.folder.marker,
-                    podcast: download.podcastID)))
+        let marker = change.store.folder.marker
+        change.actions.append(.start(TransferOrder(number: lastTransfer, download: download, folder: marker)))
     }
 
     // MARK: Transfers

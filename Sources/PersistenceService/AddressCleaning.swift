@@ -5,13 +5,12 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-/// Takes users and passwords out of the addresses that older versions stored: podcasts and episodes keep their ids, and only
-/// the texts lose their secrets. The credentials are given to the feeds service, which keeps them in a file of its own.
+/// Removes users and passwords from the addresses that older versions stored; the feeds service keeps the credentials in a
+/// file of its own. Podcasts and episodes keep their ids.
 struct AddressCleaning {
     let db: Database
     /// The credentials of podcasts that still exist.
     private(set) var secrets = FeedSecrets()
-    /// Whether anything was stored anew.
     private(set) var hasChanged = false
     private var changesTexts = false
 
@@ -19,13 +18,10 @@ struct AddressCleaning {
         self.db = db
     }
 
-    /// The rows that are read at once.
+    /// The number of rows that are read at once.
     private static let rangeLength = 200
 
     /// Cleans every table. Replaced bytes are overwritten with zeros, so that they stay in no free page.
-    ///
-    /// The time grows with the size of the texts, which are all read, and with the number of those that have a password; the
-    /// memory with neither.
     mutating func run() throws {
         let overwrites = try Int.fetchOne(db, sql: "PRAGMA secure_delete") ?? 0
         try setOverwriting(1)
@@ -34,7 +30,7 @@ struct AddressCleaning {
         try cleanTexts()
         try cleanAliases()
         for table in ["record", "document"] { try cleanValues(table) }
-        try forgetReplies()
+        try deleteReplies()
         // The index has the words of a text that was deleted until the part with them is merged with the rest.
         if changesTexts { try db.execute(sql: "INSERT INTO episode_search (episode_search) VALUES ('optimize')") }
         try setOverwriting(overwrites)
@@ -57,7 +53,7 @@ struct AddressCleaning {
         }
     }
 
-    private mutating func note(_ address: String, of podcast: String, isGiven: Bool) {
+    private mutating func keepCredentials(in address: String, of podcast: String, isGiven: Bool) {
         guard let address = WebAddress(address), let origin = address.origin, let found = address.webCredentials else {
             return
         }
@@ -70,7 +66,7 @@ struct AddressCleaning {
             guard let cleaned = MessageCleaning.cleaned([UInt8](value)) else { continue }
             let old = try WirePodcast(serializedBytes: value)
             // The address that is used now counts most: what is set last wins.
-            for address in old.previousUrls + [old.url] { note(address, of: id, isGiven: true) }
+            for address in old.previousUrls + [old.url] { keepCredentials(in: address, of: id, isGiven: true) }
             var podcast = try WirePodcast(serializedBytes: cleaned)
             podcast.previousUrls = podcast.previousUrls.filter { $0 != podcast.url }
             try LibraryWriter(db: db, now: Timestamp(milliseconds: 0)).put(podcast)
@@ -86,7 +82,9 @@ struct AddressCleaning {
                 let value: Data = row[2]
                 guard let bytes = MessageCleaning.cleaned([UInt8](value)) else { continue }
                 let old = try WireEpisode(serializedBytes: value)
-                for address in [old.chaptersURL, old.enclosureURL] { note(address, of: row[1], isGiven: false) }
+                for address in [old.chaptersURL, old.enclosureURL] {
+                    keepCredentials(in: address, of: row[1], isGiven: false)
+                }
                 let episode = try WireEpisode(serializedBytes: bytes)
                 try update.execute(
                     arguments: [LibraryWriter.folded(episode.title), episode.wireData, row[0] as Int64])
@@ -126,51 +124,44 @@ struct AddressCleaning {
     }
 
     private mutating func cleanValues(_ table: String) throws {
-        let rows = try Row.fetchCursor(
-            db,
-            sql: "SELECT owner, collection, key, value FROM \(table) WHERE owner <> 'feeds' OR collection <> 'seen'")
-        var changed: [StatementArguments] = []
-        while let row = try rows.next() {
-            let value: Data = row[3]
-            guard let cleaned = MessageCleaning.cleaned([UInt8](value)) else { continue }
-            changed.append([Data(cleaned), row[0] as String, row[1] as String, row[2] as String])
-        }
-        for arguments in changed {
-            try db.execute(
-                sql: "UPDATE \(table) SET value = ? WHERE owner = ? AND collection = ? AND key = ?",
-                arguments: arguments)
-            hasChanged = true
+        try change(
+            "SELECT value, owner, collection, key FROM \(table) WHERE owner <> 'feeds' OR collection <> 'seen'",
+            "UPDATE \(table) SET value = ? WHERE owner = ? AND collection = ? AND key = ?"
+        ) { row, cleaned in [Data(cleaned), row[1] as String, row[2] as String, row[3] as String] }
+    }
+
+    /// Deletes stored replies with passwords: they serve requests that are repeated within seconds.
+    private mutating func deleteReplies() throws {
+        try change("SELECT reply, owner, request FROM reply", "DELETE FROM reply WHERE owner = ? AND request = ?") {
+            row, _ in [row[1] as String, row[2] as Data]
         }
     }
 
-    /// A stored reply serves a request that is repeated within seconds.
-    private mutating func forgetReplies() throws {
-        let rows = try Row.fetchCursor(db, sql: "SELECT owner, request, reply FROM reply")
-        var forgotten: [StatementArguments] = []
+    /// Executes `update` for each row of `selection` whose first column has a password; only those are kept in memory.
+    private mutating func change(
+        _ selection: String, _ update: String, _ arguments: (Row, _ cleaned: [UInt8]) -> StatementArguments
+    ) throws {
+        let rows = try Row.fetchCursor(db, sql: selection)
+        var changes: [StatementArguments] = []
         while let row = try rows.next() {
-            let reply: Data = row[2]
-            guard MessageCleaning.cleaned([UInt8](reply)) != nil else { continue }
-            forgotten.append([row[0] as String, row[1] as Data])
+            let value: Data = row[0]
+            if let cleaned = MessageCleaning.cleaned([UInt8](value)) { changes.append(arguments(row, cleaned)) }
         }
-        for arguments in forgotten {
-            try db.execute(sql: "DELETE FROM reply WHERE owner = ? AND request = ?", arguments: arguments)
-            hasChanged = true
-        }
+        for arguments in changes { try db.execute(sql: update, arguments: arguments) }
+        if !changes.isEmpty { hasChanged = true }
     }
 }
 
-/// Takes users and passwords out of the addresses in a stored message of any type.
+/// Removes users and passwords from the addresses in a stored message of any type.
 ///
-/// It reads the encoding of Protocol Buffers without knowing the fields: what contains an address with a user is cleaned as
-/// a message where it is one, else as text.
+/// It reads the encoding of Protocol Buffers without knowing the fields: a field that contains an address with a user is
+/// cleaned as a message if it is one, else as text.
 enum MessageCleaning {
     private static let depthLimit = 16
 
-    /// The message without them; nil if there is none in it.
+    /// The message without credentials; nil: it has none.
     static func cleaned(_ bytes: [UInt8]) -> [UInt8]? {
-        guard isSuspicious(bytes[...]) else { return nil }
-        if let message = message(bytes[...], depth: 0) { return message }
-        return text(bytes[...])
+        isSuspicious(bytes[...]) ? message(bytes[...], depth: 0) ?? text(bytes[...]) : nil
     }
 
     private static func isSuspicious(_ bytes: ArraySlice<UInt8>) -> Bool {
@@ -195,8 +186,10 @@ enum MessageCleaning {
             guard let tag = varint(&rest), tag >> 3 > 0 else { return nil }
             switch tag & 7 {
             case 0: guard varint(&rest) != nil else { return nil }
-            case 1: guard skip(8, &rest) else { return nil }
-            case 5: guard skip(4, &rest) else { return nil }
+            case 1, 5:
+                let count = tag & 7 == 1 ? 8 : 4
+                guard rest.count >= count else { return nil }
+                rest = rest.dropFirst(count)
             case 2:
                 let head = bytes[start..<rest.startIndex]
                 guard let length = varint(&rest), length <= UInt64(rest.count) else { return nil }
@@ -215,12 +208,6 @@ enum MessageCleaning {
             output += bytes[start..<rest.startIndex]
         }
         return hasChanged ? output : nil
-    }
-
-    private static func skip(_ count: Int, _ rest: inout ArraySlice<UInt8>) -> Bool {
-        guard rest.count >= count else { return false }
-        rest = rest.dropFirst(count)
-        return true
     }
 
     private static func varint(_ rest: inout ArraySlice<UInt8>) -> UInt64? {

@@ -15,7 +15,7 @@ package struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
     /// The number of findings after which `quick_check` stops.
     private static let limit = 100
 
-    /// The first finding, and how many more there are: a list of pages helps nobody who reads an alert.
+    /// The first finding and the number of the others, for an alert.
     package var description: String {
         let more = findings.count - 1
         let first = String(findings[0].prefix(200))
@@ -23,6 +23,5 @@ package struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
         return more == 0 ? first : "\(first), and \(atLeast)\(more) more \(more == 1 ? "finding" : "findings")"
     }
 
-    /// All findings, for the log.
     package var details: String { findings.joined(separator: "; ") }
 }

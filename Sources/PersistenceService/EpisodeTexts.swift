@@ -8,9 +8,8 @@ import WireMessages
 /// statement of the transaction that could fail. So texts are stored at once, and indexed together at the end of the
 /// transaction: that costs a third.
 struct EpisodeTexts {
-    /// A change of the indexed text at a place.
     private struct Change {
-        /// The text that it has of this place and must forget: it keeps no copy of its own.
+        /// The indexed text, which the index must be told when it removes it: it keeps no copy.
         var old: EpisodeText?
         var new: EpisodeText?
     }
@@ -48,9 +47,9 @@ struct EpisodeTexts {
         try insert(new, at: place)
     }
 
-    /// Passes a text through `change`; it is stored and indexed anew only where that makes a difference.
+    /// Passes a text through `change`.
     ///
-    /// - Returns: whether it does.
+    /// - Returns: whether that has changed it.
     mutating func change(at place: Int64, _ change: (String) -> String) throws -> Bool {
         guard let old = try text(at: place) else { return false }
         var new = old

@@ -13,14 +13,14 @@ struct LibraryWriter {
     private var texts: EpisodeTexts
     /// The episodes that were added to podcasts and are not in their counts yet: all, and the played ones.
     private var added: [String: (episodes: Int, played: Int)] = [:]
-    /// Podcasts that are known to be there.
+    /// Podcasts that are known to exist.
     private var podcasts: Set<String> = []
     /// The maximum number of aliases of each episode to which this transaction has added some.
     private var aliasCounts: [String: Int] = [:]
 
-    /// The most other names of an episode; the newest are kept.
+    /// The maximum number of aliases of an episode; the newest are kept.
     static let aliasLimit = 8
-    /// The bits of a place below the publication date: so many episodes may share a millisecond.
+    /// The bits of a place below the publication date, for episodes of the same millisecond.
     static let placeBits = 20
 
     init(db: Database, now: Timestamp) {
@@ -40,9 +40,7 @@ struct LibraryWriter {
         added = [:]
     }
 
-    /// Stores a podcast; what answers fill in is left out.
-    ///
-    /// - Returns: what was stored before; nil: nothing that can be read.
+    /// - Returns: the podcast as it was stored before; nil: it wasn’t, or can’t be read.
     @discardableResult func put(_ podcast: WirePodcast) throws -> WirePodcast? {
         guard PodcastID(podcast.id) != nil else {
             throw Failure(.invalidArgument, "“\(podcast.id)” isn’t a valid podcast ID.")
@@ -61,7 +59,7 @@ struct LibraryWriter {
         return old.flatMap { try? WirePodcast(serializedBytes: $0) }
     }
 
-    /// Deletes a podcast with its episodes, their states and aliases; one that is not there is no error.
+    /// Deletes a podcast, if it exists, with its episodes, their states and aliases.
     mutating func deletePodcast(_ id: String) throws {
         try finish()
         podcasts.remove(id)
@@ -78,7 +76,7 @@ struct LibraryWriter {
                 """, arguments: ["id": id])
     }
 
-    /// Stores an episode of a podcast that is there. Its place among the others follows from its date.
+    /// Stores an episode of a podcast that exists. Its place among the others follows from its date.
     ///
     /// - Throws: `invalidArgument` for an episode that belongs to another podcast: ids follow from what feeds say, so a
     ///   hostile feed can make one that exists.
@@ -106,7 +104,7 @@ struct LibraryWriter {
         try texts.update(EpisodeText(episode), at: oldPlace)
     }
 
-    /// Deletes an episode with its state and aliases; one that is not there is no error.
+    /// Deletes an episode, if it exists, with its state and aliases.
     mutating func deleteEpisode(_ id: String) throws {
         let place = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT place FROM episode WHERE id = ?"), arguments: [id])
@@ -118,7 +116,7 @@ struct LibraryWriter {
         aliasCounts[id] = 0
     }
 
-    /// Stores the state of an episode, also of one that is not, or no longer, in the library.
+    /// Stores the state of an episode, which need not be in the library.
     func put(_ state: WireEpisodeState) throws {
         guard EpisodeID(state.episode) != nil else {
             throw Failure(.invalidArgument, "“\(state.episode)” isn’t a valid episode ID.")
@@ -136,7 +134,7 @@ struct LibraryWriter {
             .execute(arguments: [state.played, state.episode])
     }
 
-    /// Stores another name of an episode, and forgets the oldest beyond the limit: some feeds have new GUIDs at each fetch.
+    /// Stores an alias, and deletes the oldest beyond the limit: some feeds have new GUIDs at each fetch.
     mutating func put(_ alias: WireEpisodeAlias) throws {
         guard PodcastID(alias.podcast) != nil, EpisodeID(alias.episode) != nil, !alias.alias.isEmpty else {
             throw Failure(.invalidArgument, "An alias needs a podcast, a name and an episode.")
@@ -167,7 +165,7 @@ struct LibraryWriter {
 
     // MARK: Episodes
 
-    /// Titles are compared and ordered in this form.
+    /// The form in which titles are compared and ordered.
     static func folded(_ title: String) -> String { title.lowercased() }
 
     /// Publication in ms, within what a place can hold; unknown dates come last.
@@ -220,8 +218,7 @@ struct LibraryWriter {
 }
 
 extension WirePodcast {
-    /// Whether a side snapshot that has `other` has what it is made for: which podcasts there are and where. The rest
-    /// comes back with the next refresh.
+    /// Whether both are the same for a side snapshot: the next refresh restores the other fields.
     func isSameInSnapshot(as other: WirePodcast) -> Bool {
         (id, url, title, subscribed) == (other.id, other.url, other.title, other.subscribed)
     }

@@ -7,7 +7,6 @@ import PodcastModel
 ///
 /// SQLite calls it within its statements, as an upgrade has single ones that take minutes for a large library.
 package final class OpeningProgress: Sendable {
-    /// Between two reports.
     package static let interval = Duration.seconds(2)
     /// The instructions of SQLite's machine between two checks of the clock: less than a millisecond.
     private static let instructions: Int32 = 1_000
@@ -23,7 +22,7 @@ package final class OpeningProgress: Sendable {
         due = NIOLockedValueBox(SystemClocks.monotonic().advanced(by: interval))
     }
 
-    /// A connection’s set-up, with its work reported for as long as it is open.
+    /// The configuration of a connection whose work is reported until it is closed.
     var configuration: Configuration {
         var configuration = Store.configuration
         // The configuration keeps this object for as long as the connection.
@@ -37,17 +36,14 @@ package final class OpeningProgress: Sendable {
         sqlite3_progress_handler(
             db.sqliteConnection, Self.instructions,
             { context in
-                if let context { Unmanaged<OpeningProgress>.fromOpaque(context).takeUnretainedValue().workGoesOn() }
+                if let context { Unmanaged<OpeningProgress>.fromOpaque(context).takeUnretainedValue().reportIfDue() }
                 return 0
             }, context)
     }
 
-    /// Reports nothing more of a connection.
-    func end(_ db: Database) {
-        sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil)
-    }
+    func end(_ db: Database) { sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
 
-    private func workGoesOn() {
+    private func reportIfDue() {
         let now = SystemClocks.monotonic()
         let isDue = due.withLockedValue { due in
             guard now >= due else { return false }

@@ -33,8 +33,8 @@ package final class PersistenceShell: Service {
         }
         let machine = PersistenceMachine(try store.facts(), now: SystemClocks.now())
         let queues = StoreQueues()
-        let loop = ServiceLoop<PersistenceHandler>(context, observes: nil) { [context] inputs in
-            PersistenceHandler(machine, store, queues, context: context, inputs: inputs)
+        let loop = ServiceLoop<PersistenceHandler>(context, observes: nil) { inputs in
+            PersistenceHandler(machine: machine, store: store, queues: queues, inputs: inputs)
         }
         do { try await loop.run() } catch {
             await queues.drain()
@@ -64,26 +64,14 @@ private struct StoreQueues: Sendable {
 private struct PersistenceHandler: ServiceHandler {
     typealias Effect = ServiceEffect<PersistenceMachine.Event>
 
+    var machine: PersistenceMachine
+    let store: Store
+    let queues: StoreQueues
+    let inputs: ServiceInputs<PersistenceMachine.Event>
     private(set) var deadline: MonotonicTime?
-    private var machine: PersistenceMachine
-    private let store: Store
-    private let queues: StoreQueues
-    private let context: ServiceContext
-    private let inputs: ServiceInputs<PersistenceMachine.Event>
-    private var commands: [PersistenceMachine.Ticket: IncomingCommand] = [:]
-    private var count: UInt64 = 0
-    private var isReady = false
-
-    init(
-        _ machine: PersistenceMachine, _ store: Store, _ queues: StoreQueues, context: ServiceContext,
-        inputs: ServiceInputs<PersistenceMachine.Event>
-    ) {
-        self.machine = machine
-        self.store = store
-        self.queues = queues
-        self.context = context
-        self.inputs = inputs
-    }
+    var commands: [PersistenceMachine.Ticket: IncomingCommand] = [:]
+    var count: UInt64 = 0
+    var isReady = false
 
     mutating func handle(_ event: ServiceEvent<PersistenceMachine.Event>, now: Moment) -> [Effect] {
         switch event {

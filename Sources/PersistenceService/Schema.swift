@@ -5,19 +5,19 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-/// The database's tables, and how older files become what this version expects.
+/// The database's tables, and the migrations of older files.
 ///
-/// Every database and every copy of one says in its header whose it is (`application_id`) and which version wrote it
-/// (`user_version`), so that a file of another program or of a newer version is recognised before it is touched.
+/// The header of every database and copy has the program (`application_id`) and the version (`user_version`), so that a
+/// file of another program or of a newer version is recognised before it is changed.
 enum Schema {
-    /// `LSTP`: what tells our files from those of other programs.
+    /// `LSTP`: it distinguishes our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
-    /// The version of the tables that this code reads and writes. A migration adds one.
+    /// The version of the tables. A migration adds one.
     static let version: Int32 = 5
     /// The first version whose addresses have no users and passwords.
     static let versionWithoutPasswords: Int32 = 3
 
-    /// Brings a database from any earlier version to this one; does nothing at this one.
+    /// Migrates a database of any earlier version to this one.
     ///
     /// Users and passwords in the addresses of an old one are written to `movedSecrets` before they leave it.
     static func migrator(movedSecrets: SecretsFile) -> DatabaseMigrator {
@@ -109,8 +109,7 @@ enum Schema {
         CREATE INDEX alias_by_episode ON alias (episode);
         """
 
-    /// The documents of owners, which are never loaded with their records; and when an alias was seen last: the oldest are
-    /// deleted.
+    /// The documents of owners, which are never loaded with their records; and when an alias was seen last.
     private static let documents = """
         CREATE TABLE document (
             owner TEXT NOT NULL, collection TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, value BLOB NOT NULL,
@@ -181,12 +180,10 @@ enum Schema {
 }
 
 extension Database {
-    /// A value of the table `meta`.
     func meta(_ key: String) throws -> String? {
         try String.fetchOne(cachedStatement(sql: "SELECT value FROM meta WHERE key = ?"), arguments: [key])
     }
 
-    /// Writes a value of the table `meta`.
     func setMeta(_ key: String, _ value: String) throws {
         try cachedStatement(sql: "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)")
             .execute(arguments: [key, value])

@@ -6,7 +6,7 @@ import PodcastModel
 /// (those scripts put no spaces between words, so a run of them is searched as a phrase), every emoji a word
 /// that names its code point (the tokenizer of FTS5 would drop it).
 enum SearchText {
-    /// The longest text that is indexed, in bytes of its indexed form; the rest of longer show notes is not found.
+    /// The maximum length of an indexed text, in bytes of its indexed form; the rest of longer show notes isn’t found.
     static let limit = 65_536
     /// The maximum number of words of a query that count.
     static let termLimit = 16
@@ -39,18 +39,19 @@ enum SearchText {
         return result
     }
 
-    /// The FTS5 query for what a user typed; nil when it holds no word at all.
+    /// The FTS5 query for a user’s input; nil: it has no word.
     ///
     /// Words must all occur; `"quoted words"` occur together and in order; the last word may be the beginning of a
-    /// longer one, unless it is quoted or shorter than three letters. Nothing else has a meaning.
+    /// longer one, unless it is quoted or shorter than three letters. Nothing else is an operator.
     ///
     /// - Parameter podcast: an id that the episode's podcast must have, or nil.
     static func query(_ input: String, podcast: String?) -> String? {
         var phrases: [String] = []
-        for term in terms(of: String(input.prefix(queryLimit))).prefix(termLimit) {
+        let terms = terms(of: String(input.prefix(queryLimit)))
+        for (index, term) in terms.prefix(termLimit).enumerated() {
             let words = indexed(term.text)
             guard words.unicodeScalars.contains(where: isWordScalar) else { continue }
-            let isPrefix = term.isLast && !term.isQuoted && term.text.count >= 3
+            let isPrefix = index == terms.count - 1 && !term.isQuoted && term.text.count >= 3
             phrases.append(quoted(words) + (isPrefix ? " *" : ""))
         }
         guard !phrases.isEmpty else { return nil }
@@ -59,27 +60,17 @@ enum SearchText {
         return "podcast : " + quoted(podcast) + " AND " + text
     }
 
-    /// A string of FTS5.
-    private static func quoted(_ text: String) -> String {
-        "\"" + text.filter { $0 != "\"" } + "\""
-    }
+    private static func quoted(_ text: String) -> String { "\"" + text.filter { $0 != "\"" } + "\"" }
 
-    private struct Term {
-        var text: String
-        var isQuoted: Bool
-        var isLast = false
-    }
-
-    private static func terms(of input: String) -> [Term] {
-        var terms: [Term] = []
+    private static func terms(of input: String) -> [(text: String, isQuoted: Bool)] {
+        var terms: [(String, Bool)] = []
         for (index, part) in input.split(separator: "\"", omittingEmptySubsequences: false).enumerated() {
             if index.isMultiple(of: 2) {
-                terms += part.split(whereSeparator: \.isWhitespace).map { Term(text: String($0), isQuoted: false) }
+                terms += part.split(whereSeparator: \.isWhitespace).map { (String($0), false) }
             } else if !part.isEmpty {
-                terms.append(Term(text: String(part), isQuoted: true))
+                terms.append((String(part), true))
             }
         }
-        if let last = terms.indices.last { terms[last].isLast = true }
         return terms
     }
 
@@ -104,8 +95,7 @@ enum SearchText {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .decimalNumber,
             .letterNumber, .otherNumber, .privateUse:
             true
-        default:
-            false
+        default: false
         }
     }
 }

@@ -15,10 +15,9 @@ extension Store {
 
     /// Copies the whole database, checks the copy, and removes copies that newer ones replace.
     ///
-    /// Takes as long as the disk needs for the database's size; the writer is not kept waiting. Once this copy is there, those
-    /// of versions that kept passwords in addresses are removed, however new they are.
+    /// The writer doesn’t wait for it. Copies of versions that kept passwords in addresses are removed, however new they are.
     ///
-    /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` when the copy shows damage. Earlier copies stay then.
+    /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` if the copy is damaged. Earlier copies stay then.
     package func backup(now: Timestamp) throws(Failure) -> DatabaseCopy {
         let copy = try makeCopy(.backup, now: now) { target in
             try pool.backup(to: target)
@@ -30,7 +29,7 @@ extension Store {
         return copy
     }
 
-    /// Copies what is small and changes often: owners with their records, podcasts without episodes, positions.
+    /// Copies owners with their records, podcasts without episodes, and positions: what is small and changes often.
     ///
     /// - Throws: `diskFull`, `storageFailed`.
     package func sideSnapshot(now: Timestamp) throws(Failure) -> DatabaseCopy {
@@ -53,7 +52,6 @@ extension Store {
         return copy
     }
 
-    /// All copies, newest first.
     package func listBackups() -> WireBackups {
         let entries = files.copies().map { copy in
             WireBackups.Entry.with {
@@ -105,11 +103,10 @@ extension Store {
 
 /// The copies that are kept.
 enum BackupRotation {
-    /// The newest backups that are kept however old they are.
+    /// The number of newest backups that are kept however old they are.
     static let newestBackups = 3
     /// The number of days of each of which the newest backup is kept.
     static let days = 7
-    /// The newest side snapshots that are kept.
     static let newestSnapshots = 3
 
     /// The copies that are no longer needed.

@@ -5,7 +5,7 @@ import SwiftProtobuf
 import WireMessages
 
 extension Store {
-    /// The most candidates that an ambiguous name is answered with.
+    /// The maximum number of candidates in the answer to an ambiguous name.
     static let candidateLimit = 10
 
     /// The one episode that `text` names: its id, its exact title, the beginning of its id, or a part of its title.
@@ -59,9 +59,7 @@ extension Store {
     /// feed was moved there or away from there. The feeds service takes the same one for subscribed already.
     private static func podcast(at address: WebAddress, _ db: Database) throws -> String {
         let derived = PodcastID.feed(at: address).text
-        if try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM podcast WHERE id = ?)", arguments: [derived])
-            ?? false
-        {
+        if try Int.fetchOne(db, sql: "SELECT 1 FROM podcast WHERE id = ?", arguments: [derived]) != nil {
             return derived
         }
         let rows = try Row.fetchCursor(db, sql: "SELECT id, value FROM podcast")
@@ -82,14 +80,13 @@ private struct NameSearch {
     let filter: String
     let scope: [String]
 
-    /// The id; `label` says how to show a candidate, and what tells it from others that look the same.
+    /// - Parameter label: the title of a candidate, and what distinguishes it from others of that title.
     func run(_ db: Database, label: (String) throws -> (String, String)) throws -> String {
         let wanted = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         guard !wanted.isEmpty else {
             throw Failure(.invalidArgument, "Say which \(what): an ID or a part of its title.")
         }
-        let exactID = try ids(db, "id = ?", [text])
-        if let id = exactID.first { return id }
+        if let id = try ids(db, "id = ?", [text]).first { return id }
         let title = LibraryWriter.folded(wanted)
         let exact = try ids(db, "title = ?", [title])
         if exact.count == 1 { return exact[0] }
@@ -114,20 +111,19 @@ private struct NameSearch {
     }
 
     private func ambiguous(_ ids: [String], _ label: (String) throws -> (String, String)) throws -> Failure {
-        var detail = WireCandidates()
         let labels = try ids.prefix(Store.candidateLimit).map { id in (id: id, label: try label(id)) }
         let titles = Dictionary(grouping: labels, by: \.label.0)
-        detail.candidates = labels.map { id, label in
-            var candidate = WireCandidates.Candidate()
-            candidate.id = id
+        let candidates = labels.map { id, label in
             let isOnlyOne = label.1.isEmpty || (titles[label.0]?.count ?? 0) < 2
-            candidate.title = isOnlyOne ? label.0 : "\(label.0) \(label.1)"
-            return candidate
+            return WireCandidates.Candidate.with {
+                $0.id = id
+                $0.title = isOnlyOne ? label.0 : "\(label.0) \(label.1)"
+            }
         }
         let more = ids.count > Store.candidateLimit ? ", and these are not all" : ""
         return Failure(
             code: FailureCode.ambiguous.rawValue,
             message: "“\(text)” fits more than one \(what)\(more). Use an ID or more of the title.",
-            detail: detail.wireBytes)
+            detail: WireCandidates.with { $0.candidates = candidates }.wireBytes)
     }
 }

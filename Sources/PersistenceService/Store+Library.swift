@@ -8,7 +8,7 @@ extension Store {
     /// The most podcasts or episodes on one page.
     static let rowLimit = RequestSizes.episodes
 
-    /// A page of podcasts by title, each with its counts.
+    /// A page of podcasts in order of their titles, each with its counts.
     func podcasts(_ query: WirePodcastsQuery) throws(Failure) -> WirePodcastsPage {
         let limit = query.limit == 0 ? 100 : min(Int(query.limit), Self.rowLimit)
         // A cursor is the title and the id of the last podcast, the id behind the last separator.
@@ -63,13 +63,12 @@ extension Store {
         let search = SearchText.query(query.search, podcast: query.podcast.isEmpty ? nil : query.podcast)
         let isSearch = !query.search.allSatisfy(\.isWhitespace)
         if isSearch, search == nil { return .with { $0.downloadedOnly = query.downloadedOnly } }
-        let selection = EpisodeSelection(
+        var selection = EpisodeSelection(
             podcast: query.podcast, unplayedOnly: query.unplayedOnly, search: isSearch ? search : nil)
         return try read("listing episodes") { db in
             var page = WireEpisodesPage()
             page.downloadedOnly = query.downloadedOnly
-            let selection =
-                query.downloadedOnly ? try selection.downloaded(in: db) : selection
+            if query.downloadedOnly { selection.ids = try EpisodeSelection.downloadedIDs(db) }
             if query.after.isEmpty { page.total = try selection.count(db) }
             let places = try selection.places(db, before: after, limit: limit + 1)
             var reader = EpisodeReader(db: db, withDescription: query.withDescription)
@@ -108,10 +107,11 @@ extension Store {
         try read("looking up aliases") { db in
             var matches = WireAliasMatches()
             func append(_ alias: String, _ episode: String) {
-                var match = WireEpisodeAlias()
-                match.podcast = query.podcast
-                match.alias = alias
-                match.episode = episode
+                let match = WireEpisodeAlias.with {
+                    $0.podcast = query.podcast
+                    $0.alias = alias
+                    $0.episode = episode
+                }
                 matches.aliases.append(match)
             }
             if !query.ids.isEmpty {
@@ -158,16 +158,10 @@ private struct EpisodeSelection {
     var unplayedOnly: Bool
     var search: String?
     /// The ids among which they are, as a JSON array; nil: they are among all.
-    private var ids: String?
+    var ids: String?
 
-    init(podcast: String, unplayedOnly: Bool, search: String?) {
-        self.podcast = podcast
-        self.unplayedOnly = unplayedOnly
-        self.search = search
-    }
-
-    /// Those of these episodes whose file is here.
-    func downloaded(in db: Database) throws -> EpisodeSelection {
+    /// The ids of the downloaded episodes, as a JSON array.
+    static func downloadedIDs(_ db: Database) throws -> String {
         let records = try Data.fetchCursor(
             db.cachedStatement(sql: "SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download'"))
         var ids: [String] = []
@@ -176,12 +170,10 @@ private struct EpisodeSelection {
             guard let download = try? WireDownload(serializedBytes: record) else { continue }
             if download.state == .downloaded { ids.append(download.episode) }
         }
-        var selection = self
-        selection.ids = String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
-        return selection
+        return String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
     }
 
-    /// Asks `columns` of the episodes among `ids`.
+    /// Selects `columns` of the episodes among `ids`.
     private func amongIDs(_ columns: String, before: Int64, _ ending: String = "") -> SQLRequest<Int64> {
         SQLRequest(
             sql: """
@@ -195,19 +187,13 @@ private struct EpisodeSelection {
             cached: true)
     }
 
-    /// The number of episodes.
     func count(_ db: Database) throws -> UInt32 {
         let count: Int64?
         if ids != nil {
             count = try amongIDs("count(*)", before: .max).fetchOne(db)
         } else if let search {
-            let sql =
-                unplayedOnly
-                ? """
-                SELECT count(*) FROM episode_search CROSS JOIN episode ON episode.place = episode_search.rowid
-                WHERE episode_search MATCH ? AND episode.played = 0
-                """ : "SELECT count(*) FROM episode_search WHERE episode_search MATCH ?"
-            count = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [search])
+            count = try Int64.fetchOne(
+                db.cachedStatement(sql: "SELECT count(*) \(matches)"), arguments: [search])
         } else {
             count = try Int64.fetchOne(
                 db.cachedStatement(
@@ -225,58 +211,45 @@ private struct EpisodeSelection {
             return try amongIDs("place", before: before, "ORDER BY place DESC LIMIT \(limit)").fetchAll(db)
         }
         if let search {
-            let sql =
-                unplayedOnly
-                ? """
-                SELECT episode.place FROM episode_search CROSS JOIN episode ON episode.place = episode_search.rowid
-                WHERE episode_search MATCH ? AND episode_search.rowid < ? AND episode.played = 0
+            let sql = """
+                SELECT episode_search.rowid \(matches) AND episode_search.rowid < ?
                 ORDER BY episode_search.rowid DESC LIMIT ?
-                """
-                : """
-                SELECT rowid FROM episode_search WHERE episode_search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?
                 """
             return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [search, before, limit])
         }
-        let unplayed = unplayedOnly ? "AND played = 0" : ""
-        guard podcast.isEmpty else {
-            return try Int64.fetchAll(
-                db.cachedStatement(
-                    sql:
-                        "SELECT place FROM episode WHERE podcast = ? AND place < ? \(unplayed) ORDER BY place DESC LIMIT ?"
-                ),
-                arguments: [podcast, before, limit])
-        }
-        return try Int64.fetchAll(
-            db.cachedStatement(
-                sql: "SELECT place FROM episode WHERE place < ? \(unplayed) ORDER BY place DESC LIMIT ?"),
-            arguments: [before, limit])
+        let sql = """
+            SELECT place FROM episode WHERE \(podcast.isEmpty ? "" : "podcast = ? AND") place < ?
+            \(unplayedOnly ? "AND played = 0" : "") ORDER BY place DESC LIMIT ?
+            """
+        let arguments = StatementArguments(podcast.isEmpty ? [] : [podcast]) + [before, limit]
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    /// The clauses that select what the search matches.
+    private var matches: String {
+        unplayedOnly
+            ? """
+            FROM episode_search CROSS JOIN episode ON episode.place = episode_search.rowid
+            WHERE episode_search MATCH ? AND episode.played = 0
+            """ : "FROM episode_search WHERE episode_search MATCH ?"
     }
 }
 
-/// Puts an episode together out of what is stored of it.
+/// Reads episodes with everything that is stored about them.
 struct EpisodeReader {
     let db: Database
-    /// Whether the show notes belong to the answer.
     var withDescription: Bool
-    /// Whether its chapters do.
     var withChapters = true
     /// The number of bytes that have been read.
     private(set) var size = 0
-    private var titles: [String: String] = [:]
+    var titles: [String: String] = [:]
 
-    init(db: Database, withDescription: Bool) {
-        self.db = db
-        self.withDescription = withDescription
-    }
-
-    /// The episode of this id; nil when there is none.
     mutating func episode(_ id: String) throws -> WireEpisode? {
         let place = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT place FROM episode WHERE id = ?"), arguments: [id])
         return try place.flatMap { try episode(at: $0) }
     }
 
-    /// The episode at this place; nil when there is none.
     mutating func episode(at place: Int64) throws -> WireEpisode? {
         let statement = try db.cachedStatement(
             sql: """
@@ -308,7 +281,7 @@ struct EpisodeReader {
             if withChapters, !record.chapters.isEmpty { episode.chapters = record.chapters }
             episode.chaptersFetched = record.fetchedAt
         }
-        if withDescription, withChapters, episode.chapters.isEmpty { try takeChaptersOfFile(&episode) }
+        if withDescription, withChapters, episode.chapters.isEmpty { try addChaptersOfFile(&episode) }
         size +=
             (download?.count ?? 0) + (fetched?.count ?? 0) + value.count + (state?.count ?? 0)
             + episode.description_p.utf8.count
@@ -316,8 +289,8 @@ struct EpisodeReader {
         return episode
     }
 
-    /// Adds the chapters in its file, which the player stores once it has opened that.
-    private mutating func takeChaptersOfFile(_ episode: inout WireEpisode) throws {
+    /// Adds the chapters in its file, which the player has stored once it has opened that.
+    private mutating func addChaptersOfFile(_ episode: inout WireEpisode) throws {
         let value = try Data.fetchOne(
             db.cachedStatement(
                 sql: "SELECT value FROM record WHERE owner = 'playback' AND collection = 'chapters' AND key = ?"),

@@ -6,7 +6,7 @@ package import WireMessages
 extension Store {
     /// Answers a question; may run on any thread, beside others and beside the writer.
     ///
-    /// - Throws: the failure to answer with; `unknownCommand` for anything that isn’t a question.
+    /// - Throws: the failure to answer with.
     package func answer(_ question: WirePersistenceRequest.OneOf_Command) throws(Failure) -> WirePersistenceReply {
         var reply = WirePersistenceReply()
         switch question {
@@ -26,13 +26,13 @@ extension Store {
         return reply
     }
 
-    /// Reads the whole database and says what is wrong with it.
+    /// Reads the whole database.
     private func check() throws(Failure) -> WireDatabaseCheck {
         var check = WireDatabaseCheck()
         check.damage = damage()?.description ?? ""
         // With the log, in which the newest pages still are.
         check.bytes = ["", "-wal"].reduce(0) { $0 + (DatabaseCopy.size(of: files.database + $1) ?? 0) }
-        check.sqliteVersion = try read("asking for the version") { db in
+        check.sqliteVersion = try read("reading the version") { db in
             try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""
         }
         return check

@@ -1,14 +1,15 @@
 import FoundationEssentials
 import GRDB
 package import PodcastModel
+import SwiftProtobuf
 package import WireMessages
 
 extension Store {
-    /// Under which name the podcasts appear among the records of `feeds`.
+    /// The collection in which the podcasts appear among the records of `feeds`.
     static let podcastCollection = "podcast"
-    /// The most that a page holds, in bytes: a reply must fit one frame of 1 MiB.
+    /// The default size of a page in bytes: a reply must fit one frame of 1 MiB.
     static let pageLimit = 524_288
-    /// The most that a page may be asked to hold, in bytes.
+    /// The maximum size of a page that can be requested, in bytes.
     static let largestPage = 786_432
 
     /// A page of an owner's records, in order of (collection, key); those of `feeds` with its podcasts.
@@ -50,7 +51,7 @@ extension Store {
         }
     }
 
-    /// All records of an owner. For the service's own, which are few.
+    /// All records of an owner with few: the service itself.
     package func allRecords(of owner: String) throws(Failure) -> [WireRecord] {
         var query = WireLoadRecords()
         query.owner = owner
@@ -67,12 +68,11 @@ extension Store {
     /// The stored reply to a command, until it is pruned.
     func foundReply(_ query: WireFindReply) throws(Failure) -> WireFoundReply {
         try read("looking for a reply") { db in
-            var found = WireFoundReply()
-            if let reply = try Self.reply(db, owner: query.owner, request: query.requestID) {
-                found.found = true
-                found.reply = reply
+            let reply = try Self.reply(db, owner: query.owner, request: query.requestID)
+            return .with {
+                $0.found = reply != nil
+                $0.reply = reply ?? Data()
             }
-            return found
         }
     }
 

@@ -39,10 +39,10 @@ package struct StoreChanges: OptionSet, Sendable {
 }
 
 extension Store {
-    /// Writes everything in one transaction; when it returns, what succeeded is on the disk.
+    /// Writes in one transaction; when it returns, what succeeded is on the disk.
     ///
-    /// If the transaction as a whole fails, each write is tried alone, so that what one of them asks for (a large feed
-    /// on a full disk) does not harm the others. Call it from one thread at a time.
+    /// If the transaction fails, each write is retried alone, so that one (of a large feed on a full disk) doesn’t harm the
+    /// others. Call it from one thread at a time.
     package func write(_ writes: [StoreWrite], now: Timestamp) -> StoreBatchResult {
         do {
             return try transact(writes, now: now)
@@ -79,7 +79,6 @@ extension Store {
         return result
     }
 
-    /// The answers when nothing of `writes` was written.
     private func failed(_ writes: [StoreWrite], _ failure: Failure) -> StoreBatchResult {
         let results = writes.map { write -> Result<WirePersistenceReply, Failure> in
             switch write {
@@ -91,7 +90,7 @@ extension Store {
         return StoreBatchResult(results: results, failures: [failure])
     }
 
-    /// On a full disk an owner can still begin: what it fences is remembered until the disk takes it.
+    /// Loads on a full disk: the generation is kept in memory until it can be written.
     private func loadInMemory(_ load: WireLoad) -> Result<WirePersistenceReply, Failure> {
         do throws(Failure) {
             let row = try read("loading") { db in try OwnerRow.fetch(db, load.owner) }
@@ -162,17 +161,16 @@ struct OwnerRow: Sendable, Hashable {
     /// The IDs of its newest commits, concatenated, oldest first.
     var recent = Data()
 
-    /// The most commits whose ids stay in the row.
+    /// The maximum number of commits whose ids stay in the row.
     static let recentLimit = 32
 
-    /// The ids in `recent`.
     var recentIDs: some Sequence<Data> {
         stride(from: recent.startIndex, to: recent.endIndex, by: RequestID.length).lazy.map { [recent] start in
             recent[start..<min(start + RequestID.length, recent.endIndex)]
         }
     }
 
-    /// An owner that has never been here has generation and revision 0.
+    /// An unknown owner has generation and revision 0.
     static func fetch(_ db: Database, _ name: String) throws -> OwnerRow {
         let statement = try db.cachedStatement(sql: "SELECT generation, revision, recent FROM owner WHERE name = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return OwnerRow() }

@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 import WireMessages
 
-/// The database: everything that the fleet must not lose. Synchronous, and knows nothing of the bus.
+/// The database, accessed synchronously.
 ///
 /// One connection writes (one thread at a time calls `write`); any number of threads may read beside it and never wait
 /// for it. A write is on the disk when the call returns: the log is synchronised at each transaction.
@@ -15,17 +15,17 @@ package final class Store: Sendable {
     /// The identity of the database: another one after a copy was restored.
     package let incarnation: String
     let pool: DatabasePool
-    /// Generations that could not be written because the disk was full, by owner: they fence until the process ends.
+    /// Generations by owner that could not be written because the disk was full: they fence until the process ends.
     let unwrittenGenerations = NIOLockedValueBox<[String: UInt32]>([:])
 
     /// The length of the write-ahead log, in pages of 4 KiB, at which a commit runs the checkpoint itself: 32 MiB.
     static let forcedCheckpointPages = 8_192
-    /// The size of the log’s file that remains after a checkpoint, in bytes.
+    /// The maximum size of the log’s file after a checkpoint, in bytes.
     static let logSizeLimit = 8 << 20
-    /// The pages that the writer keeps in memory between two checkpoints at most, in KiB: those that a large feed changes.
+    /// The writer’s page cache in KiB: the pages that a large feed changes.
     static let writerCache = 4_096
 
-    /// The connections that may read at the same time.
+    /// The maximum number of connections that read at the same time.
     static let readerLimit = 6
 
     /// Opens the database, creates it, or restores it from the newest good copy if the file is damaged, foreign or lost.
@@ -110,7 +110,6 @@ package final class Store: Sendable {
         }
     }
 
-    /// A name that no other database has.
     static func newIncarnation() -> String {
         let digits = String(UInt64.random(in: .min ... .max), radix: 16)
         return "d" + String(repeating: "0", count: 16 - digits.count) + digits
@@ -137,7 +136,7 @@ package final class Store: Sendable {
         }
     }
 
-    /// Reads all of the database and says what is wrong with it; nil: nothing. Takes a second for some hundred MB.
+    /// Reads the whole database; nil: it is sound. Takes a second for some hundred MB.
     package func damage() -> DatabaseDamage? {
         do { return try pool.read { db in try Store.damage(db, tables: nil) } } catch {
             return StorageFailure.isDamage(error) ? DatabaseDamage(["\(error)"]) : nil
@@ -153,7 +152,6 @@ package final class Store: Sendable {
         return nil
     }
 
-    /// The facts that a machine over this store begins with.
     package func facts() throws(Failure) -> StoreFacts {
         var facts = StoreFacts(incarnation: incarnation)
         facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
@@ -165,7 +163,7 @@ package final class Store: Sendable {
         return facts
     }
 
-    /// Reads within one consistent view of the database.
+    /// Reads in one snapshot of the database.
     func read<Value>(_ doing: String, _ body: (Database) throws -> Value) throws(Failure) -> Value {
         try access(doing) { try pool.read(body) }
     }
@@ -175,7 +173,6 @@ package final class Store: Sendable {
         do { return try body() } catch { throw StorageFailure.of(error, doing: doing, path: files.database) }
     }
 
-    /// The numbers of podcasts and episodes.
     package func counts() throws(Failure) -> (podcasts: UInt64, episodes: UInt64) {
         try read("counting") { db in
             let row = try Row.fetchOne(db, sql: "SELECT count(*), coalesce(sum(episodes), 0) FROM podcast_count")

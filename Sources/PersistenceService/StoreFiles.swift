@@ -12,7 +12,7 @@ package struct StoreFiles: Sendable, Hashable {
 
     /// Exists while the database is suspected of damage: the next start reads all of it before using it.
     var suspicion: String { database + ".suspect" }
-    /// Where users and passwords that are found in an older database go: the feeds service takes them over.
+    /// The credentials that were found in an older database, for the feeds service.
     var movedSecrets: SecretsFile { SecretsFile(path: Self.folder(of: database) + "/secrets.moved.json") }
     /// Has the next start read the whole database before it is used.
     func suspect() throws {
@@ -24,7 +24,7 @@ package struct StoreFiles: Sendable, Hashable {
     /// The copy that a restore works on before it takes the database's place.
     var restoring: String { database + ".restoring" }
 
-    /// All copies, newest first. An unreadable folder has none.
+    /// The newest first.
     func copies() -> [DatabaseCopy] { DatabaseCopy.all(in: backups) }
 
     /// The copies of versions that kept users and passwords in addresses.
@@ -36,7 +36,7 @@ package struct StoreFiles: Sendable, Hashable {
         }
     }
 
-    /// Makes the folders, for this user alone, and removes what an interrupted copy has left.
+    /// Creates the folders, for this user alone, and removes unfinished copies.
     func prepare() throws(Failure) {
         do {
             for folder in [backups, Self.folder(of: database)] where !folder.isEmpty {
@@ -61,14 +61,13 @@ package struct StoreFiles: Sendable, Hashable {
         return "\(folder)/.\(path.split(separator: "/").last ?? "").part"
     }
 
-    /// Gives a finished file its name, durably: its content first, then the name.
+    /// Renames a finished file, durably: its content first, then the name.
     static func publish(_ partial: String, as path: String) throws {
         try synchronise(partial)
         guard rename(partial, path) == 0 else { throw SystemError(call: "rename", path: path) }
         try synchronise(Self.folder(of: path))
     }
 
-    /// Waits until a file or folder is on the disk.
     static func synchronise(_ path: String) throws {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw SystemError(call: "open", path: path) }
@@ -76,7 +75,7 @@ package struct StoreFiles: Sendable, Hashable {
         guard fsync(descriptor) == 0 else { throw SystemError(call: "fsync", path: path) }
     }
 
-    /// Moves the database and its companions aside, durably, under a name that nothing has yet.
+    /// Moves the database and its companions, durably, to a name that is not in use.
     ///
     /// The companions go first: a database without its log can be recognised as incomplete, but a log left behind
     /// would be applied to the database that takes the place.
@@ -94,7 +93,6 @@ package struct StoreFiles: Sendable, Hashable {
         return target
     }
 
-    /// Removes a file, if it is there.
     func remove(_ path: String) { unlink(path) }
 
     /// Removes a database file with its companions, if they are there.

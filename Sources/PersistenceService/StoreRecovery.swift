@@ -8,17 +8,16 @@ import WireMessages
 
 /// A recovery that was necessary before the database could be used.
 package struct Recovery: Sendable, Hashable {
-    /// Why: what was found in the database's place.
+    /// The state of the file in the database's place, in a sentence.
     package var reason: String
-    /// All that was found to be wrong with it, for the log.
     package var damage: DatabaseDamage?
-    /// Where the file that was found has been put; nil if there was none.
+    /// The path to which that file was moved; nil: there was none.
     package var movedTo: String?
-    /// The copy that was restored; nil if none was good, so that the database is new and empty.
+    /// The copy that was restored; nil: none was good, so that the database is new and empty.
     package var restored: String?
-    /// The moment that the restored state reaches.
+    /// The time that the restored state reaches.
     package var reaches: Timestamp?
-    /// The moment that the lists of episodes reach, if it is another one: they are not in a side snapshot.
+    /// The time that the lists of episodes reach, if it is another one: they are not in a side snapshot.
     package var libraryReaches: Timestamp?
 }
 
@@ -28,19 +27,18 @@ struct StoreRecovery {
     let now: Timestamp
     var progress = OpeningProgress {}
 
-    /// Databases up to this size, in bytes, are read whole at each start; of larger ones the tables of the owners are,
-    /// and the service reads the rest once it serves.
+    /// The maximum size, in bytes, of a database that is read whole at each start. Of a larger one the essential tables
+    /// are, and the service reads the rest once it serves.
     static let wholeCheckLimit: UInt64 = 24 << 20
     /// The tables that owners can’t begin without.
     static let essentialTables = ["meta", "owner", "record", "commit_id", "reply", "podcast", "podcast_count"]
 
     /// The state of the file in the database’s place.
     enum Finding: Hashable {
-        /// Nothing, or an empty database that was never used.
+        /// There is no file, or an empty database that was never used.
         case nothing
-        /// Ours, and sound.
         case sound
-        /// Not usable: `kind` becomes part of the name under which it is put aside.
+        /// - Parameter kind: a part of the name that the file gets.
         case unusable(kind: String, why: String, DatabaseDamage? = nil)
     }
 
@@ -75,7 +73,7 @@ struct StoreRecovery {
 
     /// Reads a database without changing it.
     ///
-    /// - Throws: `newerDatabase`, and whatever keeps the file from being read at all: that is no reason to replace it.
+    /// - Throws: `newerDatabase`, and errors that are no reason to replace the file, as it can’t be read now.
     func inspect(_ path: String, whole: Bool = false) throws -> Finding {
         guard let size = DatabaseCopy.size(of: path) else { return .nothing }
         if size == 0, (DatabaseCopy.size(of: path + "-wal") ?? 0) == 0 { return .nothing }
@@ -131,7 +129,7 @@ struct StoreRecovery {
         recovery.reaches = newest?.at
         recovery.libraryReaches = newest?.kind == .snapshot ? base?.at : nil
         try database.write { db in
-            try forgetValidators(db)
+            try clearValidators(db)
             try db.setMeta(Schema.Meta.incarnation, Store.newIncarnation())
             try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.reaches])
             let alert = PersistenceAlerts.recovered(recovery, now: now)
@@ -148,7 +146,7 @@ struct StoreRecovery {
         files.copies().filter { (try? inspect($0.path, whole: true)) == .sound }
     }
 
-    /// Takes over what a side snapshot holds: it is the truth of a later moment.
+    /// Replaces records, podcasts and states by those of a side snapshot, which is newer.
     private func overlay(_ snapshot: String, on database: DatabaseQueue) throws {
         let side = files.restoring + ".side"
         files.removeDatabase(side)
@@ -187,8 +185,8 @@ struct StoreRecovery {
         }
     }
 
-    /// A feed that is asked whether it has changed since then would say no, and what the copy lacks would never come.
-    private func forgetValidators(_ db: Database) throws {
+    /// Clears the validators of feeds: a server that finds them current would never send what the copy lacks.
+    private func clearValidators(_ db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT id, value FROM podcast") {
             let value: Data = row[1]
             var podcast = try WirePodcast(serializedBytes: value)

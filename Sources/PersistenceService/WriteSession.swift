@@ -46,11 +46,7 @@ struct WriteSession {
     /// Writes the collected texts and the rows of owners; called once, before the transaction ends.
     mutating func finish() throws {
         try library.finish()
-        for (name, generation) in generations {
-            var row = try owner(name)
-            row.generation = max(row.generation, generation)
-            owners[name] = row
-        }
+        for name in generations.keys { _ = try owner(name) }
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO owner (name, generation, revision, recent) VALUES (?, ?, ?, ?)
@@ -82,10 +78,7 @@ struct WriteSession {
         guard let owner = ServiceName(name) else {
             return Failure(.invalidArgument, "“\(name)” isn’t a valid service name.")
         }
-        guard owner != .persistence, owner != .bus else {
-            return Failure(.notOwner, "\(owner) isn’t allowed to commit.")
-        }
-        return nil
+        return [.persistence, .bus].contains(owner) ? Failure(.notOwner, "\(owner) isn’t allowed to commit.") : nil
     }
 
     private mutating func owner(_ name: String) throws -> OwnerRow {

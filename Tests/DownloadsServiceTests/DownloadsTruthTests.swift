@@ -160,7 +160,7 @@ struct DownloadsTruthTests {
         news.updated = ["e1", "e2"]
         if isAway { rig.start() } else { rig.observe(.episodes(of: "p1"), .event, news.wireBytes) }
         rig.send { $0.resume.episodes = ["e1"] }
-        #expect(try rig.order("e1").url == url && rig.order("e1").received == kept)
+        #expect(try rig.order("e1").download.url == url && rig.order("e1").download.resumableBytes == kept)
     }
 
     @Test(arguments: [false, true])
@@ -180,7 +180,7 @@ struct DownloadsTruthTests {
         guard !isWhole else { return }
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.episodeUnavailable, "404"))))
         rig.add("e1")
-        #expect(try rig.order("e1").url == "http://host1/new.mp3")
+        #expect(try rig.order("e1").download.url == "http://host1/new.mp3")
     }
 
     private func show(isSubscribed: Bool, episodes: UInt32 = 5) {
@@ -217,7 +217,7 @@ struct DownloadsTruthTests {
         rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
         rig.send { $0.pause.episodes = ["e1"] }
         rig.send { $0.resume.episodes = ["e1"] }
-        #expect(try rig.order("e1").url == "http://host1/new.mp3")
+        #expect(try rig.order("e1").download.url == "http://host1/new.mp3")
     }
 
     // MARK: Podcasts that are gone
