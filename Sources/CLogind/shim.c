@@ -175,13 +175,6 @@ struct clogind *clogind_open(
     return NULL;
 }
 
-int clogind_holds(struct clogind *logind) {
-    pthread_mutex_lock(&logind->lock);
-    bool holds = logind->inhibitor >= 0;
-    pthread_mutex_unlock(&logind->lock);
-    return holds;
-}
-
 void clogind_release(struct clogind *logind) {
     pthread_mutex_lock(&logind->lock);
     if (logind->inhibitor >= 0) close(logind->inhibitor);
@@ -209,10 +202,6 @@ struct clogind *clogind_open(
     return NULL;
 }
 
-int clogind_holds(struct clogind *logind) {
-    (void)logind;
-    return 0;
-}
 void clogind_release(struct clogind *logind) { (void)logind; }
 void clogind_close(struct clogind *logind) { (void)logind; }
 #endif

@@ -2,45 +2,42 @@ package import PodcastModel
 
 /// Decodes and plays audio, one file at a time. Commands drive it, and it reports their outcome as events.
 ///
-/// An engine decides nothing. `perform` returns at once and may be called from anywhere; commands take effect in
-/// order. Every event about a file names its load, so that a late one is recognised. An engine costs nothing
-/// before its first `open`.
+/// An engine decides nothing. Commands take effect in order, and every event about a file names its load, so that a late
+/// one is recognised. An engine costs nothing before its first `open`.
 package protocol AudioEngine: Sendable {
-    /// Does `command`, as soon as those before it are done. After `close()` nothing happens.
+    /// Queues a command and returns at once; may be called from any thread. After `close()` nothing happens.
     func perform(_ command: EngineCommand)
     /// Stops the engine and frees everything; returns when no event can follow. May be called again.
     func close() async
 }
 
-/// Where an engine's events go. Called on a thread of the engine's: it must not block.
+/// Receives an engine's events, on a thread of the engine's: it must not block.
 package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
 /// A command to an engine. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
 package enum EngineCommand: Sendable, Hashable {
     /// Replaces what is open.
     case open(EngineLoad)
-    /// Holds or goes on.
     case setPaused(Bool)
     /// Moves, exactly. `serial` comes back in the progress that knows of it.
     case seek(PlaybackPosition, serial: UInt64)
     /// Changes the speed; the pitch stays.
     case setSpeed(PlaybackSpeed)
-    /// Changes the volume.
     case setVolume(Volume)
     /// Moves to another sound device, by the engine's name for it; empty: the system's default.
     case setOutput(String)
-    /// Changes what is done to the sound, without a gap and without moving.
+    /// Changes the sound processing, without a gap and without moving.
     case setSound(EngineSound)
-    /// Names the file that will be opened next, so that it can be opened in advance; nil: none. The `open` of the same load
-    /// then goes over to it. It makes no sound before that, and no `end` leads to it by itself.
+    /// Names the file that will be opened next, so that it can be opened in advance; nil: none. It makes no sound before the
+    /// `open` of the same load, and no `end` leads to it by itself.
     case prepare(EngineLoad?)
     /// Opens the sound device anew: the chosen one if it is there, else the system's default.
     case reloadOutput
-    /// Asks the sound systems which devices there are, and reports `outputs`; works without an open file, too.
+    /// Asks the sound systems for their devices, and reports `outputs`; works without an open file, too.
     case listOutputs
     /// Asks for a `progress` now.
     case sample
-    /// Asks for a `pong` of this number when all that was told before has been carried out.
+    /// Asks for a `pong` of this number when all commands before it have been carried out.
     case ping(UInt64)
     /// Closes the file, without an event.
     case unload
@@ -48,45 +45,22 @@ package enum EngineCommand: Sendable, Hashable {
 
 /// A file to open, and how it starts.
 package struct EngineLoad: Sendable, Hashable {
-    /// Which load its events name.
+    /// The load that its events name.
     package var id: LoadID
-    /// Where the audio is.
     package var source: AudioSource
-    /// Where it starts.
-    package var start: PlaybackPosition
-    /// Whether it is opened without a sound.
-    package var paused: Bool
-    /// How fast it plays.
-    package var speed: PlaybackSpeed
-    package var volume: Volume
+    package var start = PlaybackPosition.zero
+    package var paused = false
+    package var speed = PlaybackSpeed.normal
+    package var volume = Volume.full
     /// The sound device by the engine's name; empty: the system's default.
-    package var output: String
-    /// How its sound is processed.
-    package var sound: EngineSound
+    package var output = ""
+    package var sound = EngineSound()
     /// The serial number that its progress carries until a seek: a load can be opened again, and older progress is stale.
-    package var serial: UInt64
+    package var serial: UInt64 = 0
     /// The podcast whose user and password the server may ask for; empty: of none.
     package var podcast = ""
     /// The user and password for the server; the shell looks them up.
     package var credentials: WebCredentials?
-
-    /// A file to open.
-    package init(
-        id: LoadID, source: AudioSource, start: PlaybackPosition = .zero, paused: Bool = false,
-        speed: PlaybackSpeed = .normal, volume: Volume = .full, output: String = "",
-        sound: EngineSound = EngineSound(), serial: UInt64 = 0, podcast: String = ""
-    ) {
-        self.id = id
-        self.source = source
-        self.start = start
-        self.paused = paused
-        self.speed = speed
-        self.volume = volume
-        self.output = output
-        self.sound = sound
-        self.serial = serial
-        self.podcast = podcast
-    }
 
     /// The address or path as libmpv takes it, which reads a user and password in the address alone. FFmpeg sends them to no
     /// other server after a redirect, as it would a header.
@@ -101,37 +75,27 @@ package struct EngineLoad: Sendable, Hashable {
 /// The sound processing beside the volume. None of it moves the position.
 package struct EngineSound: Sendable, Hashable {
     /// How much louder than recorded, in dB, from −20 to 20.
-    package var gain: Double
+    var gain = 0.0
     /// Whether silence is passed over quickly: the engine plays it faster, and its progress says so.
-    package var trimSilence: Bool
+    var trimSilence = false
     /// Whether quiet passages are made louder.
-    package var boost: Bool
-    /// Whether it is brought to a loudness that is the same for all.
-    package var normalise: Bool
-
-    /// The settings of the sound processing.
-    package init(gain: Double = 0, trimSilence: Bool = false, boost: Bool = false, normalise: Bool = false) {
-        self.gain = gain
-        self.trimSilence = trimSilence
-        self.boost = boost
-        self.normalise = normalise
-    }
+    var boost = false
+    /// Whether all episodes are brought to the same loudness.
+    var normalise = false
 }
 
 /// An event that an engine reports.
 package enum EngineEvent: Sendable, Hashable {
-    /// The file is open and has audio.
-    case opened(LoadID, OpenedAudio)
+    /// The file is open and has audio, of this length (nil: unknown) and with these chapters.
+    case opened(LoadID, MeasuredDuration?, chapters: [ChapterMark])
     /// Its length turned out to be another.
     case measured(LoadID, MeasuredDuration)
-    /// Where it is: at every start and halt of the sound, after a seek, and when asked to `sample`.
+    /// The position: at every start and halt of the sound, after a seek, and when asked to `sample`.
     case progress(LoadID, EngineProgress)
-    /// The audio came to an end, and has been heard to the last sample. Whether it is the episode's end is for
-    /// `EndOfFile` to judge.
+    /// The audio came to an end, and has been heard to the last sample. `EndOfFile` judges whether it is the episode's end.
     case ended(LoadID, EndOfFile)
     /// It could not be opened, or nothing more can be played of it; it is closed.
     case failed(LoadID, Failure)
-    /// The sound devices that there are, and what is in use.
     case outputs(EngineOutputs)
     /// All commands before the `ping` of this number have been carried out.
     case pong(UInt64)
@@ -139,47 +103,18 @@ package enum EngineEvent: Sendable, Hashable {
     case unusable(Failure)
 }
 
-/// The length and chapters of an open file.
-package struct OpenedAudio: Sendable, Hashable {
-    /// Its length, if anything is known about it.
-    package var duration: MeasuredDuration?
-    /// Its chapters, in order.
-    package var chapters: [AudioChapter]
-
-    /// Facts about a file.
-    package init(duration: MeasuredDuration? = nil, chapters: [AudioChapter] = []) {
-        self.duration = duration
-        self.chapters = chapters
-    }
-}
-
-/// A chapter that the file itself carries.
-package struct AudioChapter: Sendable, Hashable {
-    /// Where it starts.
-    package var start: PlaybackPosition
-    /// Its title; may be empty.
-    package var title: String
-
-    package init(start: PlaybackPosition, title: String) {
-        self.start = start
-        self.title = title
-    }
-}
-
 /// A length as the engine knows it, and how well.
 package struct MeasuredDuration: Sendable, Hashable {
-    /// How a length is known.
     package enum Source: Sendable, Hashable {
         /// The file says so.
         case declared
-        /// Reckoned from size and bit rate.
+        /// Computed from size and bit rate.
         case estimated
         /// Only what has been read so far: it grows, and proves nothing.
         case growing
     }
 
     package var duration: EpisodeDuration
-    /// How it is known.
     package var source: Source
 
     package init(_ duration: EpisodeDuration, _ source: Source = .declared) {
@@ -188,11 +123,10 @@ package struct MeasuredDuration: Sendable, Hashable {
     }
 }
 
-/// Where an engine is in its file.
+/// The engine's position in its file.
 package struct EngineProgress: Sendable, Hashable {
     /// The position that is heard at the moment `at`.
     package var position: PlaybackPosition
-    /// When it was read.
     package var at: MonotonicTime
     /// Whether sound goes out, so that the position moves.
     package var running: Bool
@@ -205,7 +139,6 @@ package struct EngineProgress: Sendable, Hashable {
     /// How fast the position runs; nil: at the speed that is set.
     package var speed: PlaybackSpeed?
 
-    /// A position in a file.
     package init(
         position: PlaybackPosition, at: MonotonicTime, running: Bool, buffering: Bool = false, serial: UInt64 = 0,
         cached: Double = 0, speed: PlaybackSpeed? = nil
@@ -220,11 +153,9 @@ package struct EngineProgress: Sendable, Hashable {
     }
 }
 
-/// A sound device.
+/// A sound device: the engine's name for it, and its name for people.
 package struct OutputDevice: Sendable, Hashable {
-    /// The engine's name for it.
     package var name: String
-    /// Its name for people.
     package var description: String
 
     package init(name: String, description: String) {
@@ -235,14 +166,13 @@ package struct OutputDevice: Sendable, Hashable {
 
 /// The sound devices, and what is in use.
 package struct EngineOutputs: Sendable, Hashable {
-    /// All that there are; nil: not looked up this time.
+    /// All devices; nil: not looked up this time.
     package var devices: [OutputDevice]?
     /// The device in use; empty: the system's default, also where the chosen one is not there.
     package var inUse: String
     /// Whether there is no real device, so that nothing is heard; nil: not known, as while no device is open.
     package var silent: Bool?
 
-    /// The devices that there are and the one in use.
     package init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool? = false) {
         self.devices = devices
         self.inUse = inUse

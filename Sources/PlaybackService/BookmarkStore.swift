@@ -3,48 +3,36 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The bookmarks, and what becomes of the requests about them.
-///
-/// A change holds at once for the requests behind it, and is taken back if it can't be saved.
+/// The bookmarks. A change applies at once to the requests behind it, and is rolled back if it can’t be saved.
 struct BookmarkStore: Sendable {
-    /// The outcome of a request.
     enum Outcome: Sendable {
-        /// There is nothing to change.
         case unchanged(WireBookmark)
-        /// It is to be committed.
         case changed(Change)
-        /// The library is to be asked for its episode; `complete` takes the answer.
+        /// The library is to be asked for its episode; its answer goes to `complete`.
         case needsEpisode(WireBookmark)
     }
 
-    /// A bookmark that was set, or removed.
+    /// A bookmark as it was set or removed, and as it was before.
     struct Change: Sendable {
-        /// As it was set, or removed.
         let bookmark: WireBookmark
-        let isRemoval: Bool
-        /// The bookmark before the change.
         let was: WireBookmark?
-
-        var record: WireChange {
-            isRemoval ? .deleting("bookmark", bookmark.id) : .putting("bookmark", bookmark.id, bookmark)
-        }
     }
 
-    /// The longest note, in bytes, and the maximum number of bookmarks of an episode: so that they fit in one message.
+    /// The limits of a note, in bytes, and of the bookmarks of an episode, so that they fit in one message.
     private static let noteLimit = 2_000
     private static let bookmarkLimit = 200
-    /// Less than the bus carries in one message, in bytes.
+    /// The limit of a reply, in bytes, below the bus’s limit for a message.
     private static let replyLimit = 900_000
 
-    private(set) var bookmarks: [String: WireBookmark] = [:]
-    /// Changes that have no outcome yet, in order, and what there was before each.
+    private(set) var bookmarks = KeyedRecords<WireBookmark>("bookmark")
+    /// Changes that have no outcome yet, in order, and the bookmark before each.
     private var uncommitted: [(transaction: TransactionID, bookmark: String, was: WireBookmark?)] = []
 
     // MARK: Requests
 
     /// Makes a bookmark, or changes the note of one.
     ///
-    /// - Parameter session: what is loaded, which an episode or position that isn't named is taken from.
+    /// - Parameter session: the loaded episode, for a request that names no episode or position.
     mutating func set(
         _ set: WireSetBookmark, _ command: Command, of session: PlaybackSession?, now: Moment
     ) throws(Failure) -> Outcome {
@@ -69,7 +57,7 @@ struct BookmarkStore: Sendable {
         guard EpisodeID(bookmark.episode) != nil else {
             throw Failure(.invalidArgument, "“\(bookmark.episode)” isn’t a valid episode ID.")
         }
-        guard bookmarks.values.count(where: { $0.episode == bookmark.episode }) < Self.bookmarkLimit else {
+        guard bookmarks.values.values.count(where: { $0.episode == bookmark.episode }) < Self.bookmarkLimit else {
             throw Failure(
                 .limitReached, "The episode has \(Self.bookmarkLimit) bookmarks already; remove some of them first.")
         }
@@ -90,7 +78,7 @@ struct BookmarkStore: Sendable {
         return put(bookmark)
     }
 
-    /// Makes a bookmark of an episode that has been looked up; nil: there is none.
+    /// Makes a bookmark of an episode that has been looked up; nil: it doesn’t exist.
     mutating func complete(_ bookmark: WireBookmark, _ episode: WireEpisode?) throws(Failure) -> Outcome {
         guard let episode else { throw Failure(.notFound, "There is no episode “\(bookmark.episode)”.") }
         var bookmark = bookmark
@@ -111,29 +99,35 @@ struct BookmarkStore: Sendable {
     }
 
     private mutating func put(_ bookmark: WireBookmark) -> Outcome {
-        guard let was = bookmarks.updateValue(bookmark, forKey: bookmark.id) else {
-            return .changed(Change(bookmark: bookmark, isRemoval: false, was: nil))
-        }
-        return was == bookmark
-            ? .unchanged(bookmark) : .changed(Change(bookmark: bookmark, isRemoval: false, was: was))
+        let was = bookmarks[bookmark.id]
+        guard was != bookmark else { return .unchanged(bookmark) }
+        store(bookmark.id, bookmark)
+        return .changed(Change(bookmark: bookmark, was: was))
     }
 
-    /// Removes a bookmark.
+    private mutating func store(_ id: String, _ bookmark: WireBookmark?) {
+        var changes: [WireChange] = []
+        if let bookmark { bookmarks.put(id, bookmark, &changes) } else { bookmarks.remove(id, &changes) }
+    }
+
     mutating func remove(_ id: String) throws(Failure) -> Outcome {
-        guard let bookmark = bookmarks.removeValue(forKey: id) else {
+        guard let bookmark = bookmarks[id] else {
             throw Failure(.notFound, "There is no bookmark “\(id)”; it may have been removed already.")
         }
-        return .changed(Change(bookmark: bookmark, isRemoval: true, was: bookmark))
+        store(id, nil)
+        return .changed(Change(bookmark: bookmark, was: bookmark))
     }
 
     /// Removes the bookmarks of a podcast's episodes.
-    mutating func removeAll(of podcast: String) -> [WireBookmark] {
-        let gone = bookmarks.values.filter { $0.podcast == podcast }
-        for bookmark in gone { bookmarks[bookmark.id] = nil }
-        return gone
+    mutating func removeAll(of podcast: String) -> OwnerChange {
+        var change = OwnerChange()
+        let gone = bookmarks.sorted.filter { $0.value.podcast == podcast }
+        for (id, _) in gone { bookmarks.remove(id, &change.changes) }
+        change.publications = Set(gone.map(\.value.episode)).sorted().map(publication)
+        return change
     }
 
-    /// The answer to a request for the bookmarks of an episode, or (empty) for all.
+    /// Returns the bookmarks of an episode; empty: of all.
     func list(of episode: String) throws(Failure) -> WirePlaybackReply {
         var reply = WirePlaybackReply()
         reply.bookmarks.bookmarks = ordered { episode.isEmpty || $0.episode == episode }
@@ -147,22 +141,21 @@ struct BookmarkStore: Sendable {
 
     // MARK: The database and the stream
 
-    /// Takes over a stored bookmark.
-    mutating func restore(_ bookmark: WireBookmark, as id: String) { bookmarks[id] = bookmark }
+    mutating func restore(_ record: StoredRecord) throws -> Bool { try bookmarks.restore(record) }
 
-    /// A change is under way to the database.
+    /// A change is being committed.
     mutating func begin(_ transaction: TransactionID, _ change: Change) {
         uncommitted.append((transaction, change.bookmark.id, change.was))
     }
 
-    /// A transaction has become durable.
     mutating func committed(_ transaction: TransactionID) {
         uncommitted.removeAll { $0.transaction == transaction }
     }
 
-    /// A transaction was refused. A change in it never was: the next one under way follows what there was before it.
+    /// Rolls back the change of a refused transaction. If the same bookmark has been changed again, it keeps that value, and
+    /// that change would be rolled back to the bookmark before both.
     ///
-    /// - Returns: the episode whose bookmarks are others now.
+    /// - Returns: the episode whose bookmarks have changed.
     mutating func refused(_ transaction: TransactionID) -> String? {
         guard let index = uncommitted.firstIndex(where: { $0.transaction == transaction }) else { return nil }
         let (_, id, was) = uncommitted.remove(at: index)
@@ -171,22 +164,12 @@ struct BookmarkStore: Sendable {
             return nil
         }
         let episode = bookmarks[id]?.episode ?? was?.episode
-        bookmarks[id] = was
+        store(id, was)
         return episode
     }
 
-    /// A bookmark as it is stored.
-    func change(_ id: String) -> WireChange {
-        bookmarks[id].map { .putting("bookmark", id, $0) } ?? .deleting("bookmark", id)
-    }
+    var publications: [Publication] { Set(bookmarks.values.values.map(\.episode)).sorted().map(publication) }
 
-    /// All of them, for the database.
-    var everything: [WireChange] { bookmarks.keys.sorted().map(change) }
-
-    /// All of them, for the stream.
-    var publications: [Publication] { Set(bookmarks.values.map(\.episode)).sorted().map(publication) }
-
-    /// Those of an episode, for the stream.
     func publication(of episode: String) -> Publication {
         let topic = Topic.bookmarks(of: episode)
         var state = WireBookmarks()
@@ -195,7 +178,7 @@ struct BookmarkStore: Sendable {
     }
 
     private func ordered(_ isWanted: (WireBookmark) -> Bool) -> [WireBookmark] {
-        bookmarks.values.filter(isWanted).sorted {
+        bookmarks.values.values.filter(isWanted).sorted {
             ($0.episode, $0.position, $0.id) < ($1.episode, $1.position, $1.id)
         }
     }
@@ -214,13 +197,14 @@ extension PlaybackMachine {
         case .changed(let change):
             reply.bookmarks.bookmarks = [change.bookmark]
             reply.changed = true
-            let publication = bookmarks.publication(of: change.bookmark.episode)
-            let written = OwnerChange(changes: [change.record], publications: [publication])
+            let written = OwnerChange(
+                changes: [bookmarks.bookmarks.change(change.bookmark.id)],
+                publications: [bookmarks.publication(of: change.bookmark.episode)])
             bookmarks.begin(commit(.bookmark, written, answering: command.id, reply), change)
         }
     }
 
-    /// The episode of a new bookmark has been looked up.
+    /// Makes a bookmark, as its episode has been looked up.
     mutating func makeBookmark(_ bookmark: WireBookmark, _ command: Command, _ result: Result<[UInt8], Failure>) {
         do throws(Failure) {
             if case .failure(let failure) = result { throw failure }

@@ -3,13 +3,10 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The chapters of the loaded episode, and those that the files of others carried when they were opened last.
+/// The chapters of the loaded episode, and those of other episodes' files as they were when they were opened last.
 struct ChapterTracker: Sendable {
-    /// The maximum number of episodes whose files' chapters are kept.
-    private static let filesKept = 64
-
-    /// The chapters out of files, by episode, as they are stored.
-    private(set) var files: [String: WirePlaybackChaptersRecord] = [:]
+    /// The chapters out of files, by episode.
+    private(set) var files = KeyedRecords<WirePlaybackChaptersRecord>("chapters", limit: 64) { $0.at }
     /// The loaded episode's chapters out of the library, which come from its feed.
     private var stored: [WireChapter] = []
     /// Those that its file carries.
@@ -17,47 +14,36 @@ struct ChapterTracker: Sendable {
     /// The number of the present chapter, from 1, as it was published last; 0: none.
     private(set) var number = 0
 
-    /// The chapters in force.
     var chapters: [WireChapter] { stored.isEmpty ? ofFile : stored }
 
     /// Where the present chapter ends, in seconds; nil: with the episode, or there is none.
     var end: Double? {
-        // The chapters may have become others since the number was taken.
+        // The chapters may have changed since the number was computed.
         guard chapters.indices.contains(number - 1) else { return nil }
         let chapter = chapters[number - 1]
         if chapter.end > 0 { return chapter.end }
         return number < chapters.count ? chapters[number].start : nil
     }
 
-    /// Takes over a stored record.
-    mutating func restore(_ record: WirePlaybackChaptersRecord, of episode: String) { files[episode] = record }
+    mutating func restore(_ record: StoredRecord) throws -> Bool { try files.restore(record) }
 
-    /// Fills in the published state.
     func fill(_ state: inout WirePlaybackState) {
         state.chapters = chapters
         state.chapter = UInt32(number)
     }
 
-    /// A record as it is stored.
-    func change(_ episode: String) -> WireChange {
-        files[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
-    }
-
-    /// All records, for the database.
-    var everything: [WireChange] { files.keys.sorted().map(change) }
-
-    /// An episode is loaded, of whose file something may be known before it is open.
+    /// Begins with the loaded episode, whose file’s chapters may be known from before.
     mutating func load(_ episode: String) {
         stored = []
         ofFile = files[episode]?.chapters ?? []
         number = 0
     }
 
-    /// The library has told of the loaded episode.
+    /// Takes the loaded episode's chapters out of the library.
     ///
-    /// - Returns: whether its chapters are others now.
+    /// - Returns: whether they have changed.
     mutating func found(_ episode: WireEpisode, duration: EpisodeDuration?) -> Bool {
-        // Those of the file it has from here.
+        // Those of the file were reported from here.
         let found = episode.chaptersOfFile ? [] : episode.chapters
         let chapters = Self.shown(found.compactMap(ChapterMark.init), duration: duration)
         guard stored != chapters else { return false }
@@ -67,40 +53,34 @@ struct ChapterTracker: Sendable {
 
     /// The file of the loaded episode is open.
     ///
-    /// - Returns: the episodes whose records are to be saved.
-    mutating func opened(_ audio: OpenedAudio, of episode: WireEpisodeSummary, now: Timestamp) -> [String] {
-        let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
-        let duration = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
-        ofFile = Self.shown(marks, duration: duration)
-        guard files[episode.id]?.chapters ?? [] != ofFile else { return [] }
-        guard !ofFile.isEmpty else {
-            files[episode.id] = nil
-            return [episode.id]
-        }
+    /// - Returns: the records that are to be saved.
+    mutating func opened(
+        _ marks: [ChapterMark], _ duration: MeasuredDuration?, of episode: WireEpisodeSummary, now: Timestamp
+    ) -> OwnerChange {
+        ofFile = Self.shown(marks, duration: duration.flatMap { $0.source == .growing ? nil : $0.duration })
+        guard files[episode.id]?.chapters ?? [] != ofFile else { return OwnerChange() }
         var record = WirePlaybackChaptersRecord()
         record.podcast = episode.podcastID
         record.chapters = ofFile
         record.at = now.milliseconds
-        files[episode.id] = record
-        guard files.count > Self.filesKept,
-            let oldest = files.min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })?.key
-        else { return [episode.id] }
-        files[oldest] = nil
-        return [episode.id, oldest]
+        var change = OwnerChange()
+        if ofFile.isEmpty {
+            files.remove(episode.id, &change.changes)
+        } else {
+            files.put(episode.id, record, &change.changes)
+        }
+        return change
     }
 
-    /// Forgets the files of a podcast's episodes.
-    ///
-    /// - Returns: the episodes whose records are to be deleted.
-    mutating func forget(podcast: String) -> [String] {
-        let gone = files.filter { $0.value.podcast == podcast }.map(\.key)
-        for episode in gone { files[episode] = nil }
-        return gone
+    /// - Returns: the records that are to be deleted.
+    mutating func forget(podcast: String) -> OwnerChange {
+        var change = OwnerChange()
+        for (episode, file) in files.sorted where file.podcast == podcast { files.remove(episode, &change.changes) }
+        return change
     }
 
-    /// The chapter is published when it changes, and only then.
+    /// The episode has moved to a position; nil: to its end.
     ///
-    /// - Parameter position: where it is; nil: at its end.
     /// - Returns: whether it is in another chapter now.
     mutating func moved(to position: PlaybackPosition?) -> Bool {
         // A chapter that is sought to begins there, whatever is lost in converting.
@@ -117,12 +97,7 @@ struct ChapterTracker: Sendable {
     /// Chapters as the state shows them: in order and sound, without their addresses, which are in the library and would
     /// make each change of the state many times larger.
     private static func shown(_ marks: [ChapterMark], duration: EpisodeDuration?) -> [WireChapter] {
-        let titled = marks.map { mark in
-            var mark = mark
-            mark.url = ""
-            mark.imageURL = ""
-            return mark
-        }
+        let titled = marks.map { ChapterMark(start: $0.start, end: $0.end, title: $0.title) }
         return ChapterMark.normalised(titled, duration: duration).map(WireChapter.init)
     }
 }

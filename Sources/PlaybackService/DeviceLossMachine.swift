@@ -1,82 +1,69 @@
 import OwnerKit
 import PodcastModel
 
-/// Decides what becomes of playback when the sound device is lost: pausing, looking for a device, playing on.
+/// Decides what happens when the sound device is lost: pausing, looking for a device, resuming.
 struct DeviceLossMachine: Sendable, Hashable {
-    /// How well playback is heard.
     enum Audibility: Int, Sendable, Hashable, Comparable {
-        /// Nothing: there is no real device.
+        /// There is no real device.
         case silent
-        /// It sounds, on another device than the chosen one.
+        /// It plays on another device than the chosen one.
         case onOther
-        /// It sounds on the chosen device, or on the system's default where none is chosen.
+        /// It plays on the chosen device, or on the system's default where none is chosen.
         case onChosen
 
         static func < (a: Audibility, b: Audibility) -> Bool { a.rawValue < b.rawValue }
     }
 
-    /// A device that was lost while it played.
+    /// The loss of a device during playback.
     struct Loss: Sendable, Hashable {
-        /// Where playing goes on when it is back.
+        /// Where playback resumes.
         var position: PlaybackPosition
-        /// When it was lost.
         var at: MonotonicTime
-        /// How well playback was heard before.
         var before: Audibility
     }
 
-    /// When the output is opened anew.
+    /// The next attempt to open the output anew.
     struct Reload: Sendable, Hashable {
         var attempt = 0
         var at: MonotonicTime
     }
 
-    /// How far it is.
     enum Phase: Sendable, Hashable {
-        /// Nothing is waited for. Exits: searching, waiting.
+        /// Exits: searching, waiting.
         case idle
-        /// It plays, but not on the device that it should. Exits: idle, waiting.
+        /// Playback continues without the right device. Exits: idle, waiting.
         case searching(Reload)
-        /// The loss has paused playback. Exits: checking, idle.
+        /// Playback is paused by the loss. Exits: checking, idle.
         case waiting(Loss, Reload)
-        /// Playback has resumed at the position of the loss and must move by a deadline; nil while the audio is being opened.
-        /// Exits: idle, waiting.
+        /// Playback has resumed and must move by a deadline; nil while the audio is being opened. Exits: idle, waiting.
         case checking(Loss, deadline: MonotonicTime?)
     }
 
-    /// An action that follows from an event.
     enum Action: Sendable, Hashable {
-        /// Pause, and go back to this position.
         case pause(PlaybackPosition)
-        /// Open the output anew.
         case reload
         case resume
-        /// Say that playback has resumed.
         case recovered
-        /// Say that there is a device, but playback couldn't go on with it.
+        /// There is a device, but playback couldn’t resume.
         case failed
-        /// Stay paused, whatever comes back.
         case giveUp
     }
 
-    /// How long before the position of the loss playback resumes, in seconds: sound that had left the player by then may
-    /// not have been heard.
+    /// How far before the loss playback resumes, in seconds: sound that had left the player may not have been heard.
     static let overlap = 0.5
-    /// Resumed sound has moved at least so far, in seconds.
+    /// The progress that proves a successful resumption, in seconds.
     private static let moves = 0.2
-    /// The number of attempts from which on the wait for the next one is the longest.
     private static let longestWaitFrom = 100
 
     let limits: PlaybackLimits
     private(set) var phase = Phase.idle
-    /// How well playback is heard; nil: unknown for the loaded episode.
     private(set) var audibility: Audibility?
 
     init(limits: PlaybackLimits) {
         self.limits = limits
     }
 
-    /// Whether playback is paused by a loss, or has just gone on after it.
+    /// Whether playback is paused by a loss, or has just resumed after it.
     var isLost: Bool {
         switch phase {
         case .waiting, .checking: true
@@ -84,7 +71,6 @@ struct DeviceLossMachine: Sendable, Hashable {
         }
     }
 
-    /// When `tick` has something to do.
     var nextAt: MonotonicTime? {
         switch phase {
         case .idle: nil
@@ -98,7 +84,6 @@ struct DeviceLossMachine: Sendable, Hashable {
 
     // MARK: Events
 
-    /// The engine has said what is heard.
     mutating func outputChanged(
         to audibility: Audibility, isPlaying: Bool, position: PlaybackPosition, now: MonotonicTime
     ) -> [Action] {
@@ -108,65 +93,67 @@ struct DeviceLossMachine: Sendable, Hashable {
         case .waiting(let loss, _) where audibility >= loss.before:
             phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
             return [.resume]
-        case .checking(let loss, _) where audibility < loss.before:
-            phase = .waiting(loss, first(limits.deviceReloads, now))
-            return [.pause(loss.position)]
+        case .checking(let loss, _) where audibility < loss.before: return wait(after: loss, now)
         case .waiting, .checking: return []
         case .idle, .searching:
             guard isPlaying, let before, audibility < before else { return [] }
-            let place = PlaybackPosition(clamping: max(0, position.seconds - Self.overlap))
-            phase = .waiting(Loss(position: place, at: now, before: before), first(limits.deviceReloads, now))
-            return [.pause(place)]
+            let position = PlaybackPosition(clamping: max(0, position.seconds - Self.overlap))
+            return wait(after: Loss(position: position, at: now, before: before), now)
         }
     }
 
-    /// The engine doesn’t answer any more: whatever was heard isn’t, and the output can’t be opened anew.
+    /// The engine no longer answers: nothing is heard, and the output can’t be opened anew.
     mutating func stopsAnswering(isPlaying: Bool, at position: PlaybackPosition, now: MonotonicTime) -> [Action] {
         let before = audibility ?? .onChosen
         audibility = .silent
         switch phase {
         case .waiting: return []
-        case .checking(let loss, _):
-            phase = .waiting(loss, first(limits.deviceReloads, now))
-            return [.pause(loss.position)]
+        case .checking(let loss, _): return wait(after: loss, now)
         case .idle, .searching:
-            guard isPlaying else { return [] }
-            phase = .waiting(Loss(position: position, at: now, before: before), first(limits.deviceReloads, now))
-            return [.pause(position)]
+            return isPlaying ? wait(after: Loss(position: position, at: now, before: before), now) : []
         }
     }
 
-    /// An earlier life of the process waited for a device, which may have been the chosen one.
+    private mutating func wait(after loss: Loss, _ now: MonotonicTime) -> [Action] {
+        phase = .waiting(loss, first(limits.deviceReloads, now))
+        return [.pause(loss.position)]
+    }
+
+    /// Continues the wait of an earlier process, perhaps for the chosen device.
     mutating func restore(at position: PlaybackPosition, now: MonotonicTime) {
         phase = .waiting(Loss(position: position, at: now, before: .onChosen), Reload(at: now))
     }
 
-    /// The devices are listed while nothing is open: whether the one that is waited for is there.
+    /// The devices are listed while nothing is open.
+    ///
+    /// - Parameter isThere: whether the awaited device is among them.
     mutating func devicesAnswered(isThere: Bool, now: MonotonicTime) -> [Action] {
         guard case .waiting(let loss, _) = phase, isThere else { return [] }
         phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
         return [.resume]
     }
 
-    /// A device is listed that was not: the chosen one, or any.
+    /// A new device is listed.
+    ///
+    /// - Parameter isChosen: whether it is the chosen one.
     mutating func deviceListed(isChosen: Bool, isPlaying: Bool, now: MonotonicTime) {
         let reload = Reload(at: now.advanced(by: limits.deviceSettling))
         switch phase {
         case .waiting(let loss, _): phase = .waiting(loss, reload)
         case .searching: phase = .searching(reload)
-        // Opening the output anew interrupts what sounds.
+        // Opening the output anew would interrupt other playback.
         case .idle where isPlaying && isChosen && audibility == .onOther: phase = .searching(reload)
         case .idle, .checking: break
         }
     }
 
-    /// Follows whether anything plays: without sound a device is looked for, and only then.
+    /// Follows whether anything plays: devices are looked for only during silent playback.
     mutating func follow(isPlaying: Bool, now: MonotonicTime) {
         switch phase {
         case .idle where isPlaying && audibility == .silent, .waiting where isPlaying:
             phase = audibility == .silent ? .searching(first(limits.silentReloads, now)) : .idle
         case .searching where !isPlaying || audibility == .onChosen, .checking where !isPlaying: phase = .idle
-        // The audio is open: its time to move begins now.
+        // The audio is open: the deadline begins.
         case .checking(let loss, nil): phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
         case .idle, .searching, .waiting, .checking: break
         }
@@ -177,7 +164,6 @@ struct DeviceLossMachine: Sendable, Hashable {
         if case .checking(let loss, _) = phase { phase = .checking(loss, deadline: nil) }
     }
 
-    /// Somebody has moved to another position.
     mutating func moved(to position: PlaybackPosition) {
         switch phase {
         case .waiting(var loss, let reload):
@@ -190,28 +176,29 @@ struct DeviceLossMachine: Sendable, Hashable {
         }
     }
 
-    /// Somebody has decided what is to be: nothing is waited for any longer.
+    /// Stops waiting for a device.
     mutating func release() { phase = .idle }
 
-    /// The engine opens a file: what is heard of it isn't known, and may be nothing from the beginning.
+    /// The engine opens a file: whether it is heard isn’t known.
     mutating func opens() {
         if !isLost { audibility = nil }
     }
 
-    /// Something else is loaded, or nothing: what is heard of it isn't known.
+    /// Forgets everything, as something else is loaded or chosen.
     mutating func reset() {
         phase = .idle
         audibility = nil
     }
 
-    /// `nextAt` has come. `heard` is where the engine itself is.
+    /// The time of `nextAt` has come.
     ///
+    /// - Parameter heard: the position of the engine.
     mutating func tick(isPlaying: Bool, heard: PlaybackPosition, now: MonotonicTime) -> [Action] {
         guard let nextAt, now >= nextAt else { return [] }
         switch phase {
         case .idle: return []
         case .searching(let reload):
-            // What sounds is not interrupted again unless a device is listed.
+            // Other playback is interrupted again only when a new device is listed.
             phase = audibility == .onOther ? .idle : .searching(next(reload, limits.silentReloads, now))
             return [.reload]
         case .waiting(let loss, let reload):
@@ -245,7 +232,6 @@ struct DeviceLossMachine: Sendable, Hashable {
 }
 
 extension DeviceLossMachine.Action {
-    /// The line for the log; nil: none.
     var log: (LogLevel, String)? {
         switch self {
         case .recovered: (.info, "The sound device is back, and playback has resumed.")

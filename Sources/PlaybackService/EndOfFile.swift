@@ -1,20 +1,17 @@
 package import PodcastModel
 
-/// An end of audio as the engine met it: what there is to judge whether the episode was heard to its end.
+/// An end of audio as the engine met it, from which is judged whether the episode was heard to its end.
 ///
-/// The engine's library reports a connection that was cut as an ordinary end, so an end proves nothing by itself.
+/// libmpv reports a cut connection as an ordinary end, so an end proves nothing by itself.
 package struct EndOfFile: Sendable, Hashable {
-    /// Where it ended.
     package var position: PlaybackPosition
-    /// The length as the engine knows it.
     package var measured: MeasuredDuration?
-    /// The stream was cut and not taken up again, or the file is cut off.
+    /// The stream was cut and not reconnected, or the file is truncated.
     package var cut: Bool
-    /// Whether the source has said how many bytes it has: else a cut cannot be told from the end, and a length that the
-    /// engine takes for declared may be that of what had come when the file was opened.
+    /// Whether the source has declared its size. If not, a cut can’t be told from the end, and a declared length may be
+    /// that of what had come when the file was opened.
     package var hasSize: Bool
 
-    /// An end of audio.
     package init(position: PlaybackPosition, measured: MeasuredDuration?, cut: Bool = false, hasSize: Bool = true) {
         self.position = position
         self.measured = measured
@@ -22,12 +19,13 @@ package struct EndOfFile: Sendable, Hashable {
         self.hasSize = hasSize
     }
 
-    /// Whether it is the episode's end, whose feed announced a length of `announced`.
+    /// Whether it is the episode's end.
     ///
-    /// A length that the file declares is believed before any other: announced ones are often wrong, as
-    /// when advertisements are put in on delivery; but where the source has no size, an end that is far from what was
-    /// announced is none: nobody can tell it from a cut. Next come one that was reckoned from the file's size, and the
-    /// announced one: to be near either is enough, but not after a cut. What has been read so far proves nothing.
+    /// A declared length is believed before any other: announced ones are often wrong, as when advertisements are
+    /// inserted on delivery. But without a size, an end far from the announced length is none. Next come an estimate
+    /// and the announced length: being near either is enough, but not after a cut. A growing length proves nothing.
+    ///
+    /// - Parameter announced: the length in the feed.
     package func isProven(announced: EpisodeDuration?) -> Bool {
         switch measured?.source {
         case .declared?:
@@ -41,8 +39,8 @@ package struct EndOfFile: Sendable, Hashable {
         }
     }
 
-    /// Whether the end is at least `duration` less a tolerance: 2 s (encoders pad, players round), or a fraction
-    /// of the whole if that is more.
+    /// Whether the end is within a tolerance of `duration`: 2 s (encoders pad, players round), or a fraction of the
+    /// whole if that is more.
     private func isNear(_ duration: EpisodeDuration?, fraction: Double, atMost limit: Double = .infinity) -> Bool {
         guard let duration else { return false }
         let tolerance = max(2, min(duration.seconds * fraction, limit))

@@ -5,13 +5,10 @@ import WireMessages
 
 /// The newest known states of episodes other than the loaded one.
 struct EpisodeStates: Sendable {
-    /// The maximum number of states that are remembered.
     private static let limit = 1_000
 
-    /// The states of the episodes that were left or marked last.
     private var recent: [String: WireEpisodeState] = [:]
 
-    /// An episode was left, or marked, in this state.
     mutating func remember(_ state: WireEpisodeState) {
         recent[state.episode] = state
         guard recent.count > Self.limit else { return }
@@ -19,13 +16,11 @@ struct EpisodeStates: Sendable {
         recent = Dictionary(newest.map { ($0.episode, $0) }) { first, _ in first }
     }
 
-    /// A state could not be saved, and does not hold.
     mutating func forget(_ state: WireEpisodeState) {
         if recent[state.episode] == state { recent[state.episode] = nil }
     }
 
-    /// The newest state of an episode that is known: the library may have looked before a state was stored, and answered
-    /// behind that.
+    /// The newest known state of an episode: the library may have read it before a newer one was stored.
     func newest(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
         guard let recent = recent[episode], recent.updatedAt > found?.state.updatedAt ?? 0 else {
             return found?.storedState
@@ -35,14 +30,12 @@ struct EpisodeStates: Sendable {
 }
 
 extension WireSetPlayed {
-    /// Why episodes are marked, for their states.
     func reason(_ command: Command) -> String {
         "marked as \(played ? "" : "not ")played \(CommandOrigin(command.origin).phrase)"
     }
 }
 
 extension WireEpisode {
-    /// Its state as it is stored.
     var storedState: WireEpisodeState {
         var state = state
         state.episode = id
@@ -51,7 +44,9 @@ extension WireEpisode {
 }
 
 extension WireEpisodeState {
-    /// The state with its mark set; where it was heard to the end there is nothing to resume.
+    /// The state marked as played or not.
+    ///
+    /// - Parameter keepsPosition: false for an episode that was heard to its end, where there is nothing to resume.
     func marked(played: Bool, keepsPosition: Bool, reason: String, now: Moment) -> WireEpisodeState {
         var state = self
         if state.played != played { state.reason = reason }
@@ -63,9 +58,9 @@ extension WireEpisodeState {
     }
 }
 
-/// Episodes that are to be marked once the library has said how they are marked now.
+/// A request to mark episodes, whose present states the library is asked for.
 package struct EpisodeMarking: Sendable {
-    /// The maximum number of episodes in one request: what the library answers at once.
+    /// The maximum number of episodes in one request, which the library answers at once.
     private static let limit = RequestSizes.episodes
 
     let request: RequestID
@@ -91,7 +86,6 @@ package struct EpisodeMarking: Sendable {
         reason = set.reason(command)
     }
 
-    /// The episodes that the library answered with.
     func found(in result: Result<[UInt8], Failure>) throws(Failure) -> [WireEpisode] {
         let found = try result.persistenceReply.get().episodes.episodes
         let known = Dictionary(found.map { ($0.id, $0) }) { first, _ in first }
@@ -101,10 +95,10 @@ package struct EpisodeMarking: Sendable {
         return episodes.compactMap { known[$0] }
     }
 
-    /// The marks that these episodes get, and the reply.
+    /// The changed marks of these episodes, and the reply.
     ///
     /// - Parameters:
-    ///   - session: what is loaded, if its state is known, which is newer than the library's.
+    ///   - session: the loaded episode if its state is known, which is newer than the library's.
     ///   - unsaved: states that are newer than the library's, too.
     func marks(
         of found: [WireEpisode], _ session: PlaybackSession?, _ unsaved: [String: WireEpisodeState], now: Moment
@@ -136,17 +130,16 @@ package struct EpisodeMarking: Sendable {
     }
 }
 
-/// A mark that is on its way to the database.
+/// A mark that is being committed.
 struct EpisodeMark: Sendable {
     var before: WireEpisodeState
     let after: WireEpisodeState
-    /// Where the loaded episode was not played before; nil: another episode is marked.
+    /// `PositionTracker.unplayedFrom` before the mark; nil: it isn’t the loaded episode.
     let unplayedFrom: PlaybackPosition?
 
-    /// More changes than this are told by one event.
+    /// The number of changes beyond which they are published as one event.
     private static let eventLimit = 20
 
-    /// The events of changed states.
     static func publications(of states: [WireEpisodeState]) -> [Publication] {
         guard states.count > eventLimit else {
             return states.map { Publication(.event, .episodeState($0.episode), $0.wireBytes) }
@@ -156,7 +149,7 @@ struct EpisodeMark: Sendable {
         return [Publication(.event, .episodeStates, all.wireBytes)]
     }
 
-    /// A state without the mark, which others may have followed.
+    /// A state without this mark, unless another has followed it.
     func rolledBack(from state: WireEpisodeState) -> WireEpisodeState {
         guard state.played == after.played, state.completedAt == after.completedAt else { return state }
         var state = state
@@ -178,7 +171,7 @@ extension PlaybackMachine {
             played: set.played, keepsPosition: session.status != .finished, reason: set.reason(command), now: now)
         let isChanged = state.played != session.episodeState.played
         if isChanged { self.session?.mark(as: state, pending) }
-        // What is unsaved is acknowledged when it is saved.
+        // An unsaved change is acknowledged when it is saved.
         if isChanged || pending.writes.unsavedStates[state.episode] != nil {
             pending.writes.mark(.session)
             pending.writes.mark(state)
@@ -187,7 +180,7 @@ extension PlaybackMachine {
             command, set.played ? "Marked as played" : "Marked as not played", .episodeState(state), changed: isChanged)
     }
 
-    /// Commits the marks of episodes, whose present states the library has returned.
+    /// Commits the marks of episodes whose present states the library has returned.
     mutating func finish(_ marking: EpisodeMarking, _ result: Result<[UInt8], Failure>) {
         let found: [WireEpisode]
         do throws(Failure) {
@@ -205,10 +198,10 @@ extension PlaybackMachine {
         var change = OwnerChange(publications: EpisodeMark.publications(of: marks.map(\.after)))
         for mark in marks {
             change.changes.append(.putting(mark.after))
-            next.forgetAnswer(about: mark.after.episode)
+            prepared.forgetAnswer(about: mark.after.episode)
             pending.writes.supersede(mark.after)
             episodeStates.remember(mark.after)
-            // A load whose episode is not known yet is not stored, and finds the mark.
+            // A load that waits for the library isn’t stored, and will find the mark.
             guard session != nil, mark.unplayedFrom != nil else { continue }
             if mark.before != mark.after { session?.mark(as: mark.after, pending) }
             change.changes.append(self.change(.session))
@@ -216,7 +209,6 @@ extension PlaybackMachine {
         commit(.marks(marks), change, answering: request, reply)
     }
 
-    /// Rolls back marks that could not be saved.
     mutating func rollBack(_ marks: [EpisodeMark]) {
         for mark in marks {
             let episode = mark.after.episode

@@ -1,15 +1,13 @@
 import LibC
 
-/// Reads the levels that a filter of libmpv’s measures, through a pipe, so that none is missed: libmpv itself shows of a
-/// filter’s findings only the latest.
+/// Reads the levels that a filter of libmpv’s measures through a pipe, as libmpv itself reports only the latest.
 ///
-/// The writer waits while the pipe is full, which takes some thousand levels: it is read while sound goes out.
+/// The writer waits while the pipe is full, after some thousand levels: it must be read during playback.
 struct LevelReader: ~Copyable {
     private let reading: Int32
     private let writing: Int32
     private var parser = LevelParser()
 
-    /// A pipe; nil: there are too many open files.
     init?() {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
@@ -17,7 +15,7 @@ struct LevelReader: ~Copyable {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(reading, F_SETFL, O_NONBLOCK)
         #if os(Linux)
-        // F_SETPIPE_SZ, which the header shows to C alone; where the system allows less it stays at 64 KiB.
+        // F_SETPIPE_SZ, which only C can see; if the system allows less, it stays at 64 KiB.
         _ = fcntl(writing, 1_031, 1 << 20)
         #endif
     }
@@ -27,50 +25,36 @@ struct LevelReader: ~Copyable {
         close(writing)
     }
 
-    /// The filters that pass the sound on as it is and write its levels into the pipe.
+    /// Filters that leave the sound unchanged and write its levels into the pipe.
     var filter: String {
         "asetnsamples=n=\(AudioLevel.window):p=0,"
             + "astats=metadata=1:reset=1:measure_perchannel=none:measure_overall=RMS_level,asettb=1/1000000,"
             + "ametadata=mode=print:key=\(LevelParser.key):file=pipe\\\\:\(writing):direct=1"
     }
 
-    /// Returns the bytes written since the last call.
-    mutating func read() -> [LevelParser.Item] {
+    mutating func newItems() -> [LevelParser.Item] {
         var items: [LevelParser.Item] = []
         var chunk = [UInt8](repeating: 0, count: 4_096)
-        while case let count = Self.read(reading, &chunk), count > 0 { items += parser.parse(chunk[..<count]) }
+        while case let count = read(reading, &chunk, chunk.count), count > 0 { items += parser.parse(chunk[..<count]) }
         return items
-    }
-
-    private static func read(_ descriptor: Int32, _ chunk: inout [UInt8]) -> Int {
-        #if canImport(Glibc)
-        Glibc.read(descriptor, &chunk, chunk.count)
-        #elseif canImport(Musl)
-        Musl.read(descriptor, &chunk, chunk.count)
-        #else
-        Darwin.read(descriptor, &chunk, chunk.count)
-        #endif
     }
 }
 
-/// Reads what the filter `ametadata` prints: for each window a line with its number and start in microseconds, and one
-/// with its level.
+/// Parses the output of the filter `ametadata`: for each window a line with its number and start in microseconds, and
+/// one with its level.
 struct LevelParser {
-    /// A piece of what was read.
     enum Item: Hashable {
-        /// The filter begins anew, in another file or at another position.
+        /// The filter starts anew, in another file or at another position.
         case beginning
         case level(AudioLevel)
     }
 
     static let key = "lavfi.astats.Overall.RMS_level"
-    /// Longer lines are none of the filter’s.
     private static let longest = 256
 
     private var line: [UInt8] = []
     private var start: Double?
 
-    /// Handles bytes, which may end within a line.
     mutating func parse(_ bytes: some Sequence<UInt8>) -> [Item] {
         var items: [Item] = []
         for byte in bytes {

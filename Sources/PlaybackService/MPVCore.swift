@@ -6,30 +6,28 @@ import WebClient
 
 /// One instance of libmpv. Not sendable: everything but `waker` is called on the engine's own thread.
 final class MPVCore {
-    /// Options of an instance that plays sound only, reads no configuration of the user's and takes no input.
+    /// Options for sound only, without the user’s configuration and without input.
     private static let options: [(name: String, value: String)] = [
         ("config", "no"), ("load-scripts", "no"), ("ytdl", "no"),
-        // The scripts that are part of the library each have a thread and an interpreter.
+        // The built-in scripts each have a thread and an interpreter.
         ("load-stats-overlay", "no"), ("load-osd-console", "no"), ("load-auto-profiles", "no"),
         ("terminal", "no"), ("idle", "yes"),
         ("input-default-bindings", "no"), ("input-vo-keyboard", "no"), ("vo", "null"), ("vid", "no"), ("sid", "no"),
         ("audio-display", "no"), ("autoload-files", "no"), ("audio-client-name", "Lockstep"),
-        // At the end of a file it stays open, so that its position and size can still be read.
+        // A file stays open at its end, so that its position and size can still be read.
         ("keep-open", "always"), ("keep-open-pause", "yes"),
-        // What is prepared is opened when the file before it has been read to its end.
         ("prefetch-playlist", "yes"),
-        // Without a device playing goes on in silence; else the file would end at once.
+        // Without a device it plays on in silence; else the file would end at once.
         ("audio-fallback-to-null", "yes"),
-        // The volume is applied in this format: in one of 16 bits the factors of low volumes are rounded to 0.
+        // The format in which the volume is applied: with 16 bits the factors of low volumes are rounded to 0.
         ("audio-format", "float"),
         ("audio-pitch-correction", "yes"), ("hr-seek", "yes"), ("gapless-audio", "weak"),
-        // A server that ignores Range can still be read up to the place that is wanted.
+        // A server that ignores Range can still be read up to the requested position.
         ("force-seekable", "yes"),
         // Half an hour of speech ahead and a few minutes back, in memory.
         ("cache", "auto"), ("demuxer-max-bytes", "24MiB"), ("demuxer-max-back-bytes", "6MiB"),
         ("cache-pause", "yes"), ("cache-pause-wait", "2"), ("network-timeout", "30"),
-        // Takes a stream up again where it was cut, if the server can, at once and a second later; then it is the
-        // player's to decide.
+        // Reconnects a cut stream at once and a second later; after that the player decides.
         ("stream-lavf-o", "reconnect=1,reconnect_delay_max=1"),
         ("user-agent", WebClient.userAgent),
     ]
@@ -37,8 +35,6 @@ final class MPVCore {
     private let functions: cmpv_functions
     private let handle: OpaquePointer
 
-    /// Opens the library and creates an instance.
-    ///
     /// - Throws: `internalError` when the library is not installed or does not start.
     init(audioOutputs: String) throws(Failure) {
         functions = try Self.library.withLockedValue { _ in Self.open() }.get()
@@ -47,7 +43,7 @@ final class MPVCore {
         }
         self.handle = handle
         for option in Self.options + [("ao", audioOutputs)] {
-            // An option that another version of the library does not know is left at its default.
+            // An option that another version of libmpv doesn’t know keeps its default.
             _ = functions.set_option_string(handle, option.name, option.value)
         }
         _ = functions.request_log_messages(handle, "warn")
@@ -59,26 +55,22 @@ final class MPVCore {
         }
     }
 
-    /// Ends the instance; nothing may be called afterwards.
     func destroy() {
         functions.terminate_destroy(handle)
     }
 
-    /// Ends a wait from another thread.
     var waker: MPVWaker { MPVWaker(handle: handle, function: functions.wakeup) }
 
-    /// The next event; waits for one, for a wake-up, or `seconds` long (negative: without limit).
-    /// It is valid until the next call.
+    /// Waits for the next event, a wake-up, or `seconds` (negative: without limit). The event is valid until the next
+    /// call.
     func wait(seconds: Double) -> mpv_event {
         functions.wait_event(handle, seconds).pointee
     }
 
-    /// The library’s text for an error code.
     func text(ofError code: Int32) -> String {
         String(cString: functions.error_string(code))
     }
 
-    /// Sends a command; its COMMAND_REPLY carries `reply`.
     @discardableResult
     func command(_ arguments: [String], reply: UInt64 = 0) -> Bool {
         let copies = arguments.map { strdup($0) }
@@ -87,25 +79,22 @@ final class MPVCore {
         return functions.command_async(handle, reply, &pointers) >= 0
     }
 
-    /// Sets a property to a number.
     func set(_ name: String, _ value: Double) {
         var value = value
         _ = functions.set_property_async(handle, 0, name, MPV_FORMAT_DOUBLE, &value)
     }
 
-    /// Sets a property to a number; it is set when this returns.
+    /// Sets a property before it returns.
     func setAtOnce(_ name: String, _ value: Double) {
         var value = value
         _ = functions.set_property(handle, name, MPV_FORMAT_DOUBLE, &value)
     }
 
-    /// Sets a property to yes or no.
     func set(_ name: String, _ value: Bool) {
         var value: Int32 = value ? 1 : 0
         _ = functions.set_property_async(handle, 0, name, MPV_FORMAT_FLAG, &value)
     }
 
-    /// Sets a property to a text.
     func set(_ name: String, _ value: String) {
         value.withCString { text in
             var pointer: UnsafePointer<CChar>? = text
@@ -113,28 +102,25 @@ final class MPVCore {
         }
     }
 
-    /// Says how files that are opened from now on are sought in. In an MP3 without an index libavformat else reads all that
-    /// lies before the place, which a stream cannot afford (mpv issue 6537); there it goes by the share of the bytes, which
-    /// is exact where the bit rate is constant.
+    /// Sets how the next file is sought in. In an MP3 without an index libavformat otherwise reads everything before
+    /// the position, which a stream can’t afford (mpv issue 6537); now it goes by the share of the bytes, which is
+    /// exact where the bit rate is constant.
     func seekQuickly(in source: AudioSource) {
         if case .web = source { set("demuxer-lavf-o", "fflags=+fastseek") } else { set("demuxer-lavf-o", "") }
     }
 
-    /// A number; nil when there is none now.
     func number(_ name: String) -> Double? {
         var value = 0.0
         guard functions.get_property(handle, name, MPV_FORMAT_DOUBLE, &value) >= 0, value.isFinite else { return nil }
         return value
     }
 
-    /// Whether a property is yes; nil when it has no value now.
     func flag(_ name: String) -> Bool? {
         var value: Int32 = 0
         guard functions.get_property(handle, name, MPV_FORMAT_FLAG, &value) >= 0 else { return nil }
         return value != 0
     }
 
-    /// A value of any kind; nil when there is none now.
     func value(_ name: String) -> MPVValue? {
         var node = mpv_node()
         guard functions.get_property(handle, name, MPV_FORMAT_NODE, &node) >= 0 else { return nil }
@@ -142,18 +128,18 @@ final class MPVCore {
         return MPVValue(node)
     }
 
-    /// A list of maps of texts and numbers, as `chapter-list` and `audio-device-list` are.
+    /// A list of maps, as `chapter-list` and `audio-device-list` are.
     func list(_ name: String) -> [[String: MPVValue]] {
         guard case .list(let items)? = value(name) else { return [] }
         return items.compactMap { if case .map(let map) = $0 { map } else { nil } }
     }
 
-    /// Asks for PROPERTY_CHANGE events with `reply`.
-    func observe(_ name: String, as format: mpv_format, reply: UInt64) {
-        _ = functions.observe_property(handle, reply, name, format)
+    /// Asks for PROPERTY_CHANGE events.
+    func observe(_ name: String, as format: mpv_format) {
+        _ = functions.observe_property(handle, 0, name, format)
     }
 
-    /// Guards the opening of the library, which is not for two threads at once.
+    /// Serialises the opening of the library, which is not thread-safe.
     private static let library = NIOLockedValueBox(())
 
     private static func open() -> Result<cmpv_functions, Failure> {
@@ -169,8 +155,8 @@ final class MPVCore {
 
 /// Ends a wait of the engine's thread.
 ///
-/// Unchecked: `mpv_wakeup` is the one function that libmpv allows from any thread at any time while the instance
-/// lives; the engine hands this out and takes it back under its lock, before it destroys the instance.
+/// Unchecked: libmpv allows `mpv_wakeup` from any thread while the instance lives; the engine takes this back under its
+/// lock before it destroys the instance.
 struct MPVWaker: @unchecked Sendable {
     fileprivate let handle: OpaquePointer
     fileprivate let function: @convention(c) (OpaquePointer) -> Void
@@ -178,7 +164,6 @@ struct MPVWaker: @unchecked Sendable {
     func wake() { function(handle) }
 }
 
-/// A value of libmpv's, copied.
 enum MPVValue {
     case text(String)
     case number(Double)
@@ -208,8 +193,6 @@ enum MPVValue {
         }
     }
 
-    /// The text, if it is one.
     var text: String? { if case .text(let text) = self { text } else { nil } }
-    /// The number, if it is one.
     var number: Double? { if case .number(let number) = self { number } else { nil } }
 }

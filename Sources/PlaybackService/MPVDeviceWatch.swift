@@ -1,11 +1,12 @@
 import CMPV
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// Follows which sound devices there are, with an instance of libmpv and a thread of its own.
+/// Watches the list of sound devices, with an instance of libmpv and a thread of its own.
 ///
 /// libmpv’s listener dies with the sound server, and with PipeWire it waits for ever for a server that ends while it is
-/// asked (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). What plays must not wait with it: a watch that hangs is
+/// asked (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Playback must not wait with it: a watch that hangs is
 /// abandoned, and another takes its place.
 final class MPVDeviceWatch: Sendable {
     private struct State {
@@ -15,12 +16,11 @@ final class MPVDeviceWatch: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// Reports the devices that there are now, and all there are after each change, until it is ended.
+    /// Reports the devices now and after each change, until `end`.
     init(report: @escaping @Sendable ([OutputDevice]) -> Void) {
-        _ = EngineThread.start { [state] in Self.run(state, report) }
+        SystemThread(stackSize: MPVEngine.stackSize) { [state] in Self.run(state, report) }?.detach()
     }
 
-    /// Ends it; nothing is reported from here on.
     func end() {
         state.withLockedValue { state in
             state.isEnded = true
@@ -29,10 +29,10 @@ final class MPVDeviceWatch: Sendable {
     }
 
     private static func run(_ state: NIOLockedValueBox<State>, _ report: @Sendable ([OutputDevice]) -> Void) {
-        // The engine itself says what is wrong with the library.
+        // The engine reports what is wrong with libmpv.
         guard let core = try? MPVCore(audioOutputs: "null") else { return }
         state.withLockedValue { $0.waker = core.waker }
-        core.observe("audio-device-list", as: MPV_FORMAT_NODE, reply: 1)
+        core.observe("audio-device-list", as: MPV_FORMAT_NODE)
         while !state.withLockedValue(\.isEnded) {
             guard let devices = devices(in: core.wait(seconds: -1)) else { continue }
             state.withLockedValue { if !$0.isEnded { report(devices) } }

@@ -2,17 +2,20 @@ import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// The real engine: libmpv, opened at the first `open`, on a thread of its own.
+/// libmpv, opened at the first `open`, on a thread of its own.
 ///
-/// That thread alone calls libmpv and runs the observer; others only append commands and wake it.
+/// That thread alone calls libmpv and the observer; others append commands and wake it.
 package final class MPVEngine: AudioEngine {
-    /// The sound systems that are tried in turn, unless others are named.
-    package static let usualOutputs = "pipewire,pulse,alsa"
+    /// The sound systems to try, in order, unless others are named.
+    package static let defaultOutputs = "pipewire,pulse,alsa"
+
+    /// The stack of a thread on which libmpv is loaded and called, in bytes.
+    static let stackSize = 8 << 20
 
     private struct State {
         var commands: [EngineCommand] = []
         var waker: MPVWaker?
-        /// The devices that there are, until the thread has seen them.
+        /// The devices that were listed, until the thread has handled them.
         var listed: [OutputDevice]?
         var running = false
         var closed = false
@@ -23,15 +26,13 @@ package final class MPVEngine: AudioEngine {
     private let observer: EngineObserver
     private let state = NIOLockedValueBox(State())
 
-    /// An engine that reports its events to `observer`.
-    ///
-    /// - Parameter audioOutputs: the library's sound drivers, tried in order; `null` makes no sound in real time.
-    package init(audioOutputs: String = usualOutputs, observer: @escaping EngineObserver) {
-        self.audioOutputs = audioOutputs.isEmpty ? Self.usualOutputs : audioOutputs
+    /// - Parameter audioOutputs: libmpv’s sound drivers, tried in order; `null` makes no sound in real time.
+    package init(audioOutputs: String = defaultOutputs, observer: @escaping EngineObserver) {
+        self.audioOutputs = audioOutputs.isEmpty ? Self.defaultOutputs : audioOutputs
         self.observer = observer
     }
 
-    /// See `AudioEngine`. Before the first `open` other commands than `listOutputs` are dropped.
+    /// Before the first `open`, commands other than `listOutputs` are dropped.
     package func perform(_ command: EngineCommand) {
         let start = state.withLockedValue { state in
             guard !state.closed else { return false }
@@ -62,26 +63,24 @@ package final class MPVEngine: AudioEngine {
     }
 
     private func startThread() {
-        let result = EngineThread.start { self.run() }
-        guard result != 0 else { return }
+        if let thread = SystemThread(stackSize: Self.stackSize, { self.run() }) { return thread.detach() }
+        let reason = String(cString: strerror(errno))
         stopped()
-        observer(
-            .unusable(
-                Failure(.internalError, "No thread for the audio engine: \(String(cString: strerror(result))).")))
+        observer(.unusable(Failure(.internalError, "Couldn’t start a thread for the audio engine: \(reason).")))
     }
 
-    /// The thread: until it is closed, or the library cannot be used.
+    /// Runs until the engine is closed, or libmpv can’t be used.
     private func run() {
         do {
             var player = try makePlayer()
-            while let commands = drainCommands() {
+            while let (commands, devices) = drain() {
                 commands.forEach(player.perform)
-                if let devices = drainListedDevices() { player.devicesListed(devices) }
+                if let devices { player.devicesListed(devices) }
                 guard player.isUnused, !player.isListing else {
                     player.handleEvents()
                     continue
                 }
-                // The library need not stay in memory for a list of devices.
+                // libmpv need not stay loaded for a list of devices.
                 destroy(player)
                 if endsUnused() { return }
                 player = try makePlayer()
@@ -112,7 +111,7 @@ package final class MPVEngine: AudioEngine {
         player.core.destroy()
     }
 
-    /// Whether nothing else is asked for: then the thread ends.
+    /// Whether no command is queued: then the thread ends.
     private func endsUnused() -> Bool {
         state.withLockedValue { state in
             guard state.commands.isEmpty, !state.closed else { return false }
@@ -121,20 +120,12 @@ package final class MPVEngine: AudioEngine {
         }
     }
 
-    /// Removes and returns the queued commands; nil once it is closed.
-    private func drainCommands() -> [EngineCommand]? {
+    /// Removes and returns the queued commands, and the devices if they have been listed; nil once it is closed.
+    private func drain() -> (commands: [EngineCommand], devices: [OutputDevice]?)? {
         state.withLockedValue { state in
             guard !state.closed else { return nil }
-            defer { state.commands = [] }
-            return state.commands
-        }
-    }
-
-    /// The devices, if they have been listed since the last call.
-    private func drainListedDevices() -> [OutputDevice]? {
-        state.withLockedValue { state in
-            defer { state.listed = nil }
-            return state.listed
+            defer { (state.commands, state.listed) = ([], nil) }
+            return (state.commands, state.listed)
         }
     }
 
@@ -150,7 +141,6 @@ package final class MPVEngine: AudioEngine {
 }
 
 extension EngineCommand {
-    /// Whether an engine that does not run is started for it.
     fileprivate var startsEngine: Bool {
         switch self {
         case .open, .listOutputs: true

@@ -1,23 +1,21 @@
 import PodcastModel
 
-/// Reads facts that the engine’s library reports only in its log: why a file didn’t open, and that a stream was cut.
+/// Reads facts that libmpv reports only in its log: why a file didn’t open, and that a stream was cut.
 ///
-/// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`);
-/// one that changes costs a less exact message, or a stricter or laxer proof of an end, nothing else. FFmpeg has one log
-/// for the whole process, whose lines libmpv gives to the instance that was there first: another one never gets any.
+/// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`); one
+/// that changes costs a less exact message, or a stricter or laxer proof of an end. FFmpeg has one log for the whole
+/// process, which libmpv gives to its first instance only.
 struct MPVLogReader: Sendable {
-    /// The file could not be found.
     private(set) var missing = false
-    /// The last complaint, for messages.
     private(set) var complaint: String?
     /// A stream or file ended before its size.
     private(set) var cut = false
-    /// A seek led back in a stream that can only be read onwards.
+    /// A seek led back in a stream that can only be read forwards.
     private(set) var cannotGoBack = false
-    /// The length is reckoned from the bit rate.
+    /// The length is an estimate from the bit rate.
     private(set) var estimated = false
 
-    /// Reads a line of the log, while another file may be being opened in advance.
+    /// - Parameter opensOther: whether another file may be being opened in advance.
     mutating func read(prefix: String, text: String, opensOther: Bool = false) {
         // The address that was opened may hold a password.
         let text = WebAddress.withoutCredentials(in: text).trimmed
@@ -28,7 +26,7 @@ struct MPVLogReader: Sendable {
             cut = true
         }
         if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
-        // Lengths are reckoned when a file is opened: perhaps this is of the other.
+        // Lengths are estimated when a file is opened, which may be the other one.
         if opensOther { return }
         if prefix == "file" && text.contains("No such file") { missing = true }
         if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
@@ -44,7 +42,7 @@ struct MPVLogReader: Sendable {
         if let reason = complaint, !reason.hasPrefix("Failed to open") {
             return Failure(.streamFailed, "\(source) cannot be opened: \(reason).")
         }
-        // What is not there, refused or broken has been named; a file is read, or is one of those.
+        // Other causes have left a complaint.
         return Failure(.streamFailed, "\(source.host) does not answer.")
     }
 
@@ -64,14 +62,13 @@ struct MPVLogReader: Sendable {
         let named = parts[1].split(separator: between, maxSplits: 1, omittingEmptySubsequences: false)
         // A host may carry options behind a question mark.
         guard named.count == 2, var host = named[0].split(separator: "?").first else { return nil }
-        // Whoever follows a web address writes none of its usual ports.
+        // FFmpeg adds the default ports.
         for port in [":80", ":443"] where host.hasSuffix(port) { host = host.dropLast(port.count) }
         return (host, named[1])
     }
 }
 
 extension String {
-    /// Without white space at either end.
     fileprivate var trimmed: String {
         let start = drop(while: \.isWhitespace)
         return String(start.reversed().drop(while: \.isWhitespace).reversed())

@@ -2,8 +2,6 @@ import BusKit
 import CMPV
 import PodcastModel
 
-// What libmpv says, and what the machine is told of it.
-
 extension MPVPlayer {
     func handle(_ event: mpv_event) {
         switch event.event_id {
@@ -27,14 +25,14 @@ extension MPVPlayer {
         } else if let asked = current?.seekAsked, event.reply_userdata == asked.serial {
             current?.seekTaken = asked.serial
             guard event.error < 0 else { return }
-            // It cannot seek: it stays where it is, and says where that is.
+            // It can’t seek: it stays where it is, and reports that.
             current?.seekDone = asked.serial
             reportProgress()
             refreshAtEnd()
         }
     }
 
-    /// libmpv's number for the file of a `loadfile` that it replies to; nil: it has not taken it.
+    /// libmpv’s number for the file of a `loadfile`; nil: it was refused.
     private static func entry(in event: mpv_event) -> Int64? {
         guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
             case .map(let map) = MPVValue(reply.result)
@@ -56,19 +54,19 @@ extension MPVPlayer {
         now.firstDuration = core.number("duration")
         now.duration = now.firstDuration
         current = now
-        // The file before may have ended, and paused by that, after this one was asked for.
+        // The file before it may have ended in the meantime, which pauses libmpv.
         core.set("pause", now.wantsPause)
         let length = measured
         current?.told = length
         let chapters = core.list("chapter-list").compactMap { item in
             item["time"]?.number.map {
-                AudioChapter(start: PlaybackPosition(clamping: $0), title: item["title"]?.text ?? "")
+                ChapterMark(start: PlaybackPosition(clamping: $0), title: item["title"]?.text ?? "")
             }
         }
-        observer(.opened(now.load.id, OpenedAudio(duration: length, chapters: chapters)))
+        observer(.opened(now.load.id, length, chapters: chapters))
         if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
         listNext()
-        // Whether there is sound is known once the library has opened its output, be it the silent one.
+        // Whether there is sound is known once libmpv has opened its output.
         if outputs.driver != nil { reportOutputs() }
     }
 
@@ -78,20 +76,20 @@ extension MPVPlayer {
             current?.isMisplaced = true
             return
         }
-        // One that was on its way when a seek was asked for is not that seek's.
-        guard core.flag(Watched.seeking.name) != true else { return }
+        // It may belong to an earlier seek.
+        guard core.flag(Watched.seeking.rawValue) != true else { return }
         current?.seekDone = now.seekTaken
-        // What was so for the file before, too, is not told as a change.
-        current?.idle = core.flag(Watched.idle.name) ?? now.idle
-        current?.seeking = core.flag(Watched.seeking.name) ?? now.seeking
-        current?.buffering = core.flag(Watched.buffering.name) ?? now.buffering
+        // Properties with the same value as in the file before aren’t reported as changes.
+        current?.idle = core.flag(Watched.idle.rawValue) ?? now.idle
+        current?.seeking = core.flag(Watched.seeking.rawValue) ?? now.seeking
+        current?.buffering = core.flag(Watched.buffering.rawValue) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
-        // The position that was sought is reported before an end there.
+        // The sought position is reported before an end there.
         reportProgress()
         refreshAtEnd()
     }
 
-    /// Whether a seek has led to a later position than was wanted, as in a stream that can only be read onwards.
+    /// Whether a seek has led to a later position than requested, as in a stream that can only be read forwards.
     private func missed(_ now: Current) -> Bool {
         guard case .web = now.load.source, let asked = now.seekAsked, now.seekTaken == asked.serial,
             now.seekDone < asked.serial, let place = core.number("time-pos")
@@ -100,8 +98,8 @@ extension MPVPlayer {
     }
 
     private func handleChange(_ event: mpv_event) {
-        guard let watched = Watched(rawValue: event.reply_userdata),
-            let property = event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee
+        guard let property = event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee,
+            let watched = Watched(rawValue: String(cString: property.name))
         else { return }
         let data = property.format == MPV_FORMAT_NONE ? nil : property.data
         let flag = data.map { watched.format == MPV_FORMAT_FLAG && $0.load(as: Int32.self) != 0 } ?? false
@@ -121,12 +119,12 @@ extension MPVPlayer {
         guard var now = current, now[keyPath: field] != value else { return }
         now[keyPath: field] = value
         current = now
-        // The last half second is still being heard when the library calls itself idle at the end.
+        // libmpv is idle at the end while the last half second is still heard.
         if now.loaded && !now.atEnd { reportProgress() }
     }
 
-    /// libmpv has decoded all, or there is more to hear. Without a seek there is more only for libmpv: an output that is
-    /// opened anew while it plays the last moment loses it, and libmpv waits for it for ever.
+    /// libmpv has decoded everything, or hasn’t any more. Without a seek the latter means that the output was opened
+    /// anew in the last moment of the file: that is lost, and libmpv waits for it for ever.
     private func handleAtEnd(_ atEnd: Bool, isKnown: Bool) {
         guard let now = current else { return }
         // Properties of the previous file, or from before a seek, are stale.
@@ -138,7 +136,7 @@ extension MPVPlayer {
     /// A property that had its value before a seek isn’t reported as a change.
     private func refreshAtEnd() {
         guard let now = current, now.loaded, !now.isSeekPending else { return }
-        current?.atEnd = core.flag(Watched.atEnd.name) ?? now.atEnd
+        current?.atEnd = core.flag(Watched.atEnd.rawValue) ?? now.atEnd
     }
 
     private func handleDuration(_ duration: Double?) {
@@ -157,14 +155,14 @@ extension MPVPlayer {
             current?.entry = end.playlist_insert_id
             return
         }
-        // The log lines that say why may stand behind this event: it is judged when all events are read.
+        // The log lines that say why may follow this event: it is handled after all queued events.
         current?.closed = (end.reason, end.error)
     }
 
     func closeFile() {
         guard let now = current, let (reason, error) = now.closed else { return }
         current = nil
-        // Else libmpv would play it now.
+        // libmpv would play the prepared file now.
         if next != nil { dropAll() }
         let source = now.load.source
         switch error {
@@ -203,13 +201,13 @@ extension MPVPlayer {
         if !now.atEnd { observer(.progress(now.load.id, progress)) }
     }
 
-    /// Whatever keeps libmpv from saying so: audio that stands still where all that there is has been played is at its end.
+    /// Detects an end that libmpv doesn’t report: audio that stands still where all of it has been played.
     private func watchEnd(_ now: Current, _ progress: EngineProgress) {
         let shouldSound = progress.running || now.atEnd && !now.wantsPause && !now.isSeekPending
         let standsStill = current?.standstill.standsStill(
             at: progress.position, isRunning: shouldSound, now: progress.at)
         guard standsStill == true else { return }
-        // The output has been given some tenths of a second, which may be gone.
+        // The output has buffered some tenths of a second, which may be lost.
         let reach = 1 + Self.takenInAdvance * now.speeds.speed.factor
         let isStream = if case .web = now.load.source { true } else { false }
         let ends = [now.duration, isStream ? progress.cached : nil].compactMap { $0 }
@@ -218,14 +216,14 @@ extension MPVPlayer {
         }
     }
 
-    /// Where libmpv says it is. Its `time-pos` is some tenths of a second old while it plays: it is brought up to date when
-    /// the output wants more. `audio-pts` is reckoned at the moment.
+    /// The position that libmpv reports, in seconds. While it plays, `time-pos` is some tenths of a second old: it is
+    /// updated when the output wants more data; `audio-pts` is computed when it is read.
     var shown: Double? {
         (current?.isHeard == true ? core.number("audio-pts") : nil) ?? core.number("time-pos")
     }
 
-    /// Where it is. libmpv takes what its output has been given in advance off the position, and so is some tenths of a
-    /// second before the position that it has been put at exactly; a key held down would add them up.
+    /// The present position. libmpv subtracts what its output has buffered, and so reports some tenths of a second less
+    /// than the position of a seek; repeated relative seeks would add them up.
     var place: PlaybackPosition? { heard.map { place(hearing: $0.position) } }
 
     private func place(hearing seconds: Double) -> PlaybackPosition {
@@ -233,7 +231,8 @@ extension MPVPlayer {
         return PlaybackPosition(clamping: seconds)
     }
 
-    /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.
+    /// Reports the end once it has been heard: libmpv pauses by itself some tenths of a second after it has decoded
+    /// everything.
     func reportEnd() {
         guard let now = current, now.loaded, now.atEnd && now.paused || now.isLastMomentLost, !now.wantsPause,
             !now.endTold, !now.isSeekPending
@@ -247,8 +246,8 @@ extension MPVPlayer {
         observer(.ended(now.load.id, end))
     }
 
-    /// Whether the audio ended before the bytes of its source did. Where that is not in the log, more is left than tags
-    /// behind the audio, or tables, may take.
+    /// Whether the audio ended before the bytes of its source did. If the log doesn’t say so, more must be left than
+    /// tags or tables at the end may take.
     private func isCut(log: MPVLogReader) -> Bool {
         guard let end = core.number("stream-end"), let position = core.number("stream-pos"), end > 0 else {
             return log.cut

@@ -1,25 +1,24 @@
 import BusKit
 import PodcastModel
 
-/// The state of libmpv’s sound output, and the device that libmpv was told to use.
+/// The state of libmpv’s sound output.
 struct MPVOutputs {
-    /// The device that was asked for; empty: the system's default.
+    /// The requested device; empty: the system's default.
     var chosen = ""
-    /// The device that libmpv was told to use: the chosen one, or none where that is not there.
+    /// The device that libmpv was told to use: the chosen one, or the default where that is missing.
     var told = ""
-    /// The device that libmpv was told to use is not there any more: the sound server has moved the sound elsewhere.
+    /// That device has disappeared: the sound server has moved the sound elsewhere.
     var hasLeft = false
-    /// The driver of the open output; nil: none is open.
+    /// The driver of the open output; nil: no output is open.
     var driver: String?
     /// There was no real driver when the output was opened last.
     var wasSilent = false
-    /// The devices that were listed last, dummies included; nil: they never were.
+    /// The last list of devices, dummies included; nil: there is none yet.
     var listed: [OutputDevice]?
-    /// Follows which devices there are.
     var watch: MPVDeviceWatch?
-    /// Until when a new list is waited for.
+    /// The deadline of the list that is awaited.
     var listBy: MonotonicTime?
-    /// The output was opened before the new list: with it the device is chosen again, and what is heard is told.
+    /// The output was opened before the awaited list: the device is then chosen again, and what is heard is reported.
     var isUnchecked = false
 
     /// The sound servers’ name for the sink that they make when they have none.
@@ -27,7 +26,6 @@ struct MPVOutputs {
     /// A list takes some hundredths of a second.
     static let listLimit = Duration.seconds(2)
 
-    /// Whether nothing is heard; nil: no output is open.
     var isSilent: Bool? {
         guard let driver else { return nil }
         if driver == "null" { return true }
@@ -35,7 +33,7 @@ struct MPVOutputs {
         return !own.isEmpty && own.allSatisfy { $0.name.hasSuffix(Self.dummy) }
     }
 
-    /// Whether a device is among those listed. One whose driver lists none at all may be there.
+    /// Whether a device is listed. One whose driver lists none at all may exist.
     func has(_ device: String) -> Bool {
         guard let slash = device.firstIndex(of: "/") else { return true }
         let own = (listed ?? []).filter { $0.name.hasPrefix(device[...slash]) }
@@ -44,12 +42,10 @@ struct MPVOutputs {
 }
 
 extension MPVPlayer {
-    /// Whether it waits for a list of the devices.
     var isListing: Bool { outputs.listBy != nil }
 
     // MARK: What is asked for
 
-    /// Moves to another device.
     func choose(_ device: String) {
         outputs.chosen = device
         outputs.isUnchecked = true
@@ -57,7 +53,7 @@ extension MPVPlayer {
         listDevices()
     }
 
-    /// The output that a file is to be opened with: a silent one, or one whose device has left, is opened anew.
+    /// Selects the output for a file: a silent one, or one whose device has disappeared, is opened anew.
     func prepareOutput(_ device: String) {
         outputs.chosen = device
         if outputs.listed == nil { outputs.isUnchecked = true }
@@ -65,10 +61,10 @@ extension MPVPlayer {
         if !use(device), isUnusable, !silenceIsWanted { reopenOutput { core.command(["ao-reload"]) } }
     }
 
-    /// Opens the output anew, but for the last moment of a file, which would be lost with the output.
+    /// Opens the output anew, except in the last moment of a file, which would be lost.
     func reloadOutput() {
         if let now = current, now.atEnd, !now.wantsPause { return }
-        // The list is of before, where the sound server has been away.
+        // The list is stale if the sound server has been away.
         if !outputs.chosen.isEmpty, outputs.driver == "null" {
             outputs.isUnchecked = true
             listDevices()
@@ -77,7 +73,7 @@ extension MPVPlayer {
         if let driver = outputs.driver, driver != "null" { reportOutputs() }
     }
 
-    /// Has the devices listed anew: they are told when they are.
+    /// Lists the devices anew, and reports them.
     func listDevices() {
         guard !silenceIsWanted else { return reportOutputs(isListed: true) }
         outputs.watch?.end()
@@ -85,9 +81,9 @@ extension MPVPlayer {
         outputs.listBy = SystemClocks.monotonic().advanced(by: MPVOutputs.listLimit)
     }
 
-    /// Tells libmpv which device to use: this one if it is there, else the system's default.
+    /// Tells libmpv to use a device, or the system's default if that is missing.
     ///
-    /// - Returns: whether that is another one than before, so that libmpv opens its output anew by itself.
+    /// - Returns: whether the device has changed, so that libmpv opens its output anew by itself.
     @discardableResult
     private func use(_ device: String) -> Bool {
         let target = silenceIsWanted || outputs.has(device) ? device : ""
@@ -98,7 +94,8 @@ extension MPVPlayer {
         return true
     }
 
-    /// Audio that an output and the filters before it have buffered, up to 1.3 s, is lost with it and played again.
+    /// Opens the output anew at the same position: the audio that it and the filters have buffered, up to 1.3 s, is
+    /// lost with it.
     private func reopenOutput(_ reopen: () -> Void) {
         let place = current?.isSeekPending == true ? current?.seekAsked?.position : place
         reopen()
@@ -108,13 +105,12 @@ extension MPVPlayer {
 
     // MARK: What has happened
 
-    /// The output has been opened with another driver, or closed.
     func driverChanged(_ driver: String?) {
         let before = outputs.driver
         outputs.driver = driver
         guard let driver else { return }
         if driver == "null" { outputs.wasSilent = true }
-        // The listener of before has died with the sound server.
+        // The previous listener has died with the sound server.
         if !silenceIsWanted, outputs.watch == nil || outputs.wasSilent && driver != "null" {
             outputs.wasSilent = driver == "null"
             outputs.isUnchecked = true
@@ -124,7 +120,6 @@ extension MPVPlayer {
         }
     }
 
-    /// The devices that there are now.
     func devicesListed(_ devices: [OutputDevice]) {
         outputs.listed = devices
         outputs.listBy = nil
@@ -134,11 +129,10 @@ extension MPVPlayer {
         }
         outputs.isUnchecked = false
         let isMoving = use(outputs.chosen)
-        // What is heard is known when the output is open.
         reportOutputs(isListed: true, isMoving: isMoving && outputs.driver == "null")
     }
 
-    /// A list is waited for no longer.
+    /// Stops waiting for a list when its deadline has passed.
     func endListing() {
         guard let listBy = outputs.listBy, SystemClocks.monotonic() >= listBy else { return }
         outputs.listBy = nil
@@ -146,14 +140,13 @@ extension MPVPlayer {
         reportOutputs(isListed: true)
     }
 
-    /// The devices as they are shown.
     private var shownDevices: [OutputDevice] {
         guard !silenceIsWanted else { return [OutputDevice(name: "null", description: "No sound")] }
         return (outputs.listed ?? []).filter { !$0.name.hasSuffix(MPVOutputs.dummy) }
     }
 
     func reportOutputs(isListed: Bool = false, isMoving: Bool = false) {
-        // What is heard through a dummy, or another device than the chosen one, is known with the list.
+        // Whether a dummy, or another device than the chosen one, is in use is known with the list.
         guard !outputs.isUnchecked || silenceIsWanted else { return }
         let silent = silenceIsWanted ? outputs.driver.map { _ in false } : outputs.isSilent
         observer(

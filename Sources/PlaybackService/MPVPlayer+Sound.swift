@@ -11,20 +11,20 @@ extension MPVPlayer {
         play(at: now.isSilent ? MPVFilters.pace(ofSilenceAt: speed) : speed)
     }
 
-    /// Silence begins or ends in what is given to the output next.
     private func setSilent(_ silent: Bool) {
         guard let now = current, now.isSilent != silent else { return }
         current?.isSilent = silent
         play(at: silent ? MPVFilters.pace(ofSilenceAt: now.load.speed) : now.load.speed)
     }
 
-    /// Plays at a speed what is given to the output from now on. libmpv reckons what the output has by the new speed at
-    /// once: how far that moves the position it shows says how much there is, and so where in the file the speed changes.
+    /// Changes the speed of the sound that the output is given from now on. libmpv at once applies the new speed to
+    /// what the output has buffered, too: by how far that moves the reported position it tells how much that is, and so
+    /// at which position the speed changes.
     private func play(at speed: PlaybackSpeed) {
         guard let now = current, speed != now.speeds.speed else { return }
         guard now.isHeard, let before = reading() else { return playAtOnce(at: speed) }
         core.setAtOnce("speed", speed.factor)
-        // Where this thread was held up, what was found out before is nearer the truth.
+        // If this thread was delayed, the previous estimate is better.
         if let after = reading(), before.error + after.error < Self.mostError {
             let moved = after.position - (after.at - before.at) * speed.factor
             let delay = (before.position - moved) / (speed.factor - now.speeds.speed.factor)
@@ -33,14 +33,14 @@ extension MPVPlayer {
         current?.speeds.change(to: speed, at: before.at, shown: before.position, delay: outputDelay)
     }
 
-    /// Plays at a speed what is heard from now on.
+    /// Changes the speed of what is heard from now on.
     func playAtOnce(at speed: PlaybackSpeed) {
         guard let now = current else { return }
         current?.speeds = SpeedTimeline(speed)
         if speed != now.speeds.speed { core.set("speed", speed.factor) }
     }
 
-    /// The position that libmpv shows, and the moment it held, in seconds, which is known as well as `error` says.
+    /// The position that libmpv reports, when, and how exact that moment is, in seconds.
     private func reading() -> (position: Double, at: Double, error: Double)? {
         let asked = SystemClocks.monotonic()
         guard let position = core.number("audio-pts") else { return nil }
@@ -48,7 +48,7 @@ extension MPVPlayer {
         return (position, asked.seconds + took / 2, took / 2)
     }
 
-    /// The position that is heard, the speed it is heard at, and when another is.
+    /// The position that is heard, its speed, and in how many seconds that changes.
     var heard: (position: Double, speed: PlaybackSpeed, changesIn: Double?)? {
         guard let now = current, let shown else { return nil }
         var speeds = now.speeds
@@ -56,7 +56,7 @@ extension MPVPlayer {
         return speeds.heard(shown: shown)
     }
 
-    /// Changes the speed where silence begins and ends, and tells a new speed when it is heard.
+    /// Changes the speed where silence begins and ends, and reports a new speed when it is heard.
     func checkSpeed() {
         readLevels()
         guard let now = current, now.isHeard else {
@@ -65,13 +65,12 @@ extension MPVPlayer {
         }
         guard now.needsSpeedChecks else { return }
         if now.load.sound.trimSilence, let shown { setSilent(silences.isTrimmed(at: given(shown))) }
-        // A new speed moves what is shown.
         if let shown, current?.speeds.update(shown: shown, at: SystemClocks.monotonic().seconds) == true {
             reportProgress()
         }
     }
 
-    /// In how many seconds `checkSpeed` has something to do; nil: after the next event.
+    /// In how many seconds `checkSpeed` is due; nil: after the next event.
     var nextSpeedCheck: Double? {
         guard let now = current, now.isHeard, now.needsSpeedChecks, let shown else { return nil }
         var wait = now.speeds.heard(shown: shown).changesIn
@@ -83,11 +82,11 @@ extension MPVPlayer {
         return wait.map { max($0, Self.shortestWait) }
     }
 
-    /// Up to where the output has been given sound while libmpv shows `shown`.
+    /// The position up to which the output has been given sound.
     private func given(_ shown: Double) -> Double { shown + outputDelay * (current?.speeds.speed.factor ?? 1) }
 
     private func readLevels() {
-        for item in levels?.read() ?? [] {
+        for item in levels?.newItems() ?? [] {
             switch item {
             case .beginning: silences.reset()
             case .level(let level): silences.add(level)
@@ -95,13 +94,13 @@ extension MPVPlayer {
         }
     }
 
-    /// How often levels are read, in seconds: they are measured longer ahead.
+    /// The interval at which levels are read, in seconds: they are measured longer ahead.
     private static let levelInterval = 0.1
-    /// With less the delay of the output is found out to some hundredths of a second.
+    /// The largest error of a reading, in seconds, with which the output’s delay is exact to some hundredths.
     private static let mostError = 0.01
-    /// A moment that is nearer than this has come.
+    /// The shortest wait, in seconds.
     private static let shortestWait = 0.005
-    /// No output has more in advance, in seconds.
+    /// The longest plausible delay of an output, in seconds.
     private static let longestDelay = 2.0
 
     // MARK: Filters
@@ -113,7 +112,6 @@ extension MPVPlayer {
         if !sound.trimSilence { setSilent(false) }
     }
 
-    /// Puts the filters in, if they are not there already.
     func filter(for sound: EngineSound) {
         if sound.trimSilence, levels == nil { levels = LevelReader() }
         let wanted = MPVFilters.text(for: sound, meter: levels?.filter)
@@ -125,7 +123,7 @@ extension MPVPlayer {
 
     // MARK: The next file
 
-    /// libmpv opens the next file of its list when it has read the present one; it never goes on to it by itself.
+    /// Names the file that libmpv opens next, when it has read the present one; it never goes on to it by itself.
     func prepare(_ load: EngineLoad?) {
         if let before = next {
             next = nil
@@ -137,12 +135,11 @@ extension MPVPlayer {
         if current?.loaded == true { listNext() }
     }
 
-    /// Gives libmpv the next file: now that the present one is open, its failing to open cannot lead there.
+    /// Gives libmpv the next file, as the present one is open and can’t fail to open any more.
     func listNext() {
         guard let waiting = next, !waiting.isListed else { return }
         prepares += 1
         next?.isListed = true
-        // The present file is open already.
         core.seekQuickly(in: waiting.load.source)
         core.command(["loadfile", waiting.load.target, "append"], reply: Self.preparing | prepares)
     }
@@ -150,4 +147,33 @@ extension MPVPlayer {
 
 extension MonotonicTime {
     fileprivate var seconds: Double { Double(nanoseconds) / 1e9 }
+}
+
+/// The libmpv filters for an `EngineSound`.
+enum MPVFilters {
+    /// A filter that leaves the sound unchanged, but buffers 16 frames of 50 ms: silence is detected that long before
+    /// it is heard.
+    private static let lookahead = "dynaudnorm=f=50:g=17:enable=0"
+
+    /// The option `af`. Silence is measured in the sound as recorded; the limiter comes last, so that nothing is
+    /// clipped.
+    ///
+    /// - Parameter meter: the filter that measures levels.
+    static func text(for sound: EngineSound, meter: String? = nil) -> String {
+        var filters: [String] = []
+        if sound.trimSilence, let meter { filters.append("@silence:lavfi=[\(meter),\(lookahead)]") }
+        // It buffers some two seconds.
+        if sound.normalise { filters.append("@normalise:lavfi=[dynaudnorm=f=250:g=15:p=0.7:m=12]") }
+        if sound.boost {
+            filters.append("@boost:lavfi=[acompressor=threshold=0.03:ratio=4:attack=10:release=250:makeup=4]")
+        }
+        if sound.gain != 0 { filters.append("@gain:lavfi=[volume=\(sound.gain)dB]") }
+        if sound.gain > 0 || sound.boost { filters.append("@limit:lavfi=[alimiter=limit=0.95:level=0]") }
+        return filters.joined(separator: ",")
+    }
+
+    /// The speed of silence in an episode that plays at `speed`.
+    static func pace(ofSilenceAt speed: PlaybackSpeed) -> PlaybackSpeed {
+        PlaybackSpeed(factor: min(speed.factor * 2.5, PlaybackSpeed.range.upperBound)) ?? speed
+    }
 }

@@ -3,7 +3,7 @@ import CMPV
 import LibC
 import PodcastModel
 
-/// Translates between the engine's commands and events and libmpv's. Lives on the engine's thread.
+/// Translates between the engine's commands and events and libmpv's, on the engine's thread.
 final class MPVPlayer {
     /// The file that was asked for last.
     struct Current {
@@ -13,7 +13,7 @@ final class MPVPlayer {
         var loaded = false
         var wantsPause: Bool
         var log = MPVLogReader()
-        /// The length at the moment that it was open; nil: unknown then, so a later one only grows.
+        /// The length when it was opened; nil: unknown then, so a later one only grows.
         var firstDuration: Double?
         var duration: Double?
         var told: MeasuredDuration?
@@ -23,60 +23,52 @@ final class MPVPlayer {
         var paused = false
         var atEnd = false
         var endTold = false
-        /// The output was opened anew while it played the last moment, which is gone with it.
+        /// The output was opened anew in the last moment of the file, which was lost with it.
         var isLastMomentLost = false
         var standstill = StandstillWatch()
-        /// libmpv has closed it, with this reason and error.
+        /// The reason and error with which libmpv has closed it.
         var closed: (reason: mpv_end_file_reason, error: Int32)?
-        /// The seek that was asked for last, and how far it has come.
+        /// The last seek that was requested, and the last ones that libmpv has accepted and completed.
         var seekAsked: (serial: UInt64, position: PlaybackPosition)?
         var seekTaken: UInt64 = 0
         var seekDone: UInt64 = 0
         /// A seek back has not led there.
         var isMisplaced = false
-        /// Where a seek or the start has put it while paused, and where it still is.
+        /// The position of a seek or of the start, while it stays there paused.
         var rest: PlaybackPosition?
         /// The part that plays fast now is silence.
         var isSilent = false
-        /// How fast it has been told to play, and how that comes to be heard.
         var speeds: SpeedTimeline
 
-        /// Whether sound goes out.
         var isHeard: Bool { loaded && !idle && !seeking && !wantsPause }
 
-        /// Whether its speed changes by itself, or a change of it is on its way to the ear.
+        /// Whether its speed changes by itself, or a change of it isn’t heard yet.
         var needsSpeedChecks: Bool { load.sound.trimSilence || speeds.hasChanges }
 
-        /// Whether a seek that was asked for has not led there yet.
         var isSeekPending: Bool { seekAsked.map { $0.serial > seekDone } ?? false }
     }
 
-    /// A file that is to be opened in advance. libmpv goes over to it by itself when the one before it fails, which must
-    /// not be heard: it gets it when that is open, and is stopped when that is closed.
+    /// A file that is to be opened in advance. libmpv would go over to it by itself when the one before it fails, so it
+    /// gets it only when that is open, and is stopped when that is closed.
     struct Next {
         let load: EngineLoad
         /// libmpv has it in its list, behind the file that is open.
         var isListed = false
         /// libmpv's number for it, once it has taken the command.
         var entry: Int64?
-        /// The log lines since then, which may be about this file.
+        /// The log lines since it was listed, which may be about this file.
         var log = MPVLogReader()
     }
 
-    enum Watched: UInt64, CaseIterable {
-        case idle = 1, seeking, buffering, paused, atEnd, duration, driver
-
-        var name: String {
-            switch self {
-            case .idle: "core-idle"
-            case .seeking: "seeking"
-            case .buffering: "paused-for-cache"
-            case .paused: "pause"
-            case .atEnd: "eof-reached"
-            case .duration: "duration"
-            case .driver: "current-ao"
-            }
-        }
+    /// The properties of libmpv’s that are observed.
+    enum Watched: String, CaseIterable {
+        case idle = "core-idle"
+        case seeking
+        case buffering = "paused-for-cache"
+        case paused = "pause"
+        case atEnd = "eof-reached"
+        case duration
+        case driver = "current-ao"
 
         var format: mpv_format {
             switch self {
@@ -87,14 +79,13 @@ final class MPVPlayer {
         }
     }
 
-    /// Above every serial of a seek: marks the reply to a `loadfile`.
+    /// The flags in the numbers of the replies to `loadfile`, to the same in advance, and to a `ping`; above every
+    /// serial of a seek.
     static let opening: UInt64 = 1 << 63
-    /// The same for a file that is to be opened in advance.
     static let preparing: UInt64 = 1 << 62
-    /// The same for the command whose reply is a `pong`.
     static let asking: UInt64 = 1 << 61
 
-    /// More, in seconds, than an output takes in advance: beyond that a seek has led elsewhere than it was asked to.
+    /// More than an output buffers, in seconds: beyond that a seek has led elsewhere than it should.
     static let takenInAdvance = 0.5
 
     let core: MPVCore
@@ -103,18 +94,17 @@ final class MPVPlayer {
     var current: Current?
     var next: Next?
     var opens: UInt64 = 0
-    /// Nothing has been asked to be opened.
+    /// No file has been opened yet.
     private(set) var isUnused = true
     var prepares: UInt64 = 0
     var outputs = MPVOutputs()
     var filters = ""
-    /// What silence is found by, from the first sound on that is to be without it.
+    /// Measures the levels that silence is found by; made when silence is first to be trimmed.
     var levels: LevelReader?
     var silences = SilenceDetector()
-    /// How long what is made now takes to be heard, in seconds, as far as is known.
+    /// The estimated time until sound that is made now is heard, in seconds.
     var outputDelay = 0.2
 
-    /// Takes the devices that there are.
     let listed: @Sendable ([OutputDevice]) -> Void
 
     init(
@@ -126,11 +116,10 @@ final class MPVPlayer {
         self.silenceIsWanted = silenceIsWanted
         self.observer = observer
         for watched in Watched.allCases {
-            core.observe(watched.name, as: watched.format, reply: watched.rawValue)
+            core.observe(watched.rawValue, as: watched.format)
         }
     }
 
-    /// Carries out a command.
     func perform(_ command: EngineCommand) {
         switch command {
         case .open(let load): open(load)
@@ -144,17 +133,17 @@ final class MPVPlayer {
         case .sample: reportProgress()
         case .reloadOutput: reloadOutput()
         case .listOutputs: listDevices()
-        // libmpv carries out what it is told in turn.
+        // libmpv carries out its commands in turn.
         case .ping(let number): core.command(["ignore"], reply: Self.asking | number)
         case .unload:
             guard current != nil else { return }
             current = nil
-            // What is prepared would be closed too.
+            // `stop` would close the prepared file, too.
             if next?.isListed == true { core.set("pause", true) } else { dropAll() }
         }
     }
 
-    /// Waits for an event or a wake-up, then handles all that there are.
+    /// Waits for an event or a wake-up, then handles all events that are queued.
     func handleEvents() {
         var event = core.wait(seconds: nextSpeedCheck ?? (isListing ? 0.5 : -1))
         while event.event_id != MPV_EVENT_NONE {
@@ -170,10 +159,10 @@ final class MPVPlayer {
 
     // MARK: Commands
 
-    /// The stream can only be read onwards, and a seek led back: it is read from its beginning again.
+    /// Reopens a stream that can only be read forwards and in which a seek led back.
     ///
-    /// A start that led back is in what opening the stream has read already, so that another opening has the same end: it is
-    /// heard from the beginning, some seconds before.
+    /// A start that led back lies in the part that opening the stream has read already; another opening would end the
+    /// same way, so it plays from the beginning, some seconds before.
     private func goBack() {
         guard let now = current, now.log.cannotGoBack || now.isMisplaced else { return }
         var load = reopening(now)
@@ -189,7 +178,6 @@ final class MPVPlayer {
         prepare(following)
     }
 
-    /// What opens a file again as it is now.
     private func reopening(_ now: Current) -> EngineLoad {
         var load = now.load
         load.start = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil } ?? place ?? load.start
@@ -210,7 +198,7 @@ final class MPVPlayer {
         }
         opens += 1
         silences.reset()
-        _ = levels?.read()
+        _ = levels?.newItems()
         current = Current(load: load, wantsPause: load.paused, speeds: SpeedTimeline(load.speed))
         current?.seekTaken = load.serial
         current?.seekDone = load.serial
@@ -218,7 +206,7 @@ final class MPVPlayer {
         core.set("pause", load.paused)
         core.set("speed", load.speed.factor)
         core.set("volume", load.volume.percent)
-        // A seek to the beginning leads elsewhere in a stream that can only be read onwards.
+        // In a stream that can only be read forwards a seek to the beginning leads elsewhere.
         core.set("start", load.start.seconds > 0 ? "+\(load.start.seconds)" : "none")
         core.seekQuickly(in: load.source)
         filter(for: load.sound)
@@ -232,13 +220,12 @@ final class MPVPlayer {
         next = nil
     }
 
-    /// Closes the file and what is prepared behind it.
     func dropAll() {
         next = nil
         core.command(["stop"])
     }
 
-    /// Whether libmpv still stands before the prepared file, which is the last of its list.
+    /// Whether libmpv has not gone over to the prepared file yet, which is the last of its list.
     private func isWaiting(_ next: Next) -> Bool {
         guard next.isListed, let place = core.number("playlist-pos"), let count = core.number("playlist-count") else {
             return false

@@ -2,10 +2,9 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The changes that are not durable yet. A change is remembered by its name and written with the value of the moment, so
-/// that a failed save writes the newest value later.
+/// The changes that are not durable yet. Items are remembered by name and written with their newest values, also when a
+/// failed save is repeated.
 struct PendingWrites: Sendable {
-    /// A thing that is stored.
     enum Item: Sendable, Hashable, Comparable {
         case session
         case settings
@@ -14,63 +13,39 @@ struct PendingWrites: Sendable {
         case setting(podcast: String, key: String)
         case sleep
         case chapters(String)
-        /// One that was forgotten with its podcast; others have transactions of their own.
+        /// A bookmark of a forgotten podcast; others have transactions of their own.
         case bookmark(String)
-
-        private var order: (Int, String, String) {
-            switch self {
-            case .session: (0, "", "")
-            case .settings: (1, "", "")
-            case .episodeState(let episode): (2, episode, "")
-            case .alert(let id): (3, id, "")
-            case .setting(let podcast, let key): (4, podcast, key)
-            case .sleep: (5, "", "")
-            case .chapters(let episode): (6, episode, "")
-            case .bookmark(let id): (7, id, "")
-            }
-        }
-
-        static func < (left: Item, right: Item) -> Bool { left.order < right.order }
     }
 
-    /// The purpose of a transaction.
     enum Entry: Sendable {
-        /// These items, with their newest values.
         case state([Item])
-        /// The answer to an alert.
         case answer(PlayerAlerts.Answer)
-        /// The marks of some episodes.
         case marks([EpisodeMark])
-        /// A bookmark that a request has set or removed.
         case bookmark
     }
 
     private(set) var dirty: Set<Item> = []
     private var entries: [TransactionID: Entry] = [:]
-    /// The newest states of episodes that are unsaved or on their way.
     private(set) var unsavedStates: [String: WireEpisodeState] = [:]
-    /// Refusals in a row.
+    /// The number of refusals in a row.
     private(set) var refusals = 0
-    /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end: who
-    /// acts on an end, as the queue does, must find it true also when this process dies.
+    /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end:
+    /// what reacts to an end, as the queue does, must not lose it when this process dies.
     private var end: End?
 
-    /// How far the saving of an end has come.
     private enum End: Sendable, Equatable {
         case due
         case underWay(TransactionID)
     }
 
-    /// Whether an episode has ended and that isn't durable yet.
     var hasEnd: Bool { end != nil }
 
-    /// The loaded episode has ended.
     mutating func markEnd() { end = .due }
 
-    /// The end is shown, durable or not.
+    /// Forgets the end, as it is published before it is durable.
     mutating func endIsShown() { end = nil }
 
-    /// A transaction has got its outcome. An end that can’t be saved is as true, and holds nothing up.
+    /// Handles the outcome of a transaction. An end that can’t be saved is shown as well.
     ///
     /// - Returns: whether the end was in it.
     mutating func concludeEnd(_ id: TransactionID) -> Bool {
@@ -79,7 +54,6 @@ struct PendingWrites: Sendable {
         return true
     }
 
-    /// Whether a transaction has no outcome yet.
     var isBusy: Bool { !entries.isEmpty }
 
     mutating func mark(_ item: Item) { dirty.insert(item) }
@@ -89,8 +63,8 @@ struct PendingWrites: Sendable {
         dirty.insert(.episodeState(episodeState.episode))
     }
 
-    /// A state of an episode is being committed by itself. What is unsaved of that episode is written after it, and must not
-    /// be older.
+    /// A state is being committed by itself: an unsaved state of the episode, which is written after it, must not be
+    /// older.
     mutating func supersede(_ episodeState: WireEpisodeState) {
         if unsavedStates[episodeState.episode] != nil { mark(episodeState) }
     }
@@ -109,7 +83,7 @@ struct PendingWrites: Sendable {
         return entry
     }
 
-    /// Marks the items of a refused transaction as unsaved again, if `keeping` says that they are worth another try.
+    /// Marks the items of a refused transaction as unsaved again if `keeping` returns true.
     mutating func refused(_ id: TransactionID, keeping: (Item) -> Bool) -> Entry? {
         let entry = entries.removeValue(forKey: id)
         if case .state(let items)? = entry { dirty.formUnion(items.filter(keeping)) }
@@ -119,7 +93,7 @@ struct PendingWrites: Sendable {
         return entry
     }
 
-    /// A mark never was: those behind it follow what there was before it.
+    /// Rolls back a refused mark in the later marks of the same episode.
     private mutating func rollBack(_ refused: EpisodeMark) {
         for case (let id, .marks(var marks)) in entries {
             for index in marks.indices where marks[index].after.episode == refused.after.episode {

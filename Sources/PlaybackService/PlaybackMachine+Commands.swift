@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Does a command, or refuses it without doing anything.
+    /// Carries out a command, or refuses it without doing anything.
     mutating func handle(_ command: Command) {
         guard let request = try? WirePlaybackRequest(wireBytes: command.payload) else {
             pending.refuse(command.id, Failure(.malformed, "The request to the player can’t be read."))
@@ -49,7 +49,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// The command is answered with the state as it is when all is decided; what it changed is committed first.
+    /// Answers a command with the state as it is at the end of the event; what it changed is committed first.
     mutating func answer(
         _ command: Command, _ fact: String, _ body: PendingEffects.Answer.Body = .state, changed: Bool? = nil,
         setting: WireSettingReply? = nil
@@ -84,13 +84,12 @@ extension PlaybackMachine {
     private mutating func stop(_ command: Command) {
         forgetDevice()
         overruleAnswers()
-        // What follows does so still when it is resumed.
-        if next.load != nil { pending.command(.prepare(nil)) }
+        // The prepared load is opened again when this one is resumed.
+        if prepared.load != nil { pending.command(.prepare(nil)) }
         session?.stop(&pending)
         answer(command, "Stopped")
     }
 
-    /// Plays on where it was paused, or some seconds before.
     mutating func resume() {
         let rewind = settings.number(.rewindOnResume, podcast: session?.episode.podcastID ?? "")
         session?.resume(rewind: rewind, reloadsOutput: output.isDeaf, &pending)
@@ -100,7 +99,7 @@ extension PlaybackMachine {
 }
 
 extension WirePlaybackRequest {
-    /// Whether somebody does something about what is loaded: what has failed does not go on by itself after that.
+    /// Whether it is about what is loaded: what has failed doesn’t resume by itself after that.
     fileprivate var isAboutLoaded: Bool {
         switch command {
         case .load, .setPaused, .seek, .seekRelative, .stop, .unload, .answerAlert, .setPlayed: true

@@ -18,7 +18,6 @@ extension PlaybackMachine {
                 outputs, isPlaying: isPlayingAloud, position: session?.position(at: now.monotonic), now: now.monotonic))
     }
 
-    /// The timer of a lost device has gone off.
     mutating func deviceIsDue() {
         perform(
             output.loss.tick(
@@ -26,7 +25,7 @@ extension PlaybackMachine {
                 now: now.monotonic))
     }
 
-    /// Lets the devices and the alert about them follow the new state.
+    /// Updates the devices and the alert about them after a change of playback.
     mutating func followDevice() {
         perform(output.follow(session?.status, isPlaying: isPlayingAloud, now: now.monotonic))
     }
@@ -60,13 +59,12 @@ extension PlaybackMachine {
         }
     }
 
-    /// Stops waiting for a lost device.
     mutating func forgetDevice() {
         output.loss.release()
         session?.stayPaused(&pending)
     }
 
-    /// Raises an alert about the device, unless somebody has answered what is so still, or is about to.
+    /// Raises an alert about the device, unless it has been answered since the problem began.
     private mutating func raise(_ alert: DeviceAlert) {
         let known = output.alertIDs[alert]
         if let known, pending.alerts.isAnswered(known) { return }
@@ -102,10 +100,10 @@ extension PlaybackMachine {
         answer(command, "The sound device is chosen", .output, changed: isChanged)
     }
 
-    /// The devices have been listed: those who wait for that are answered.
+    /// Answers the commands that wait for the list of devices.
     private mutating func answerListings() {
         while output.isListAwaited {
-            // One command is committed with each event.
+            // Each event commits one command.
             guard pending.answer == nil else { return pending.command(.listOutputs) }
             guard let command = output.nextAwaitingList() else { return }
             do throws(Failure) {
@@ -120,7 +118,6 @@ extension PlaybackMachine {
         }
     }
 
-    /// Refuses the commands that wait for a list of the devices.
     mutating func refuseListings(_ failure: Failure) {
         while let command = output.nextAwaitingList() { pending.refuse(command.id, failure) }
     }

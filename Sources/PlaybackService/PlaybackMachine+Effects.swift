@@ -4,8 +4,8 @@ import PodcastModel
 package import WireMessages
 
 extension PlaybackMachine {
-    /// Returns the effects of the event in order: the stream, the database and the answers, the engine. Publishing doesn’t
-    /// wait for the engine, whose threads are many.
+    /// Returns the effects of the event in order: the stream, the database and the answers, the engine. Publishing
+    /// doesn’t wait for the engine.
     mutating func flush() -> [Effect] {
         passMilestones()
         if pending.hasEnded { perform(sleepTimer.episodeEnded()) }
@@ -45,7 +45,7 @@ extension PlaybackMachine {
         return Publication(.put, .playbackState, shown.wireBytes)
     }
 
-    /// Publishes an end that isn’t durable yet, as another load replaces it.
+    /// Publishes an end that isn’t durable yet, before another load replaces it.
     mutating func showEndNow() {
         guard pending.writes.hasEnd else { return }
         pending.writes.endIsShown()
@@ -59,7 +59,7 @@ extension PlaybackMachine {
         guard pending.commit || reply != nil else { return nil }
         guard !pending.writes.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
         let items = pending.writes.dirty.sorted()
-        for case .episodeState(let episode) in items { next.forgetAnswer(about: episode) }
+        for case .episodeState(let episode) in items { prepared.forgetAnswer(about: episode) }
         let id = TransactionID(pending.nextSerial())
         pending.writes.begin(id, .state(items))
         if case .awaitingCommit(nil)? = session?.engine { session?.engine = .awaitingCommit(id) }
@@ -71,9 +71,7 @@ extension PlaybackMachine {
                 onRefusal: .notSaved(pending.answer?.fact ?? "")))
     }
 
-    /// Commits something by itself, and answers a request with it.
-    ///
-    /// - Returns: the transaction.
+    /// Commits a change in a transaction of its own, and answers a request with it.
     @discardableResult
     mutating func commit(
         _ entry: PendingWrites.Entry, _ change: OwnerChange, answering request: RequestID, _ reply: WirePlaybackReply
@@ -84,8 +82,7 @@ extension PlaybackMachine {
         return id
     }
 
-    /// Writes an item as it is now.
-    func change(_ item: PendingWrites.Item) -> WireChange {
+    func change(_ item: Item) -> WireChange {
         switch item {
         case .session:
             guard let session else { return .deleting("session", "current") }
@@ -101,8 +98,8 @@ extension PlaybackMachine {
         case .alert(let id): return pending.alerts.change(id)
         case .setting(let podcast, let key): return settings.record(podcast, key)
         case .sleep: return sleepTimer.change(bootID: context.bootID)
-        case .chapters(let episode): return chapters.change(episode)
-        case .bookmark(let id): return bookmarks.change(id)
+        case .chapters(let episode): return chapters.files.change(episode)
+        case .bookmark(let id): return bookmarks.bookmarks.change(id)
         }
     }
 
@@ -112,9 +109,9 @@ extension PlaybackMachine {
             changes.append(change(.session))
             if session.episodeState.updatedAt > 0 { changes.append(.putting(session.episodeState)) }
         }
-        changes += settings.everything + bookmarks.everything
+        changes += settings.everything + bookmarks.bookmarks.everything
         if sleepTimer.phase != .off { changes.append(change(.sleep)) }
-        return changes + chapters.everything + pending.alerts.everything
+        return changes + chapters.files.everything + pending.alerts.everything
     }
 
     mutating func handleCommitted(_ id: TransactionID) {
@@ -130,7 +127,7 @@ extension PlaybackMachine {
     }
 
     mutating func handleRefused(_ id: TransactionID, _ failure: Failure) {
-        // A state of an episode that the library has forgotten is not wanted any more.
+        // The state of an episode that the library has forgotten is dropped.
         let forgotten = failure.known == .notFound || failure.known == .invalidArgument
         switch pending.writes.refused(id, keeping: { if case .episodeState = $0 { !forgotten } else { true } }) {
         case .answer(let answer)?:
@@ -173,7 +170,7 @@ extension PlaybackMachine {
             pending.command(.sample)
         case .save:
             session?.markPosition(&pending)
-            // While the database does not answer, one commit waits, not one for each ten seconds.
+            // One commit at a time waits for the database.
             pending.commit = !pending.writes.isBusy
         case .retry:
             pending.commit = !pending.writes.isBusy

@@ -4,10 +4,10 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Handles a report of the engine; one about another load than the present one is stale.
+    /// Handles an event of the engine; one about another load is stale.
     mutating func handle(_ event: EngineEvent) {
         switch event {
-        case .opened(let load, let audio): if isOpen(load) { opened(audio) }
+        case .opened(let load, let duration, let chapters): if isOpen(load) { opened(duration, chapters) }
         case .measured(let load, let measured): if isOpen(load) { session?.measured(measured, &pending) }
         case .progress(let load, let progress):
             if isOpen(load), session?.progressed(progress, &pending) == true { engineHangs() }
@@ -24,15 +24,12 @@ extension PlaybackMachine {
 
     private func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && session?.engine == .open }
 
-    private mutating func opened(_ audio: OpenedAudio) {
-        guard session?.opened(audio, &pending) == true, let session else { return }
-        for episode in chapters.opened(audio, of: session.episode, now: now.wall) {
-            pending.writes.mark(.chapters(episode))
-            pending.commit = true
-        }
+    private mutating func opened(_ duration: MeasuredDuration?, _ marks: [ChapterMark]) {
+        guard session?.opened(duration, &pending) == true, let session else { return }
+        pending.save(chapters.opened(marks, duration, of: session.episode, now: now.wall), as: Item.chapters)
     }
 
-    /// Gives the engine the volume, the device and the sound that are set for what it is to open.
+    /// Adds the volume, the device and the sound processing to what the engine is to open.
     func completed(_ action: PlaybackAction) -> PlaybackAction {
         switch action {
         case .engine(.open(let load)): .engine(.open(completed(load)))
@@ -51,14 +48,14 @@ extension PlaybackMachine {
 
     // MARK: The sleep of the machine
 
-    /// The machine is about to sleep: it may once the position is saved, or can’t be.
+    /// Saves the position, as the computer is about to sleep.
     mutating func suspend() {
         isSuspending = true
         if session?.tracker.anchor.running == true { session?.markPosition(&pending) }
         pending.commit = !pending.writes.dirty.isEmpty
     }
 
-    /// Lets the machine sleep when nothing is on its way to the database any more.
+    /// Lets the computer sleep when nothing is being committed.
     mutating func allowSuspend() {
         guard isSuspending, !pending.writes.isBusy else { return }
         isSuspending = false

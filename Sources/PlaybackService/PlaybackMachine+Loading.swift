@@ -3,15 +3,13 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// How a load replaces the session.
-
 extension PlaybackMachine {
     mutating func load(_ load: WireLoadEpisode, _ command: Command) throws(Failure) {
         if let session, session.loadID.text == load.loadID { return answer(command, "It is loaded") }
         let podcast = load.episode.podcastID
         var loaded = try PlaybackSession(load, command.id, speed: settings.speed(of: podcast), context, now: now)
-        // What follows by itself on an episode with which the sleep timer ended is loaded paused. Whatever else is loaded
-        // is somebody's wish.
+        // An automatic advance after the episode with which the sleep timer ended is loaded paused; any other load
+        // plays.
         let follows =
             session.map { $0.status == .finished && loaded.loadID == .advance(after: $0.loadID.text) } ?? false
         let isSleepOver = sleepTimer.loaded()
@@ -20,7 +18,7 @@ extension PlaybackMachine {
             loaded.status = .loading(plays: false)
             loaded.pausedBy = .sleepTimer
         }
-        let known = next.answer(to: load)
+        let known = prepared.answer(to: load)
         leaveSession()
         pending.endAlerts(.loaded)
         speed = loaded.speed
@@ -39,7 +37,7 @@ extension PlaybackMachine {
         case .chapters(let load):
             if session?.loadID == load, let found = result.episode { showChapters(of: found) }
         case .next(let number):
-            if next.handleAnswer(number, result.episode) { prepareEngine() }
+            if prepared.handleAnswer(number, result.episode) { prepareEngine() }
         case .lateLoad(let load):
             if session?.loadID == load { handleLateState(result.episode) }
         case .load(let load):
@@ -49,7 +47,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// The library’s answer has come after the episode had begun to play.
+    /// The library has answered after the episode had begun to play.
     private mutating func handleLateState(_ found: WireEpisode?) {
         guard let session, session.isStateMissing else { return }
         let state = state(of: session.episode.id, found)
@@ -69,17 +67,16 @@ extension PlaybackMachine {
         pending.answer = PendingEffects.Answer(request: request, body: .state, fact: "Loaded", changed: true)
     }
 
-    /// The newest state of an episode that is known: not saved yet, left, or stored.
+    /// The newest known state of an episode: unsaved, recent, or stored.
     func state(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
         pending.writes.unsavedStates[episode] ?? episodeStates.newest(of: episode, found)
     }
 
-    /// Saves and closes the loaded episode.
     private mutating func leaveSession() {
         guard let session else { return }
         showEndNow()
         episodeStates.remember(self.session?.leave(&pending) ?? session.episodeState)
-        next.clear()
+        prepared.clear()
         output.unloaded()
         self.session = nil
         pending.writes.mark(.session)
@@ -87,7 +84,7 @@ extension PlaybackMachine {
 
     mutating func unload(_ loadID: String, _ command: Command) {
         if let session, loadID.isEmpty || session.loadID.text == loadID {
-            forgetNext()
+            cancelPrepared()
             leaveSession()
             pending.state = true
         }
@@ -96,6 +93,5 @@ extension PlaybackMachine {
 }
 
 extension Result<[UInt8], Failure> {
-    /// The episode that the library answered with.
     var episode: WireEpisode? { (try? persistenceReply.get())?.episodes.episodes.first }
 }

@@ -27,7 +27,7 @@ extension PlaybackMachine {
             isCorrupt = session == nil
         }
         if isCorrupt { pending.resetSession() }
-        // An earlier life’s waiting for a server has ended with it.
+        // An earlier process no longer probes the server.
         pending.withdraw(StreamRecovery.returnPromise(context.limits))
         if let session { chapters.load(session.episode.id) }
         applySettings()
@@ -38,20 +38,21 @@ extension PlaybackMachine {
     private mutating func restore(_ record: StoredRecord) throws {
         switch record.collection {
         case "settings": restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
-        case "chapters": chapters.restore(try WirePlaybackChaptersRecord(wireBytes: record.value), of: record.key)
-        case "bookmark": bookmarks.restore(try WireBookmark(wireBytes: record.value), as: record.key)
+        case "chapters": _ = try chapters.restore(record)
+        case "bookmark": _ = try bookmarks.restore(record)
         case "sleep":
             let stored = try WireSleepState(wireBytes: record.value)
             sleepTimer = SleepTimerMachine(stored, now: now, bootID: context.bootID)
         case "alert", "answer":
-            _ = try pending.alerts.restore(record)
+            try pending.alerts.restore(record)
             if let alert = pending.alerts.standing[record.key] { output.restore(alert, as: record.key) }
         default: _ = settings.restore(record)
         }
     }
 
     private mutating func restore(_ record: WirePlaybackSettingsRecord) {
-        // Speeds were stored here once. The record is saved without it, so that a speed that is unset does not come back.
+        // Earlier versions stored the speed here. The record is rewritten without it, so that an unset speed does not
+        // come back.
         if record.speed > 0, settings.own(.speed, podcast: "") == nil {
             pending.writes.mark(.settings)
             let setting = try? settings.setting(speed: record.speed, of: "")
@@ -76,14 +77,33 @@ extension PlaybackMachine {
         }
     }
 
-    /// Resumes the session, unless it crashes repeatedly.
     mutating func playOn(afterCrash: Bool) {
         if session?.playOn(afterCrash: afterCrash, &pending) == false { forgetDevice() }
     }
 
-    /// An episode whose file is gone, and that cannot be streamed, is not offered any longer.
+    /// Unloads an episode whose file is gone, and that cannot be streamed.
     mutating func handleExamined(_ load: LoadID, isThere: Bool) {
         guard session?.loadID == load, !isThere, session?.fileIsGone(&pending) == true else { return }
         session = nil
+    }
+
+    // MARK: Forgotten podcasts
+
+    package var knownPodcasts: Set<PodcastID> {
+        let texts =
+            settings.podcasts + bookmarks.bookmarks.values.values.map(\.podcast)
+            + chapters.files.values.values.map(\.podcast)
+        return Set(texts.compactMap { PodcastID($0) })
+    }
+
+    /// Removes what is stored of a podcast that was forgotten. One that is merely unsubscribed keeps it.
+    mutating func forget(podcast: String) {
+        if let change = settings.forget(podcast: podcast) {
+            pending.save(change) { .setting(podcast: podcast, key: $0) }
+            applySettings()
+        }
+        pending.save(bookmarks.removeAll(of: podcast), as: Item.bookmark)
+        pending.save(chapters.forget(podcast: podcast), as: Item.chapters)
+        pending.commit = true
     }
 }

@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Sets the podcast's own speed, if the loaded episode's podcast has one, else that for all.
+    /// Sets the podcast's own speed, if it has one, else that for all.
     mutating func setSpeed(_ factor: Double, _ command: Command) throws(Failure) {
         let setting = try settings.setting(speed: factor, of: session?.episode.podcastID ?? "")
         try change(setting, command, "The speed is \(setting.value)")
@@ -17,16 +17,13 @@ extension PlaybackMachine {
     private mutating func change(_ setting: WireSetSetting, _ command: Command, _ fact: String) throws(Failure) {
         let change = try settings.set(setting)
         if let change {
-            pending.writes.mark(.setting(podcast: setting.podcast, key: setting.key))
-            pending.publications += change.publications
-            pending.commit = true
+            pending.save(change) { .setting(podcast: setting.podcast, key: $0) }
             applySettings()
         }
         let isChanged = change != nil
         answer(command, fact, changed: isChanged, setting: settings.reply(to: setting, changed: isChanged))
     }
 
-    /// Applies the settings to the loaded episode.
     mutating func applySettings() {
         let podcast = session?.episode.podcastID ?? ""
         let speed = settings.speed(of: podcast)
@@ -57,4 +54,72 @@ extension PlaybackMachine {
     }
 
     static func invalid(_ message: String) -> Failure { Failure(.invalidArgument, message) }
+}
+
+extension WireChangeLevel {
+    private static let smallestStep = 0.001
+
+    /// The changed level, within the range.
+    func level(from level: Double, in range: ClosedRange<Double>) throws(Failure) -> Double {
+        let target: Double
+        switch change {
+        case .by(let change)? where change.isFinite:
+            target = ((level + change) * 100).rounded() / 100
+        case .steps(let steps)? where step.isFinite && step >= Self.smallestStep:
+            // Steps lead to multiples of the step, so that up and down meet.
+            let start = steps > 0 ? (level / step + 1e-6).rounded(.down) : (level / step - 1e-6).rounded(.up)
+            target = steps == 0 ? level : ((start + Double(steps)) * step * 1e6).rounded() / 1e6
+        default:
+            throw Failure(
+                .invalidArgument,
+                "A level changes by a number, or by steps; a step is \(Self.smallestStep) or more.")
+        }
+        return min(max(target, range.lowerBound), range.upperBound)
+    }
+}
+
+extension OwnerSettings {
+    func speed(of podcast: String) -> PlaybackSpeed {
+        PlaybackSpeed(factor: number(.speed, podcast: podcast)) ?? .normal
+    }
+
+    func sound(of podcast: String) -> WireSoundState {
+        var sound = WireSoundState()
+        sound.gain = number(.gain, podcast: podcast)
+        sound.trimSilence = isOn(.trimSilence, podcast: podcast)
+        sound.boost = isOn(.boost, podcast: podcast)
+        sound.normalise = isOn(.normalise, podcast: podcast)
+        return sound
+    }
+
+    /// The distance of a skip, in seconds; negative: back.
+    func distance(of skip: WireSkip, in podcast: String) throws(Failure) -> Double {
+        guard skip.secondsIfUnset.isFinite, skip.secondsIfUnset >= 0 else {
+            throw Failure(.invalidArgument, "\(skip.secondsIfUnset) s isn’t a distance to skip.")
+        }
+        let key = skip.back ? SettingKey.skipBack : .skipForward
+        let isSet = own(key, podcast: podcast) != nil || own(key, podcast: "") != nil
+        let distance = isSet || skip.secondsIfUnset == 0 ? number(key, podcast: podcast) : skip.secondsIfUnset
+        return skip.back ? -distance : distance
+    }
+
+    /// The setting that changes the speed: the podcast's own, if it has one, else that for all.
+    func setting(speed factor: Double, of podcast: String) throws(Failure) -> WireSetSetting {
+        guard let speed = PlaybackSpeed(factor: factor) else {
+            let range = PlaybackSpeed.range
+            throw Failure(
+                .invalidArgument, "The speed goes from \(range.lowerBound) to \(range.upperBound), not \(factor).")
+        }
+        var setting = WireSetSetting()
+        setting.key = SettingKey.speed.rawValue
+        setting.podcast = own(.speed, podcast: podcast) == nil ? "" : podcast
+        setting.value = String(speed.factor)
+        return setting
+    }
+}
+
+extension EngineSound {
+    init(_ wire: WireSoundState) {
+        self.init(gain: wire.gain, trimSilence: wire.trimSilence, boost: wire.boost, normalise: wire.normalise)
+    }
 }

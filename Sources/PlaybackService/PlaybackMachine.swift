@@ -3,13 +3,11 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// The identity of the boot and of the fleet, by which a process tells a crash from an orderly end.
+/// The identity of the boot and of the fleet, by which a process distinguishes a crash from an orderly end.
 package struct PlaybackContext: Sendable, Hashable {
-    /// The boot, as in `/proc/sys/kernel/random/boot_id`.
     package var bootID: String
-    /// The ID of the supervisor’s run; empty: there is no supervisor, and nothing resumes by itself.
+    /// The supervisor’s run; empty: there is no supervisor, and nothing resumes by itself.
     package var fleetRun: String
-    /// The limits that apply to streams and sound devices.
     package var limits: PlaybackLimits
 
     package init(bootID: String, fleetRun: String, limits: PlaybackLimits = PlaybackLimits()) {
@@ -19,9 +17,9 @@ package struct PlaybackContext: Sendable, Hashable {
     }
 }
 
-/// How long the player waits for a stream and for a sound device.
+/// The time limits for streams and sound devices.
 package struct PlaybackLimits: Sendable, Hashable {
-    /// The waits before each retry of a stream; after the last one it has failed for good.
+    /// The waits before each retry of a stream; after the last one it has failed.
     package var reconnect = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
     /// The limit from opening a stream to its first data.
     package var opening: Duration = .seconds(60)
@@ -30,13 +28,13 @@ package struct PlaybackLimits: Sendable, Hashable {
     /// The waits between probes of the server of a failed stream. No steps: it isn’t probed.
     package var serverProbes = Backoff.steps(
         [.seconds(30), .seconds(60), .seconds(120), .seconds(300)], repeatsLast: true)
-    /// After this time the return of a server no longer resumes playback.
+    /// The time after which the return of a server no longer resumes playback.
     package var serverReturnWindow: Duration = .seconds(1_800)
-    /// The limit for a server’s answer to the question why its stream fails.
+    /// The limit for a server’s answer to a probe.
     package var probe: Duration = .seconds(15)
-    /// The wait from a sound device’s return to its use: sound systems announce devices before they can be opened.
+    /// The wait until a new sound device is used: sound systems announce devices before they can be opened.
     package var deviceSettling: Duration = .milliseconds(800)
-    /// The limit from then until playback must move.
+    /// The limit until playback on it must move.
     package var deviceCheck: Duration = .milliseconds(1_500)
     /// The waits before each opening of the output while playback is paused by the loss of its device.
     package var deviceReloads = Backoff.steps(
@@ -44,38 +42,35 @@ package struct PlaybackLimits: Sendable, Hashable {
     /// The waits before each opening of the output while it plays without sound.
     package var silentReloads = Backoff.steps(
         [.seconds(2), .seconds(5), .seconds(10), .seconds(30)], repeatsLast: true)
-    /// After this time the return of a lost device no longer resumes playback.
+    /// The time after which the return of a lost device no longer resumes playback.
     package var deviceWait: Duration = .seconds(60)
 
-    /// The default limits.
     package init() {}
 }
 
 /// A report of the shell to the player.
 package enum PlaybackInput: Sendable, Hashable {
-    /// An event of the engine.
     case engine(EngineEvent)
-    /// Whether the file of a load is there, as `examine` asked.
+    /// Whether the file of a load exists.
     case examined(LoadID, isThere: Bool)
-    /// The answer of a load’s server to the `probe` with this number.
+    /// The answer of a load’s server to the probe with this number.
     case probed(LoadID, serial: UInt64, ProbeAnswer)
-    /// The machine is about to sleep and waits for `allowSuspend`.
+    /// The computer is about to sleep and waits for `allowSuspend`.
     case suspends
-    /// The machine has woken.
+    /// The computer has woken.
     case wakes
 }
 
 /// An action that only the shell can perform for the player.
 package enum PlaybackAction: Sendable, Hashable {
-    /// Give the engine a command.
     case engine(EngineCommand)
-    /// See whether a file is there, and report `examined`.
+    /// Check whether a file exists, and report `examined`.
     case examine(LoadID, path: String)
-    /// Ask a web server which audio it has at an address, and report `probed` with the same number.
+    /// Ask a web server which audio it has, and report `probed` with the same number.
     case probe(LoadID, url: String, podcast: String, serial: UInt64)
-    /// Let the machine sleep, as everything has been saved.
+    /// Let the computer sleep, as everything has been saved.
     case allowSuspend
-    /// End the process at once, for this reason, without waiting for the engine.
+    /// End the process at once, without waiting for the engine.
     case endProcess(Failure)
 }
 
@@ -84,13 +79,12 @@ package enum PlaybackAction: Sendable, Hashable {
 /// Effects on the engine are facts: they are published at once and stay when they can’t be saved; the command is then
 /// answered `notSaved`, and saving is retried. See `protocols/playback.md`.
 package struct PlaybackMachine: OwnerMachine {
-    /// The engine's and the shell's reports.
     package typealias Input = PlaybackInput
-    /// Commands to the engine and the shell.
     package typealias Action = PlaybackAction
     package typealias Query = PlaybackQuery
     package typealias Timer = PlaybackTimer
     package typealias Step = TransactionID
+    typealias Item = PendingWrites.Item
 
     package static let owner = ServiceName.playback
     package static let followsPodcasts = true
@@ -98,9 +92,7 @@ package struct PlaybackMachine: OwnerMachine {
     let context: PlaybackContext
     var now: Moment { pending.now }
     var session: PlaybackSession?
-    /// The settings of podcasts and those for all.
     var settings = OwnerSettings(.playback)
-    /// The speed that is in effect.
     var speed = PlaybackSpeed.normal
     var sound = WireSoundState()
     var volume = Volume.full
@@ -112,14 +104,11 @@ package struct PlaybackMachine: OwnerMachine {
     var pending = PendingEffects()
     var timers = PlaybackTimers()
     var revision: UInt64 = 0
-    /// The machine waits to sleep.
+    /// The computer waits to sleep.
     var isSuspending = false
-    var next = NextEpisode()
-    /// Seeks whose answers wait for what the engine reports.
+    var prepared = PreparedEpisode()
     var heldSeeks = HeldSeeks()
-    /// Whether the engine carries out what it is told.
     var liveness = EngineLiveness()
-    /// A player with nothing loaded.
     package init(context: PlaybackContext) {
         self.context = context
         output = SoundOutput(limits: context.limits)
@@ -157,7 +146,7 @@ package struct PlaybackMachine: OwnerMachine {
             + pending.alerts.retained
     }
 
-    /// The present state, as the stream shows it but for an end that isn’t durable yet.
+    /// The present state, which the stream shows unless an end isn’t durable yet.
     package var state: WirePlaybackState {
         var state = WirePlaybackState()
         state.status = .idle
@@ -172,7 +161,6 @@ package struct PlaybackMachine: OwnerMachine {
         return state
     }
 
-    /// Prepares for the end of the process.
     private mutating func stop() {
         pending.isStopping = true
         session?.processStops(&pending)

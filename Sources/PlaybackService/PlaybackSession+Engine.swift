@@ -2,12 +2,11 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// What the engine reports of the loaded episode.
 extension PlaybackSession {
-    /// For so long a position that was sought may need data before that is shown.
+    /// The time after a seek for which waiting for data isn’t shown.
     private static let seeksQuietly = Duration.seconds(1)
 
-    /// Lets the engine open its audio where it is.
+    /// Lets the engine open its audio at the present position.
     mutating func open(_ pending: inout PendingEffects) {
         guard !pending.isStopping else { return }
         guard let source else { return failUnplayable(&pending) }
@@ -25,11 +24,11 @@ extension PlaybackSession {
                     serial: serial, podcast: episode.podcastID)))
     }
 
-    /// The transaction that it waits for has got its outcome.
+    /// Handles the outcome of a transaction, if the session waits for it.
     mutating func concluded(_ transaction: TransactionID, isSaved: Bool, _ pending: inout PendingEffects) {
         guard engine == .awaitingCommit(transaction) else { return }
         guard isSaved || resumedAt == nil else {
-            // What crashed may crash again, and that could not be found out now.
+            // What crashed may crash again, and a second crash couldn’t be noticed now.
             engine = .closed
             status = .paused
             pending.state = true
@@ -50,15 +49,15 @@ extension PlaybackSession {
     /// The engine has opened its audio.
     ///
     /// - Returns: whether that is the episode.
-    mutating func opened(_ opened: OpenedAudio, _ pending: inout PendingEffects) -> Bool {
+    mutating func opened(_ duration: MeasuredDuration?, _ pending: inout PendingEffects) -> Bool {
         isOpened = true
         recovery.opened()
-        if let failure = replacedAudioFailure(opened.duration) {
+        if let failure = replacedAudioFailure(duration) {
             recover(from: failure, &pending)
             return false
         }
         keepTag()
-        audio.measured(opened.duration)
+        audio.measured(duration)
         pending.state = true
         if status == .loading(plays: false) {
             status = .paused
@@ -68,20 +67,18 @@ extension PlaybackSession {
         return true
     }
 
-    /// The engine has measured its length.
     mutating func measured(_ measured: MeasuredDuration, _ pending: inout PendingEffects) {
         let before = duration?.seconds ?? 0
         audio.measured(measured)
-        // A length that grows while the file is read is not worth a message a second.
+        // A growing length is not worth a message a second.
         let step = measured.source == .growing ? 10.0 : 0.5
         if abs((duration?.seconds ?? 0) - before) >= step { pending.state = true }
     }
 
-    /// The engine has said where it is.
+    /// The engine has reported its position.
     ///
     /// - Returns: whether a sound server has taken nothing of what plays for too long.
     mutating func progressed(_ progress: EngineProgress, _ pending: inout PendingEffects) -> Bool {
-        // What was said of it before it was closed and opened again is past.
         guard !tracker.isOutdated(progress) else { return false }
         let now = pending.now.monotonic
         if let failure = recovery.starves(progress, isExpected: isStream && wantsToPlay, now: now) {
@@ -89,7 +86,7 @@ extension PlaybackSession {
             return false
         }
         guard tracker.reached(progress) else {
-            // Where the engine is says nothing yet, but that data is waited for is seen.
+            // Its position says nothing before the seek is done, but waiting for data is shown.
             if status == .playing, recovery.isStarving(for: Self.seeksQuietly, now: now) {
                 setBuffering(true, &pending)
             }
@@ -141,28 +138,26 @@ extension PlaybackSession {
             return move(to: position, &pending)
         }
         guard end.isProven(announced: audio.announced) else {
-            // Where less of it is left than was heard before, that is still the position.
+            // If less of it is left than was heard before, the later position holds.
             setAnchor(max(end.position, tracker.playedFrom), running: false, &pending)
-            // Which episode it is, and where, is shown beside it.
             return recover(
                 from: Failure(.endedEarly, end.cut ? "Its stream was cut." : "Its audio ended too early."), &pending)
         }
         finish(at: end.position, reason: "heard to its end" + remark(on: end.position), &pending)
     }
 
-    /// That it is much shorter than its feed says, which may be wrong about it, or have been right.
+    /// A remark for the log of marks if it is much shorter than its feed says, which may be wrong or right.
     private func remark(on end: PlaybackPosition) -> String {
         guard let announced = audio.announced?.seconds, end.seconds < announced / 2 else { return "" }
         return
             " at \(ClockText.format(end.seconds)), where its feed says that it is \(ClockText.format(announced)) long"
     }
 
-    /// Why what is open is not the episode, if something stands in its place.
     private mutating func replacedAudioFailure(_ measured: MeasuredDuration?) -> Failure? {
         audio.replacement(measured, playedFrom: tracker.playedFrom, title: episode.title)
     }
 
-    /// Finishes: it was played to its end, or to its outro.
+    /// Finishes the episode, which was played to its end or to its outro.
     mutating func finish(at position: PlaybackPosition, reason: String, _ pending: inout PendingEffects) {
         episodeState = episodeState.marked(played: true, keepsPosition: false, reason: reason, now: pending.now)
         if let duration { episodeState.duration = duration.seconds }
@@ -184,7 +179,7 @@ extension PlaybackSession {
 
     /// Fails: the position is kept, and an alert offers to retry.
     ///
-    /// - Parameter mayReturn: whether it goes on by itself when its server is back.
+    /// - Parameter mayReturn: whether playback resumes by itself when its server is back.
     mutating func fail(_ failure: Failure, mayReturn: Bool = false, _ pending: inout PendingEffects) {
         let awaitedServer = recovery.awaitsServer
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
@@ -195,7 +190,6 @@ extension PlaybackSession {
         buffering = false
         if !mayReturn { recovery.end() }
         markPosition(&pending)
-        // The failure says more.
         if audio.isReplaced { pending.endAlerts(.code("audioChanged")) }
         if awaitedServer, !mayReturn { pending.endAlerts(.code(FailureCode.streamFailed.rawValue)) }
         let actions = audio.isReplaced ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]

@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackSession {
-    /// An episode as a request loads it, which the library has yet to be asked about.
+    /// An episode that a request loads, before the library is asked about it.
     init(
         _ load: WireLoadEpisode, _ request: RequestID, speed: PlaybackSpeed, _ context: PlaybackContext, now: Moment
     ) throws(Failure) {
@@ -28,7 +28,7 @@ extension PlaybackSession {
         self.loadID = loadID
         self.speed = speed
         episode = load.episode
-        // What has no audio is loaded all the same, and fails where everybody sees it.
+        // An episode without audio is loaded all the same, and fails visibly.
         enclosure = try? AudioSource(enclosure: load.episode.enclosureURL)
         queueEntry = load.queueEntry
         queue = load.queue
@@ -43,21 +43,21 @@ extension PlaybackSession {
 
     // MARK: What the library knows
 
-    /// Looks the episode up again, and then resumes it at a position, or (nil) where it was left.
+    /// Looks the episode up again, and then resumes it at a position; nil: where it was left.
     mutating func lookUpAgain(at explicit: PlaybackPosition?, _ pending: inout PendingEffects) {
         engine = .lookingUp(nil, explicit: explicit)
         pending.lookUp([episode.id], for: .load(loadID))
     }
 
-    /// A process that died before the library had told it of a load has stored what came with that, which may be long past,
-    /// and where somebody wanted to be in it.
+    /// Looks up an episode whose process died before the library had answered: what came with the load may be out of
+    /// date.
     mutating func lookUpIfUnknown(_ pending: inout PendingEffects) {
         guard episodeState.updatedAt == 0, status == .paused else { return }
         let position = tracker.anchor.position
         lookUpAgain(at: position.seconds == episodeState.position ? nil : position, &pending)
     }
 
-    /// The lookup has failed: the library is asked until it answers.
+    /// The lookup has failed: it is repeated until the library answers.
     mutating func lookupFailed(_ failure: Failure, _ pending: inout PendingEffects) {
         guard isBeingLookedUp, !wasLookedUp else { return }
         pending.log(.warning, "The state of \(episode.id) isn’t known yet: \(failure)")
@@ -65,24 +65,23 @@ extension PlaybackSession {
         pending.lookUp([episode.id], for: .lateLoad(loadID), limit: nil)
     }
 
-    /// The library has said what it knows of the episode, or (nil) could not.
+    /// The library has answered about the episode; nil: it couldn’t.
     ///
     /// - Parameter state: the newest state of it that is known.
     mutating func found(_ found: WireEpisode?, _ state: WireEpisodeState?, _ pending: inout PendingEffects) {
-        // What was changed while the library was asked again is newer than its answer.
+        // A change during a repeated lookup is newer than the answer.
         if let state, !wasLookedUp || state.updatedAt >= episodeState.updatedAt { episodeState = state }
         wasLookedUp = !isStateMissing
         if let found { preferFile(of: found.download, &pending) }
     }
 
-    /// Prefers a downloaded file to the stream.
     private mutating func preferFile(of download: WireDownload, _ pending: inout PendingEffects) {
-        guard download.state == .downloaded, !download.path.isEmpty, isStream else { return }
+        guard download.source(insteadOf: source) != nil else { return }
         localPath = download.path
         identify(AudioTag(etag: download.etag, size: download.totalBytes), &pending)
     }
 
-    /// The stored state has come after the episode had begun to play: the progress since then is added to it.
+    /// The stored state has come after the episode had begun to play: the progress since then is added.
     mutating func foundLate(_ state: WireEpisodeState?, _ pending: inout PendingEffects) {
         isStateMissing = false
         wasLookedUp = true
@@ -90,31 +89,29 @@ extension PlaybackSession {
             episodeState = state
             if audio.recorded == nil { audio.restore(EpisodeDuration(seconds: state.duration)) }
         }
-        // Where nothing was heard yet the stored position is the better one.
+        // If nothing has been heard yet, the stored position holds.
         guard position(at: pending.now.monotonic).seconds > tracker.playedFrom.seconds + 0.5 else { return }
         savePosition(&pending)
     }
 
-    /// Makes the load durable, as all is known of it; then the engine opens it.
+    /// Makes the load durable, before the engine opens it.
     ///
-    /// - Parameter intro: how many seconds an episode that begins at its start leaves out.
+    /// - Parameter intro: how many seconds are skipped at the beginning.
     mutating func begin(at explicit: PlaybackPosition?, intro: Double, _ pending: inout PendingEffects) {
         audio.begins(EpisodeDuration(seconds: episodeState.duration), isAnew: explicit == nil)
-        let start = start(explicit: explicit, intro: intro)
+        let start = explicit ?? Self.start(of: episodeState, duration: duration, intro: intro)
         if start != tracker.anchor.position { setAnchor(start, running: false, &pending) }
         engine = status == .paused ? .closed : .awaitingCommit(nil)
         pending.writes.mark(.session)
         pending.commit = true
     }
 
-    /// Where a load begins: where it is told to, else where the episode was left, else at its beginning.
-    func start(explicit: PlaybackPosition?, intro: Double) -> PlaybackPosition {
-        if let explicit { return explicit }
-        let start = PlaybackPosition(clamping: episodeState.position)
+    /// The position where an episode was left, else the end of its intro.
+    static func start(of state: WireEpisodeState, duration: EpisodeDuration?, intro: Double) -> PlaybackPosition {
+        let start = PlaybackPosition(clamping: state.position)
         // In its last moment it begins anew. A position beyond its length isn’t a wrong position.
-        let isOver = episodeState.duration > 0 && abs(start.seconds - episodeState.duration) < 1
+        let isOver = state.duration > 0 && abs(start.seconds - state.duration) < 1
         guard isOver || start == .zero else { return start }
-        // Nothing would be left of a shorter one.
         if let duration, intro >= duration.seconds - 1 { return .zero }
         return PlaybackPosition(clamping: intro)
     }

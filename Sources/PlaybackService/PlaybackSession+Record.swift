@@ -3,7 +3,6 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackSession {
-    /// Fills in the published state.
     func fill(_ state: inout WirePlaybackState) {
         state.episode = episode
         state.loadID = loadID.text
@@ -37,7 +36,6 @@ extension PlaybackSession {
         }
     }
 
-    /// The record from which another run of the process can restore it.
     func record(now: Moment, context: PlaybackContext, clean: Bool) -> WireSessionRecord {
         var record = WireSessionRecord()
         record.episode = episode
@@ -70,7 +68,7 @@ extension PlaybackSession {
         return record
     }
 
-    /// A session as it was stored, with the engine closed; nil if the record makes no sense.
+    /// A stored session, with the engine closed; nil if the record makes no sense.
     init?(_ record: WireSessionRecord, now: Moment, speed: PlaybackSpeed, context: PlaybackContext) {
         guard let loadID = LoadID(record.loadID), EpisodeID(record.episode.id) != nil else { return nil }
         switch record.status {
@@ -85,7 +83,7 @@ extension PlaybackSession {
         localPath = record.localPath.isEmpty ? nil : record.localPath
         skip = record.skip
         skippedAlert = record.skippedAlert
-        // Another life of the fleet waits for no device.
+        // Only a restart within the same fleet keeps waiting for a device.
         pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
         queueEntry = record.queueEntry
         queue = record.queue
@@ -103,22 +101,18 @@ extension PlaybackSession {
     }
 }
 
-// What becomes of a stored session.
 extension PlaybackSession {
-    /// How it is taken up again.
+    /// How a stored session continues.
     enum Restoration: Sendable, Hashable {
-        /// It plays on; `afterCrash` says whether the process has crashed.
         case play(afterCrash: Bool)
-        /// It waits on for its sound device.
         case awaitDevice
-        /// It stays as it is; `asks` says whether somebody is asked where to go on.
+        /// `asks`: the listener is asked whether to resume or restart.
         case stay(asks: Bool)
     }
 
-    /// A session that is older, in milliseconds, doesn’t play on by itself.
+    /// A session that is older than this, in milliseconds, doesn’t resume by itself.
     private static let longestAbsence: Int64 = 24 * 3_600 * 1_000
 
-    /// Whether and how it plays on.
     func restoration(
         _ record: WireSessionRecord, _ context: PlaybackContext, autoPlays: Bool, now: Moment
     ) -> Restoration? {
@@ -133,9 +127,8 @@ extension PlaybackSession {
         return .stay(asks: isOld && !isSameFleet && position(at: now.monotonic) > .zero)
     }
 
-    /// Stays paused as it was left.
     func stay(asks: Bool, _ pending: inout PendingEffects) {
-        // What is to be skipped is looked for by nobody, and stays for the queue to see.
+        // The file of what is to be skipped isn’t needed, and its session must stay for the queue to see.
         if !skip, case .file(let path)? = source { pending.perform(.examine(loadID, path: path)) }
         guard asks else { return }
         pending.raise(
@@ -144,9 +137,9 @@ extension PlaybackSession {
             .info, actions: ["resume", "restart", "dismiss"])
     }
 
-    /// Its file isn't there any more.
+    /// Its file no longer exists.
     ///
-    /// - Returns: whether it cannot be played at all.
+    /// - Returns: whether it can’t be played at all.
     mutating func fileIsGone(_ pending: inout PendingEffects) -> Bool {
         guard engine == .closed || isBeingLookedUp else { return false }
         pending.saveSession()

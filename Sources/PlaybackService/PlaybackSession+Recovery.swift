@@ -4,37 +4,33 @@ import PodcastModel
 import WireMessages
 
 extension AudioSource {
-    /// The server of a web address; the path of a file.
     var host: String {
         guard case .web(let url) = self else { return description }
         return WebAddress(url)?.host ?? url
     }
 }
 
-// What becomes of audio that can’t go on as it is.
 extension PlaybackSession {
     /// Falls back from a file to its stream, recovers a stream, or fails.
     mutating func recover(from failure: Failure, _ pending: inout PendingEffects) {
         if case .web? = enclosure, localPath != nil, failure.known != .noSoundDevice {
             return playStream(insteadOfFile: failure, &pending)
         }
-        // What is no audio the server may have named.
+        // The server may say what it sent instead of audio.
         let isForRecovery = failure.retry || failure.known == .decoderFailed
         guard isForRecovery, isStream, status.isUnderWay else { return fail(failure, &pending) }
         perform(recovery.failed(failure, situation(at: pending.now)), &pending)
     }
 
-    /// Its server has answered.
     mutating func probed(_ serial: UInt64, _ answer: ProbeAnswer, _ pending: inout PendingEffects) {
         perform(recovery.answered(serial, answer, situation(at: pending.now)), &pending)
     }
 
-    /// The timer of the recovery has gone off.
     mutating func recoveryIsDue(_ pending: inout PendingEffects) {
         perform(recovery.tick(situation(at: pending.now)), &pending)
     }
 
-    /// The machine has woken: where the engine is now is told first, whatever was reckoned before.
+    /// The machine has woken: the engine is asked for its position first, whatever was computed before.
     mutating func woke(_ pending: inout PendingEffects) {
         perform(recovery.woke(situation(at: pending.now)), &pending)
         guard engine == .open else { return }
@@ -67,7 +63,6 @@ extension PlaybackSession {
         }
     }
 
-    /// Asks the server of the stream which audio it has.
     private mutating func askServer(_ pending: inout PendingEffects) {
         guard case .web(let url)? = source else { return }
         let serial = pending.nextSerial()
@@ -101,12 +96,10 @@ extension PlaybackSession {
 
     // MARK: The return of the server
 
-    /// Resumes a failed episode.
     private mutating func serverReturned(_ pending: inout PendingEffects) {
         pending.log(.info, "\(episode.id): its server is back; playback resumes")
         status = .loading(plays: true)
         tracker.resumed()
-        // Its alert ends when it plays.
         lookUpAgain(at: tracker.anchor.position, &pending)
         pending.saveSession()
     }
@@ -137,7 +130,7 @@ extension PlaybackSession {
 
     // MARK: The same audio
 
-    /// Compares the opened audio with the audio that was begun.
+    /// Compares the audio of the source with the audio that was begun.
     mutating func identify(_ tag: AudioTag, _ pending: inout PendingEffects) {
         guard !tag.text.isEmpty else { return }
         let begun = AudioTag(stored: episodeState.audioTag)
@@ -154,7 +147,6 @@ extension PlaybackSession {
         pending.commit = true
     }
 
-    /// Remembers the tag of the open audio, for later comparisons.
     mutating func keepTag() {
         if let tag = audio.newTag(insteadOf: episodeState.audioTag) { episodeState.audioTag = tag }
     }

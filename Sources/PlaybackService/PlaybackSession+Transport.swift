@@ -2,12 +2,10 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// Playing, pausing, moving: what is to happen to the loaded episode.
 extension PlaybackSession {
-    /// Two crashes on an episode within this time leave it paused.
+    /// A second crash on an episode within this time leaves it paused.
     private static let crashWindow = Duration.seconds(60)
 
-    /// Pauses, if there is anything to pause.
     mutating func pause(_ pending: inout PendingEffects) {
         let isOpen = engine == .open
         switch status {
@@ -19,18 +17,12 @@ extension PlaybackSession {
             tracker.paused(now: pending.now, settles: true)
             setAnchor(position, running: false, &pending)
             savePosition(&pending)
-        case .loading(plays: true) where engine == .closed:
-            // It waits for its next try, which is for whoever resumes it.
-            status = .paused
-            recovery.end()
-            tracker.paused(now: pending.now)
-            markPosition(&pending)
-            pending.state = true
-            pending.commit = true
         case .loading(plays: true):
-            status = .loading(plays: false)
+            // While it waits for its next attempt it is closed, and paused at once.
+            status = engine == .closed ? .paused : .loading(plays: false)
             recovery.end()
             tracker.paused(now: pending.now)
+            if engine == .closed { markPosition(&pending) }
             pending.saveSession()
         case .loading, .paused, .failed, .finished:
             return
@@ -38,7 +30,7 @@ extension PlaybackSession {
         if isOpen { pending.command(.setPaused(true)) }
     }
 
-    /// Pauses half a second before the position where its sound device was lost.
+    /// Pauses at a position, as the sound device was lost.
     mutating func pauseWithoutDevice(at position: PlaybackPosition, _ pending: inout PendingEffects) {
         pause(&pending)
         pausedBy = .soundDevice
@@ -48,18 +40,17 @@ extension PlaybackSession {
         savePosition(&pending)
     }
 
-    /// Stops waiting for its lost device.
     mutating func stayPaused(_ pending: inout PendingEffects) {
         guard pausedBy == .soundDevice else { return }
         pausedBy = .somebody
         pending.saveSession()
     }
 
-    /// Plays on, some seconds before where it was paused: the more, the longer that is ago. Nobody has lost the thread
-    /// where nothing was heard.
+    /// Resumes some seconds before where it was paused: the more, the longer that is ago, unless nothing was heard
+    /// there.
     ///
     /// - Parameters:
-    ///   - rewind: how many seconds it goes back at most.
+    ///   - rewind: the maximum number of seconds to go back.
     ///   - reloadsOutput: whether the output is opened anew, as there may be a device now.
     mutating func resume(rewind: Double, reloadsOutput: Bool, _ pending: inout PendingEffects) {
         if isResting, tracker.isPlayedUpToHere, !isBeingLookedUp, let pausedAt = tracker.pausedAt {
@@ -73,7 +64,6 @@ extension PlaybackSession {
         play(reloadsOutput: reloadsOutput, &pending)
     }
 
-    /// Plays on, opening the file again where that is needed.
     mutating func play(reloadsOutput: Bool, _ pending: inout PendingEffects) {
         skip = false
         skippedAlert = ""
@@ -82,7 +72,6 @@ extension PlaybackSession {
         var opens = false
         switch status {
         case .loading where recovery.isWaitingToRetry:
-            // Whoever resumes does not want to wait.
             status = .loading(plays: true)
             perform(recovery.retryNow(), &pending)
         case .playing, .finished, .loading(plays: true):
@@ -103,7 +92,7 @@ extension PlaybackSession {
             opens = true
         }
         pending.endAlerts(.resumed(loadID))
-        // What cannot be opened has an alert of its own. A stream may have been downloaded since it was loaded.
+        // A stream may have been downloaded since it was loaded.
         if opens, isStream {
             lookUpAgain(at: tracker.anchor.position, &pending)
         } else if opens {
@@ -112,7 +101,7 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    /// It was playing, or waiting for a sound device, when the process went away and the fleet lived on.
+    /// Resumes what was playing, or waiting for a sound device, when the process ended and the fleet lived on.
     ///
     /// - Returns: whether it plays; not after a second crash within a minute.
     mutating func playOn(afterCrash: Bool, _ pending: inout PendingEffects) -> Bool {
@@ -147,7 +136,7 @@ extension PlaybackSession {
             if let request {
                 pending.refuse(request, Failure(.nothingLoaded, "Playback was stopped before the episode was open."))
             }
-            // Where it is to be resumed is not known before.
+            // The position where it resumes isn’t known before.
             engine = .lookingUp(nil, explicit: explicit)
         } else {
             engine = .closed
@@ -164,11 +153,11 @@ extension PlaybackSession {
         }
     }
 
-    /// Something else is loaded in its place, or nothing.
+    /// Closes it, as it is unloaded.
     ///
-    /// - Returns: its state.
+    /// - Returns: the episode’s state.
     mutating func leave(_ pending: inout PendingEffects) -> WireEpisodeState {
-        // Where it was heard to counts more than what else is stored of it.
+        // The position that was heard counts more than the stored state.
         if isOpened { isStateMissing = false }
         markPosition(&pending)
         if engine == .open { pending.command(.unload) }
@@ -179,7 +168,7 @@ extension PlaybackSession {
         return episodeState
     }
 
-    /// Stops the engine and stores the session as playing, so that the next process knows, as this one ends.
+    /// Stops the engine as the process ends; the session is stored as playing, so that the next process resumes it.
     mutating func processStops(_ pending: inout PendingEffects) {
         if engine == .open { pending.command(.unload) }
         markPosition(&pending)
@@ -191,7 +180,7 @@ extension PlaybackSession {
 
     // MARK: Moving
 
-    /// Goes to a position; the anchor runs again when the engine says so.
+    /// Moves to a position; the anchor runs again when the engine reports so.
     mutating func move(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         setAnchor(position, running: false, &pending)
         tracker.moved(to: position)
@@ -205,14 +194,14 @@ extension PlaybackSession {
         savePosition(&pending)
     }
 
-    /// Lets the engine go to a position; what it reports before it is there is out of date.
+    /// Lets the engine seek; what it reports before it is there is stale.
     private mutating func seekEngine(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         let serial = pending.nextSerial()
         tracker.seeks(serial: serial)
         pending.command(.seek(position, serial: serial))
     }
 
-    /// Fixes the position at `position`, now.
+    /// Publishes a new anchor.
     ///
     /// - Parameter pace: how fast it runs from there; nil: at the speed that is set.
     mutating func setAnchor(
@@ -223,8 +212,8 @@ extension PlaybackSession {
         pending.state = true
     }
 
-    /// Another speed is set. What plays goes on at the old one for what the output has been given already; the engine says
-    /// when that has been heard.
+    /// Sets another speed. What the output has buffered still plays at the old one; the engine reports when it is
+    /// through.
     mutating func setSpeed(_ speed: PlaybackSpeed, _ pending: inout PendingEffects) {
         self.speed = speed
         let isHeard = engine == .open && tracker.anchor.running
@@ -237,12 +226,11 @@ extension PlaybackSession {
 
     // MARK: Saving
 
-    /// Notes the position as unsaved: in the session, and as the episode's own, unless it is at the very start, where
-    /// there is nothing to resume, or at the end.
+    /// Marks the position as unsaved: in the session, and in the episode’s state unless it is at the very start or end.
     mutating func markPosition(_ pending: inout PendingEffects) {
         guard status != .finished else { return }
         pending.writes.mark(.session)
-        // What is stored of the episode is not known yet, and must not be lost.
+        // The stored state isn’t known yet, and must not be overwritten.
         guard isStateKnown else { return }
         let position = position(at: pending.now.monotonic).seconds
         if audio.measured?.source == .declared, let end = duration?.seconds, position >= end - 0.5 { return }
@@ -252,10 +240,10 @@ extension PlaybackSession {
         if let duration = audio.provenDuration {
             state.duration = duration.seconds
         } else if position > state.duration + 1 {
-            // It is not as long as it was taken to be, but longer.
+            // It is longer than its stored length.
             state.duration = 0
         }
-        // What has not changed is not of now: it would win over what was heard elsewhere meanwhile.
+        // An unchanged state keeps its time: it must not win over what was heard elsewhere in the meantime.
         let isNewTag = audio.saved()
         guard state != episodeState || isNewTag else { return }
         state.updatedAt = pending.now.wall.milliseconds
@@ -263,13 +251,13 @@ extension PlaybackSession {
         pending.writes.mark(state)
     }
 
-    /// Notes the position as unsaved, and saves it now.
+    /// Marks the position as unsaved, and saves it now.
     mutating func savePosition(_ pending: inout PendingEffects) {
         markPosition(&pending)
         pending.commit = true
     }
 
-    /// Marks it as played by the setting `playedThreshold`; it plays on.
+    /// Marks it as played by the setting `playedThreshold`; playback continues.
     mutating func countAsPlayed(_ settings: OwnerSettings, _ pending: inout PendingEffects) {
         guard !episodeState.played else { return }
         let threshold = settings.value(.playedThreshold, podcast: episode.podcastID)
@@ -279,13 +267,11 @@ extension PlaybackSession {
         savePosition(&pending)
     }
 
-    /// Its listener has marked it.
     mutating func mark(as state: WireEpisodeState, _ pending: PendingEffects) {
         episodeState = state
         tracker.marked(played: state.played, at: position(at: pending.now.monotonic))
     }
 
-    /// Rolls back a mark that could not be saved.
     mutating func rollBack(_ mark: EpisodeMark) {
         guard mark.after.episode == episode.id, let unplayedFrom = mark.unplayedFrom else { return }
         episodeState = mark.rolledBack(from: episodeState)

@@ -7,29 +7,32 @@ package import ProcessKit
 import ServiceLifecycle
 import WireMessages
 
-/// The player on the bus: `PlaybackMachine` decides, this performs it with the engine, files and servers.
+/// Runs `PlaybackMachine` on the bus, and performs its actions with the engine, files and servers.
 package final class PlaybackShell: Service {
-    /// Makes an engine that reports to the observer. Called once, when the machine first wants one.
+    /// Makes an engine that reports to the observer.
     package typealias EngineMaker = @Sendable (@escaping EngineObserver) -> any AudioEngine
 
     private let owner: OwnerService<PlaybackMachine>
-    private let engine: LazyEngine
+    private let engine: any AudioEngine
     private let probe: StreamProbe
     private let suspension: SuspendWatch
-    /// Why the process is to end without its engine.
+    /// Failures for which the process ends without closing its engine.
     private let hangs: AsyncStream<Failure>
 
     /// - Parameters:
-    ///   - playback: what the process knows of itself; nil: what the environment says.
-    ///   - makeEngine: makes the engine; nil: it is libmpv.
+    ///   - playback: the identity of boot and fleet; nil: the real one.
+    ///   - makeEngine: nil: it is libmpv.
     package init(_ context: ServiceContext, playback: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
         let outputs = context.environment["LOCKSTEP_AO"] ?? ""
-        let engine = LazyEngine(makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) })
+        let makeEngine = makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) }
+        // The engine is there before the owner that it reports to.
+        let observer = NIOLockedValueBox<ServiceInputs<PlaybackInput>?>(nil)
+        let engine = makeEngine { event in observer.withLockedValue { $0 }?.send(.engine(event)) }
+        self.engine = engine
         let playback =
             playback
             ?? PlaybackContext(
                 bootID: SystemClocks.bootID, fleetRun: context.environment[ChildGuard.fleetRunVariable] ?? "")
-        self.engine = engine
         let probe = StreamProbe()
         self.probe = probe
         let secrets = SecretsReader(context.home.secretsFile)
@@ -40,18 +43,18 @@ package final class PlaybackShell: Service {
         owner = OwnerService(PlaybackMachine(context: playback), context: context) { action, inputs in
             switch action {
             case .engine(let command):
-                engine.perform(command.with(secrets)) { inputs.send(.engine($0)) }
+                engine.perform(command.with(secrets))
                 guard case .open = command else { return }
                 suspension.start { event in
                     switch event {
                     case .suspends: inputs.send(.suspends)
                     case .wakes: inputs.send(.wakes)
                     case .ended(let reason):
-                        context.logger.debug("the machine’s sleep is not noticed", metadata: ["why": "\(reason)"])
+                        context.logger.debug("not watching for the machine’s sleep", metadata: ["why": "\(reason)"])
                     }
                 }
             case .examine(let load, let path):
-                // A file on a sleeping disk or a lost mount may take its time.
+                // A sleeping disk or a lost mount may take its time.
                 Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
             case .probe(let load, let url, let podcast, let serial):
                 probe.ask(url, secrets.credentials(of: podcast)) { answer in
@@ -63,10 +66,11 @@ package final class PlaybackShell: Service {
                 hang.yield(failure)
             }
         }
+        observer.withLockedValue { $0 = owner.inputs }
     }
 
     /// Serves until graceful shutdown, then closes the engine.
-    /// - Throws: see `OwnerService.run`; when the engine hangs, that it does.
+    /// - Throws: see `OwnerService.run`; the failure of `endProcess`.
     package func run() async throws {
         let end = await withTaskGroup(of: Result<Failure?, any Error>.self) { group in
             group.addTask {
@@ -91,7 +95,7 @@ package final class PlaybackShell: Service {
 }
 
 extension EngineCommand {
-    /// The same, with the user and password for the server that a file is opened at.
+    /// The command with the user and password for the server of its file.
     fileprivate func with(_ secrets: SecretsReader) -> EngineCommand {
         func known(_ load: EngineLoad) -> EngineLoad {
             guard case .web(let url) = load.source, let address = WebAddress(url) else { return load }
@@ -104,28 +108,5 @@ extension EngineCommand {
         case .prepare(let load): return .prepare(load.map(known))
         default: return self
         }
-    }
-}
-
-/// An engine that is made when it is first needed.
-private final class LazyEngine: Sendable {
-    private let make: PlaybackShell.EngineMaker
-    private let engine = NIOLockedValueBox<(any AudioEngine)?>(nil)
-
-    init(_ make: @escaping PlaybackShell.EngineMaker) {
-        self.make = make
-    }
-
-    func perform(_ command: EngineCommand, observer: @escaping EngineObserver) {
-        let engine = self.engine.withLockedValue { engine in
-            let made = engine ?? make(observer)
-            engine = made
-            return made
-        }
-        engine.perform(command)
-    }
-
-    func close() async {
-        await engine.withLockedValue { $0 }?.close()
     }
 }

@@ -1,28 +1,23 @@
+package import BusKit
 import OwnerKit
-import PodcastModel
+package import PodcastModel
+package import WireMessages
 
 /// A timer of the player.
 package enum PlaybackTimer: Sendable, Hashable, CaseIterable {
-    /// The engine is asked where it is.
     case sample
-    /// The position is saved.
     case save
-    /// A failed save is retried.
     case retry
-    /// A failed stream is tried again, or its server asked.
+    /// A failed stream is retried, or its server probed.
     case recovery
-    /// The sound device is looked for.
     case device
-    /// A position is reached that means something.
     case milestone
     case sleep
-    /// The engine is asked whether it carries out what it is told.
+    /// The engine is asked whether it still carries out commands.
     case liveness
-    /// A seek whose answer is held is answered.
     case heldSeek
 }
 
-/// The timers that are set.
 struct PlaybackTimers: Sendable {
     private static let sampleInterval = Duration.seconds(1)
     private static let sampleAfterChange = Duration.milliseconds(300)
@@ -36,20 +31,20 @@ struct PlaybackTimers: Sendable {
         set { due[timer] = newValue }
     }
 
-    /// A timer has gone off. Where the engine is is asked at intervals.
+    /// A timer has fired. Samples repeat.
     mutating func fired(_ timer: PlaybackTimer, now: MonotonicTime) {
         due[timer] = timer == .sample ? now.advanced(by: Self.sampleInterval) : nil
     }
 
-    /// Retries a save that has failed so many times in a row; 0: it has succeeded.
+    /// Schedules the retry of a save after so many refusals in a row; 0: it has succeeded.
     mutating func retrySaving(after refusals: Int, now: MonotonicTime) {
         due[.retry] = refusals == 0 ? nil : now.advanced(by: Self.saveRetries.wait(after: refusals))
     }
 
-    /// Samples and saves the position while the episode plays.
+    /// Samples and saves the position during playback.
     ///
     /// - Parameters:
-    ///   - session: what is loaded; nil: nothing goes on with it.
+    ///   - session: nil: the process is stopping, or nothing is loaded.
     ///   - isChanged: whether the published state has changed.
     mutating func follow(_ session: PlaybackSession?, isChanged: Bool, now: MonotonicTime) {
         let isOpen = session?.engine == .open
@@ -61,10 +56,21 @@ struct PlaybackTimers: Sendable {
             due[.save] = now.advanced(by: Self.saveInterval)
         }
         if !isPlaying, !isWaiting {
-            // Where a pause has left it is asked once.
+            // After a pause the settled position is sampled once.
             due[.sample] = isOpen && session?.status == .paused ? session?.tracker.settlesAt : nil
         } else if isChanged || due[.sample] == nil {
             due[.sample] = now.advanced(by: Self.sampleAfterChange)
         }
     }
+}
+
+package enum PlaybackQuery: Sendable {
+    case load(LoadID)
+    /// The same again, as the library hasn’t answered in time.
+    case lateLoad(LoadID)
+    case chapters(LoadID)
+    /// The prepared episode, by the number of the question.
+    case next(UInt64)
+    case marks(EpisodeMarking)
+    case bookmark(Command, WireBookmark)
 }

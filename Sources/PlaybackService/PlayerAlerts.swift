@@ -7,56 +7,53 @@ import WireMessages
 struct PlayerAlerts: Sendable {
     /// A reason for which alerts end.
     enum Cause {
-        /// The load goes on.
         case resumed(LoadID)
         /// Something else is loaded in place of the load.
         case left(LoadID)
-        /// Something is loaded where nothing was.
+        /// Something is loaded, whatever was before.
         case loaded
-        /// The cause of all alerts of a code is gone.
+        /// The cause of all alerts of this code is gone.
         case code(String)
     }
 
-    /// An answer to an alert.
     struct Answer: Sendable {
         let command: Command
         let answer: WireAnswerAlert
-        /// How often playing had been overruled before it was given.
+        /// The value of `overrules` when it was given.
         fileprivate let overrules: Int
     }
 
-    /// Alerts that tell of something while it plays on.
-    private static let tellingCodes: Set<String> = ["playsStream", "audioChanged"]
+    /// Alerts that inform while playback goes on.
+    private static let informingCodes: Set<String> = ["playsStream", "audioChanged"]
 
     private var alerts = OwnerAlerts(.playback)
     private var pending = PendingAnswers<Answer>()
-    /// How often somebody has paused or stopped while answers were on their way.
+    /// The number of pauses and stops so far.
     private var overrules = 0
 
     var standing: [String: WireAlert] { alerts.standing }
 
     // MARK: Alerts
 
-    /// Raises an alert, unless one of its code and subject stands; one that is being answered tells nobody of this.
+    /// Raises an alert, unless one of its code and subject stands that isn’t being answered.
     mutating func raise(_ alert: WireAlert) -> OwnerChange {
         alerts.raise(unlessStanding: alert) { pending.contains($0.id) }
     }
 
-    /// Replaces the message of an alert.
     mutating func reword(_ alert: WireAlert, _ message: String) -> OwnerChange {
         var alert = alert
         alert.message = message
         return alerts.raise(alert)
     }
 
-    /// Ends the alerts whose cause is gone. A missing device is not cured by another episode, and what the listener should
-    /// know not by playing on.
+    /// Ends the alerts whose cause is gone. Another episode doesn’t end those about a device, nor playing on those that
+    /// inform.
     mutating func end(_ cause: Cause) -> OwnerChange {
         alerts.end { alert in
             let isOfDevice = DeviceAlert.codes.contains(alert.code)
             switch cause {
             case .resumed(let load):
-                return alert.subject == load.text && !isOfDevice && !Self.tellingCodes.contains(alert.code)
+                return alert.subject == load.text && !isOfDevice && !Self.informingCodes.contains(alert.code)
             case .left(let load): return alert.subject == load.text && !isOfDevice
             case .loaded: return !alert.subject.isEmpty && !isOfDevice
             case .code(let code): return alert.code == code
@@ -66,69 +63,116 @@ struct PlayerAlerts: Sendable {
 
     // MARK: Answers
 
-    /// Whether an alert has been answered, or is being answered.
     func isAnswered(_ id: String) -> Bool { alerts.isAnswered(id) || pending.contains(id) }
 
-    /// An answer that a command gives now.
     func answer(_ answer: WireAnswerAlert, by command: Command) -> Answer {
         Answer(command: command, answer: answer, overrules: overrules)
     }
 
-    /// Whether somebody has paused or stopped since an answer was given: it plays nothing any more.
+    /// Whether somebody has paused or stopped since an answer was given, so that it starts nothing.
     func isOverruled(_ answer: Answer) -> Bool { answer.overrules < overrules }
 
-    /// Whoever pauses or stops means what was answered before, too, though it is not done yet.
+    /// Overrules the answers that are being committed, as somebody has paused or stopped.
     ///
-    /// - Returns: whether anything was.
+    /// - Returns: whether there are any.
     mutating func overrule() -> Bool {
         overrules += 1
         return !pending.alerts.isEmpty
     }
 
-    /// Begins an answer. The first one to become durable wins; one that comes meanwhile waits to see which it was.
+    /// Begins an answer.
     ///
-    /// - Parameter kept: alerts whose answers must not be forgotten.
+    /// - Parameter kept: alerts whose answers must not be evicted.
     mutating func begin(
         _ answer: Answer, keeping kept: Set<String>, at time: Timestamp
     ) throws(Failure) -> PendingAnswers<Answer>.Start {
         try pending.begin(answer.answer, by: answer, to: alerts, at: time, keeping: kept)
     }
 
-    /// An answer is durable.
-    ///
-    /// - Returns: the alert, if it was still standing, and the answers that have waited for this one.
-    mutating func committed(_ id: String, keeping kept: Set<String>) -> (alert: WireAlert?, waiting: [Answer]) {
-        let (alert, waiting) = pending.committed(id, in: &alerts, keeping: kept)
-        return (alert, waiting)
+    /// An answer is durable; see `PendingAnswers.committed`.
+    mutating func committed(_ id: String, keeping kept: Set<String>) -> (alert: WireAlert?, requests: [Answer]) {
+        pending.committed(id, in: &alerts, keeping: kept)
     }
 
-    /// An answer could not be saved.
-    ///
-    /// - Returns: those that have waited for it.
+    /// An answer couldn’t be saved: the answers that have waited for it.
     mutating func refused(_ id: String) -> [Answer] { pending.refused(id) }
 
     // MARK: The database and the stream
 
-    /// Takes a stored record over; false if it is of another kind.
-    mutating func restore(_ record: StoredRecord) throws -> Bool {
-        // An older form has the alert in a record of its own, beside its load.
+    mutating func restore(_ record: StoredRecord) throws {
+        // Earlier versions stored the alert inside a record with its load.
         if record.collection == "alert", let old = try? WirePlaybackAlertRecord(wireBytes: record.value),
             old.alert.id == record.key
         {
             var alert = old.alert
             alert.subject = old.loadID
             _ = alerts.raise(alert)
-            return true
+        } else {
+            _ = try alerts.restore(record)
         }
-        return try alerts.restore(record)
     }
 
-    /// An alert as it is stored.
     func change(_ id: String) -> WireChange {
-        // The answer to it is on its way, and must not find it stored again behind it.
+        // The answer to it is being committed; its alert must not be stored again after that.
         pending.contains(id) ? .deleting("alert", id) : alerts.change(id)
     }
 
     var everything: [WireChange] { alerts.everything }
     var retained: [Publication] { alerts.retained }
+}
+
+extension PlaybackMachine {
+    /// Commits the answer to an alert, which takes effect when it is durable.
+    mutating func answerAlert(_ answer: PlayerAlerts.Answer) throws(Failure) {
+        let request = answer.command.id
+        var reply = WirePlaybackReply()
+        let start = try pending.alerts.begin(answer, keeping: Set(output.alertIDs.values), at: now.wall)
+        switch start {
+        case .joined: break
+        case .repeated:
+            reply.changed = false
+            reply.alertAnswered = answer.answer.answered(changed: false)
+            pending.reply(request, reply)
+        case .commit(var change):
+            reply.changed = true
+            reply.alertAnswered = answer.answer.answered(changed: true)
+            change.changes += outcome(of: answer)
+            commit(.answer(answer), change, answering: request, reply)
+        }
+    }
+
+    /// Handles the answers that have waited for another one to the same alert.
+    mutating func giveAnswers(_ answers: [PlayerAlerts.Answer]) {
+        for answer in answers {
+            do throws(Failure) { try answerAlert(answer) } catch { pending.refuse(answer.command.id, error) }
+        }
+    }
+
+    /// The session after an answer: stored with the answer, so that it applies if the process dies in between.
+    private func outcome(of answer: PlayerAlerts.Answer) -> [WireChange] {
+        guard let alert = pending.alerts.standing[answer.answer.alert], let session, session.isConcerned(by: alert),
+            let outcome = session.answered(answer.answer, mayPlay: !pending.alerts.isOverruled(answer))
+        else { return [] }
+        var stored = outcome.record(now: now, context: context, clean: pending.isStopping)
+        if answer.answer.action == "restart" { stored.position = 0 }
+        return [.putting("session", "current", stored)]
+    }
+
+    /// Overrules the answers that are being committed, as playback is paused or stopped. The sessions stored with them
+    /// would play; this one is stored after them.
+    mutating func overruleAnswers() {
+        guard pending.alerts.overrule() else { return }
+        pending.writes.mark(.session)
+        pending.commit = true
+    }
+
+    mutating func carryOut(_ answer: PlayerAlerts.Answer) {
+        let id = answer.answer.alert
+        let (alert, waiting) = pending.alerts.committed(id, keeping: Set(output.alertIDs.values))
+        if let alert, session?.isConcerned(by: alert) == true {
+            let plays = session?.carryOut(answer.answer, &pending) == true && !pending.alerts.isOverruled(answer)
+            if plays { answer.answer.action == "resume" ? resume() : play() }
+        }
+        giveAnswers(waiting)
+    }
 }

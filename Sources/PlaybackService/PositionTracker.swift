@@ -1,44 +1,39 @@
 import PodcastModel
 import WireMessages
 
-/// Where an episode is: the published position, what the engine has said of it, and since when it has stood there.
+/// The position of an episode: as published, as the engine reported it, and when it was paused.
 struct PositionTracker: Sendable, Hashable {
-    /// How much the engine may differ from the anchor before there is a new one, in seconds.
+    /// How far the engine may differ from the anchor before a new one is published, in seconds.
     private static let drift = 0.05
-    /// How long the engine’s position changes after a pause, until its buffers have settled.
+    /// The time after a pause until the engine’s position has settled.
     private static let settlesAfterPause = Duration.milliseconds(250)
 
-    /// The published position, and how it runs.
     private(set) var anchor: PlaybackAnchor
-    /// From where the episode has been played without a seek.
+    /// The position since which the episode has been played without a seek.
     private(set) var playedFrom = PlaybackPosition.zero
-    /// Where its listener has said that it is not played: no position before that makes it so.
+    /// The position where the listener has marked it as not played: no position before that makes it played.
     private(set) var unplayedFrom = PlaybackPosition.zero
-    /// Whether it has been played up to where it is: it was not moved, nor loaded, since then.
+    /// Whether it has been played up to the present position: it was not moved there, nor loaded.
     private(set) var isPlayedUpToHere = false
-    /// When it was paused, if it still stands where it was then.
     private(set) var pausedAt: Timestamp?
-    /// When it was left as it is, in an earlier life of the process; nil: it has moved in this one.
+    /// When an earlier process left it at this position; nil: it has moved since.
     private var leftAt: Timestamp?
-    /// When the engine is asked where it came to rest, after a pause.
+    /// When the engine is asked for its settled position, after a pause.
     private(set) var settlesAt: MonotonicTime?
 
-    /// The numbers of the last opening, of the last seek that was asked for, and of the last that the engine has done.
+    /// The serials of the last opening, of the last requested seek, and of the last completed one.
     private var opened: UInt64 = 0
     private(set) var seekAsked: UInt64 = 0
     private var seekDone: UInt64 = 0
-    /// Where the engine itself was last.
     private(set) var enginePosition = PlaybackPosition.zero
-    /// The machine has slept since the engine said where it is.
+    /// The machine has slept since the engine last reported its position.
     private var hasSlept = false
 
-    /// An episode that stands at a position.
     init(at position: PlaybackPosition, speed: PlaybackSpeed, bootID: String, now: Moment) {
         anchor = PlaybackAnchor(
             position: position, speed: speed, at: now.monotonic, bootID: bootID, running: false, wall: now.wall)
     }
 
-    /// An episode that stands where it was stored.
     init(_ record: WireSessionRecord, speed: PlaybackSpeed, bootID: String, now: Moment) {
         self.init(at: PlaybackPosition(clamping: record.position), speed: speed, bootID: bootID, now: now)
         unplayedFrom = PlaybackPosition(clamping: record.unplayedFrom)
@@ -47,12 +42,10 @@ struct PositionTracker: Sendable, Hashable {
         if record.pausedAt > 0 {
             pausedAt = Timestamp(milliseconds: record.pausedAt)
         } else if record.status == .playing {
-            // It has been silent since.
             pausedAt = leftAt
         }
     }
 
-    /// Fills in the stored session.
     func fill(_ record: inout WireSessionRecord, now: Timestamp) {
         record.savedAt = (anchor.running ? now : pausedAt ?? leftAt ?? now).milliseconds
         record.unheard = !isPlayedUpToHere
@@ -60,18 +53,18 @@ struct PositionTracker: Sendable, Hashable {
         record.unplayedFrom = unplayedFrom.seconds
     }
 
-    /// When a position is played, in seconds, if it runs on as it does.
+    /// When a position, in seconds, will be reached.
     func time(of position: Double) -> MonotonicTime {
         anchor.at.advanced(by: .seconds((position - anchor.position.seconds) / anchor.speed.factor))
     }
 
     // MARK: Decisions
 
-    /// Fixes the position.
+    /// Sets the anchor.
     ///
     /// - Parameters:
-    ///   - running: whether it runs from there, at `speed`.
-    ///   - time: when it was there; nil: now.
+    ///   - running: whether the position moves from there, at `speed`.
+    ///   - time: when it was reached; nil: now.
     mutating func fix(
         _ position: PlaybackPosition, running: Bool, speed: PlaybackSpeed, at time: MonotonicTime?, now: Moment
     ) {
@@ -83,38 +76,30 @@ struct PositionTracker: Sendable, Hashable {
             wall: Timestamp(milliseconds: now.wall.milliseconds - age))
     }
 
-    /// It was moved to a position by a command.
     mutating func moved(to position: PlaybackPosition) {
         pausedAt = nil
         playedFrom = position
         isPlayedUpToHere = false
     }
 
-    /// Its listener has marked it as played or not.
     mutating func marked(played: Bool, at position: PlaybackPosition) { unplayedFrom = played ? .zero : position }
 
-    /// It has stopped where it is.
-    ///
-    /// - Parameter settles: whether the engine has yet to say where it came to rest.
+    /// - Parameter settles: whether the engine’s position has yet to settle.
     mutating func paused(now: Moment, settles: Bool = false) {
         pausedAt = now.wall
         if settles { settlesAt = now.monotonic.advanced(by: Self.settlesAfterPause) }
     }
 
-    /// Playback resumes.
-    ///
-    /// - Parameter isRestored: whether it was left by an earlier life of the process.
+    /// - Parameter isRestored: whether an earlier process left it.
     mutating func resumed(isRestored: Bool = false) {
         pausedAt = nil
         if isRestored { leftAt = nil }
     }
 
-    /// The engine is asked where it came to rest.
     mutating func settled() { settlesAt = nil }
 
     // MARK: The engine
 
-    /// The engine opens the file where the episode is.
     mutating func opens(serial: UInt64) {
         playedFrom = anchor.position
         opened = serial
@@ -122,21 +107,20 @@ struct PositionTracker: Sendable, Hashable {
         seekDone = serial
     }
 
-    /// The engine is told to seek.
     mutating func seeks(serial: UInt64) { seekAsked = serial }
 
     /// The machine has woken: positions computed meanwhile are wrong.
     mutating func woke() { hasSlept = true }
 
-    /// Whether the engine’s report is of before the file was opened last.
+    /// Whether the engine’s report precedes the last opening.
     func isOutdated(_ progress: EngineProgress) -> Bool { progress.serial < opened }
 
-    /// Whether the engine is where it was told to be last.
+    /// Whether the engine has completed the last requested seek.
     var hasReachedSeek: Bool { seekDone >= seekAsked }
 
     /// Handles the engine’s progress.
     ///
-    /// - Returns: whether it has reached the position that was sought last; before that, its own says nothing.
+    /// - Returns: whether the last requested seek is completed; before that, the position says nothing.
     mutating func reached(_ progress: EngineProgress) -> Bool {
         guard progress.serial >= seekAsked else { return false }
         seekDone = progress.serial
@@ -145,7 +129,7 @@ struct PositionTracker: Sendable, Hashable {
         return true
     }
 
-    /// Whether the engine differs from `position`, which was computed, or from how the anchor runs.
+    /// Whether the engine’s report differs from the computed position, or from how the anchor runs.
     mutating func isOff(_ progress: EngineProgress, from position: PlaybackPosition) -> Bool {
         defer { hasSlept = false }
         return hasSlept || progress.running != anchor.running
@@ -153,7 +137,7 @@ struct PositionTracker: Sendable, Hashable {
             || (progress.running && (progress.speed ?? anchor.speed) != anchor.speed)
     }
 
-    /// Whether the engine has paused at another position than the anchor says: one change for each pause.
+    /// Whether the engine has settled at another position than the anchor’s after a pause.
     func hasComeToRest(elsewhere progress: EngineProgress, now: MonotonicTime) -> Bool {
         guard !progress.running, abs(progress.position.seconds - anchor.position.seconds) > Self.drift else {
             return false

@@ -2,24 +2,22 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Finds the position that a relative seek leads to.
+/// Computes the position of a relative seek.
 struct SeekTarget: Sendable {
-    /// How near to the end a relative seek goes, in seconds.
+    /// The distance from the end, in seconds, at which a relative seek stops.
     private static let endMargin = 1.0
-    /// How far into a chapter, in seconds, `previous` still leads to the chapter before it.
+    /// The time after the beginning of a chapter, in seconds, within which `previous` leads to the chapter before it.
     private static let chapterGrace = 3.0
-    /// Less than this before a chapter begins, in seconds, it has been reached.
+    /// The distance before a chapter, in seconds, within which it counts as reached.
     private static let chapterTolerance = 0.05
 
-    /// The title of the episode, for messages.
     let title: String
-    /// The present position, in seconds.
     let position: Double
-    /// The length of the episode, in seconds; nil: it isn't known.
+    /// In seconds; nil: the length of the episode isn't known.
     let duration: Double?
     let chapters: [WireChapter]
 
-    /// The position that is so many seconds ahead, or (below 0) back.
+    /// The position so many seconds ahead; negative: back.
     func position(by seconds: Double) throws(Failure) -> PlaybackPosition {
         guard seconds.isFinite else {
             throw Failure(.invalidArgument, "\(seconds) s isn’t a distance to seek by.")
@@ -27,11 +25,11 @@ struct SeekTarget: Sendable {
         let wanted = max(0, position + seconds)
         guard let duration else { return PlaybackPosition(clamping: wanted) }
         let end = max(0, duration - Self.endMargin)
-        // Seeking forward never leads back: close to the end it stays where it is.
+        // Seeking forwards never leads back: close to the end it stays.
         return PlaybackPosition(clamping: min(wanted, seconds > 0 ? max(end, position) : end))
     }
 
-    /// The position at this part of the length.
+    /// The position at a fraction of the length.
     func position(at fraction: Double) throws(Failure) -> PlaybackPosition {
         guard (0...1).contains(fraction) else {
             throw Failure(.invalidArgument, "\(fraction) isn’t a part of a length; it must be from 0 to 1.")
@@ -43,8 +41,6 @@ struct SeekTarget: Sendable {
         return PlaybackPosition(clamping: min(duration * fraction, max(0, duration - Self.endMargin)))
     }
 
-    /// The start of a chapter.
-    ///
     /// - Throws: `notFound` when there is no such chapter; `atEdge` when there is none before or after the present one.
     func start(of target: WireChapterTarget) throws(Failure) -> PlaybackPosition {
         guard !chapters.isEmpty else { throw Failure(.notFound, "“\(title)” has no chapters.") }
@@ -79,14 +75,13 @@ struct SeekTarget: Sendable {
 }
 
 extension PlaybackSession {
-    /// It has ended, and can’t be resumed or moved in.
     var endedFailure: Failure {
         Failure(
             .nothingLoaded,
             "“\(episode.title)” has been played to its end. Start it again with `lockstep play` and its title.")
     }
 
-    /// Where an absolute seek leads to.
+    /// The position of an absolute seek.
     func target(of seek: WireSeek) throws(Failure) -> PlaybackPosition {
         guard status != .finished else { throw endedFailure }
         guard seek.loadID.isEmpty || seek.loadID == loadID.text else {
@@ -103,7 +98,7 @@ extension PlaybackSession {
         return position
     }
 
-    /// Where a relative seek leads to.
+    /// The position of a relative seek.
     func target(
         of seek: WireSeekRelative, chapters: [WireChapter], _ settings: OwnerSettings, now: MonotonicTime
     ) throws(Failure) -> PlaybackPosition {

@@ -3,46 +3,39 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Decides when playing ends by itself, and how the sound dies away before. The timer that was set last holds, through
-/// restarts and advances, until its own end.
+/// Decides when playback ends by itself, and how the sound fades before. A timer lasts through restarts and advances.
 struct SleepTimerMachine: Sendable, Hashable {
-    /// The event that ends playback.
     enum Phase: Sendable, Hashable {
-        /// Nothing does. Exits: timed, episodes, endOfChapter.
+        /// Exits: timed, episodes, endOfChapter.
         case off
-        /// A moment of this boot, which is also known in UTC, for another boot. Exit: off.
+        /// The end, on this boot’s clock and in UTC. Exit: off.
         case timed(MonotonicTime, wall: Timestamp, isFading: Bool)
-        /// The end of as many episodes, the loaded one included. Exits: over, off.
+        /// The end of so many episodes, the loaded one included. Exits: over, off.
         case episodes(Int)
-        /// The end of the chapter, or of the episode. Exits: over, off.
+        /// The end of the chapter or of the episode. Exits: over, off.
         case endOfChapter
-        /// The last episode has ended: what follows by itself is loaded paused. Exit: off.
+        /// The last episode has ended: an automatic advance is loaded paused. Exit: off.
         case over
     }
 
-    /// An action that follows from an event.
     enum Action: Sendable, Hashable {
-        /// Save the timer, and show it.
+        /// Save and publish the timer.
         case save
-        /// Show that the sound dies away.
         case publish
-        /// Give the engine the volume that is `volume(of:)` now.
         case setVolume
-        /// Pause, for this reason, and turn the timer off.
+        /// Pause, and turn the timer off, for this reason.
         case expire(String)
-        /// Log that the timer has ended, for this reason.
         case reportEnd(String)
     }
 
-    /// How often the volume changes while the sound dies away.
+    /// The interval between two volumes of the fade.
     private static let fadeStep = Duration.milliseconds(250)
 
     private(set) var phase = Phase.off
 
-    /// A timer that is off.
     init() {}
 
-    /// A stored timer. If its time has passed meanwhile it is due at once: what was playing must not play on.
+    /// Restores a timer. If its time has passed in the meantime it is due at once: what was playing must not play on.
     init(_ stored: WireSleepState, now: Moment, bootID: String) {
         if stored.endsAtWall > 0 {
             let wall = Timestamp(milliseconds: stored.endsAtWall)
@@ -58,7 +51,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         }
     }
 
-    /// The timer as it is stored and shown; nil: it is off.
+    /// The timer as it is stored and published; nil: it is off.
     func wire(bootID: String) -> WireSleepState? {
         var wire = WireSleepState()
         switch phase {
@@ -75,14 +68,12 @@ struct SleepTimerMachine: Sendable, Hashable {
         return wire
     }
 
-    /// The timer as it is stored.
     func change(bootID: String) -> WireChange {
         wire(bootID: bootID).map { .putting("sleep", "current", $0) } ?? .deleting("sleep", "current")
     }
 
     // MARK: Events
 
-    /// Sets the timer, or turns it off.
     mutating func set(_ request: WireSetSleep, now: Moment) throws(Failure) -> [Action] {
         switch request.until {
         case .seconds(let seconds)?:
@@ -101,7 +92,6 @@ struct SleepTimerMachine: Sendable, Hashable {
         }
     }
 
-    /// Extends a timer that runs by time.
     mutating func extend(by seconds: Double, now: Moment) throws(Failure) -> [Action] {
         guard case .timed(let endsAt, _, _) = phase else {
             throw Failure(.invalidArgument, "There is no sleep timer to extend. Start one with `lockstep sleep 10`.")
@@ -116,7 +106,6 @@ struct SleepTimerMachine: Sendable, Hashable {
         return start(total, now: now)
     }
 
-    /// The timer is not wanted any longer, or has ended playing.
     mutating func turnOff() -> [Action] { change(to: .off) }
 
     private mutating func start(_ seconds: Double, now: Moment) -> [Action] {
@@ -131,7 +120,6 @@ struct SleepTimerMachine: Sendable, Hashable {
         return [.save]
     }
 
-    /// The time of `nextAt` has come.
     mutating func tick(isPlaying: Bool, now: MonotonicTime) -> [Action] {
         guard case .timed(let endsAt, let wall, let isFading) = phase else { return [] }
         guard now < endsAt else { return [.expire("its time is over")] }
@@ -140,10 +128,8 @@ struct SleepTimerMachine: Sendable, Hashable {
         return isFading ? [.setVolume] : [.publish, .setVolume]
     }
 
-    /// The present chapter has ended.
     func chapterEnded() -> [Action] { phase == .endOfChapter ? [.expire("the chapter has ended")] : [] }
 
-    /// An episode has ended.
     mutating func episodeEnded() -> [Action] {
         switch phase {
         case .episodes(let count) where count > 1: return change(to: .episodes(count - 1))
@@ -152,9 +138,9 @@ struct SleepTimerMachine: Sendable, Hashable {
         }
     }
 
-    /// Something else is loaded: a timer that is over has done what it could.
+    /// Something else is loaded.
     ///
-    /// - Returns: whether it was over.
+    /// - Returns: whether a timer was over, which is off now.
     mutating func loaded() -> Bool {
         guard phase == .over else { return false }
         phase = .off
@@ -163,9 +149,7 @@ struct SleepTimerMachine: Sendable, Hashable {
 
     // MARK: What follows from the time
 
-    /// When `tick` has something to do.
-    ///
-    /// - Parameter fade: for how many seconds the sound dies away.
+    /// - Parameter fade: for how many seconds the sound fades.
     func nextAt(isPlaying: Bool, fade: Double, now: MonotonicTime) -> MonotonicTime? {
         guard case .timed(let endsAt, _, let isFading) = phase else { return nil }
         guard isPlaying else { return endsAt }
@@ -173,7 +157,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         return fade > 0 ? max(now, endsAt.advanced(by: .seconds(-fade))) : endsAt
     }
 
-    /// The volume that is heard where `volume` is chosen: less while the sound dies away.
+    /// The volume for the engine where `volume` is chosen.
     func volume(of volume: Volume, fade: Double, now: MonotonicTime) -> Volume {
         guard case .timed(let endsAt, _, isFading: true) = phase else { return volume }
         let left = max(0, endsAt.since(now) / .seconds(1))
@@ -183,7 +167,6 @@ struct SleepTimerMachine: Sendable, Hashable {
 }
 
 extension PlaybackSession? {
-    /// Checks that there is a chapter whose end can be waited for.
     fileprivate func checkChapters(_ chapters: [WireChapter]) throws(Failure) {
         guard let self, self.status != .finished else {
             throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
@@ -196,7 +179,6 @@ extension PlaybackSession? {
 }
 
 extension PlaybackMachine {
-    /// The volume that the engine is given.
     var heardVolume: Volume {
         sleepTimer.volume(of: volume, fade: settings.number(.sleepFade), now: now.monotonic)
     }
@@ -229,12 +211,11 @@ extension PlaybackMachine {
         }
     }
 
-    /// Pauses playback and turns the timer off.
     private mutating func expireSleepTimer() {
         let wasPlaying = session?.wantsToPlay ?? false
         session?.pause(&pending)
         if wasPlaying { session?.pausedBy = .sleepTimer }
-        // An answer on its way, a device or a server that comes back in the morning wakes nobody.
+        // Nothing else may resume playback later: an answer to an alert, a device or a server.
         overruleAnswers()
         forgetDevice()
         session?.forgetServer(&pending)

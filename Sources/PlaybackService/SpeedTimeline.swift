@@ -1,53 +1,48 @@
 import PodcastModel
 
-/// The changes of speed that are on their way to the ear.
+/// The changes of speed that aren’t heard yet.
 ///
-/// libmpv gives its output some tenths of a second in advance, which are still heard at the speed that they were made
-/// with, but reckons its position as if all of them were played at the speed that was set last. Where in the file the
-/// speed changes is enough to put that right.
+/// The output has buffered some tenths of a second, which still play at their own speed, but libmpv computes its
+/// position as if all of them played at the newest speed. The positions of the changes are enough to correct that.
 struct SpeedTimeline: Sendable, Hashable {
     private struct Change: Hashable {
-        /// Where in the file it is, in seconds.
+        /// The position in the file, in seconds.
         var position: Double
         let before: PlaybackSpeed
         let after: PlaybackSpeed
     }
 
-    /// The situation when the speed was set last.
+    /// The moment at which the speed was set last.
     private struct Setting: Hashable {
-        /// When that was, in seconds.
         let at: Double
-        /// The position that libmpv showed right afterwards.
+        /// The position that libmpv reported right afterwards.
         let shown: Double
-        /// Where the change was, if nothing was on its way to the output.
+        /// The position of the change, if the buffer had been known exactly.
         let position: Double
     }
 
-    /// The speed that was set last.
     private(set) var speed: PlaybackSpeed
-    /// The changes that aren’t heard yet, in the order of the file.
+    /// In the order of the file.
     private var changes: [Change] = []
     private var setting: Setting?
 
-    /// More than an output ever has in advance, in seconds: beyond that libmpv has gone elsewhere by itself.
+    /// More than an output buffers, in seconds: beyond that libmpv has moved by itself.
     private static let longest = 3.0
-    /// More sound of the old speed, in seconds, is never on its way when the new one is set.
+    /// The maximum error of the buffer’s estimated length, in seconds.
     private static let mostLate = 0.15
 
-    /// Everything is heard at one speed.
     init(_ speed: PlaybackSpeed) {
         self.speed = speed
     }
 
-    /// Whether a change isn’t heard yet.
     var hasChanges: Bool { !changes.isEmpty }
 
-    /// The speed has been set.
+    /// Records a new speed.
     ///
     /// - Parameters:
-    ///   - time: when that was, in seconds.
-    ///   - shown: what libmpv showed right before.
-    ///   - delay: how much the output had in advance, in seconds.
+    ///   - time: in seconds.
+    ///   - shown: the position that libmpv reported right before.
+    ///   - delay: the length of the output’s buffer, in seconds.
     mutating func change(to speed: PlaybackSpeed, at time: Double, shown: Double, delay: Double) {
         settle(shown, time)
         let position = max(shown + self.speed.factor * delay, changes.last?.position ?? 0)
@@ -56,8 +51,8 @@ struct SpeedTimeline: Sendable, Hashable {
         self.speed = speed
     }
 
-    /// The position that is heard while libmpv shows `shown`, the speed it is heard at, and in how many seconds another
-    /// is heard; nil: none is on its way.
+    /// The position that is heard while libmpv reports `shown`, its speed, and in how many seconds that changes; nil:
+    /// no change is buffered.
     func heard(shown: Double) -> (position: Double, speed: PlaybackSpeed, changesIn: Double?) {
         var (position, speed) = (shown, self.speed)
         var next: Change?
@@ -69,7 +64,7 @@ struct SpeedTimeline: Sendable, Hashable {
         return (position, speed, next.map { ($0.position - position) / $0.before.factor })
     }
 
-    /// Learns from what libmpv shows at a moment, and drops the changes that have been heard.
+    /// Corrects the last change by a report of libmpv’s, and drops the changes that have been heard.
     ///
     /// - Returns: whether there were any.
     mutating func update(shown: Double, at time: Double) -> Bool {
@@ -80,14 +75,14 @@ struct SpeedTimeline: Sendable, Hashable {
         return changes.count < before
     }
 
-    /// Nothing is heard for a while: what is shown from now on says no more about the last change.
+    /// Playback halts: reports say no more about the last change.
     mutating func hold() {
         setting = nil
     }
 
-    /// What is heard runs on at its speed whatever comes to the output. Sound that was made at the old speed, but came there
-    /// after the new one was set, is reckoned by the new one, too: what is shown leaps by that, and the change is as much
-    /// later. The same goes for an output that has had more in advance than was thought.
+    /// Corrects the position of the last change. Sound of the old speed that reached the output after the change is
+    /// computed at the new speed, too: the reported position leaps by that, and the change is as much later. The same
+    /// goes for a buffer that was longer than estimated.
     private mutating func settle(_ shown: Double, _ time: Double) {
         guard let setting, let last = changes.last else { return }
         let leap = shown - setting.shown - (time - setting.at) * last.after.factor

@@ -1,19 +1,18 @@
 import BusKit
 import PodcastModel
 
-/// Notices that what should sound stays where it is.
+/// Notices that playback stands still.
 ///
-/// It counts positions, and measures no time: a process that was stopped, or a machine that slept, has not stood still.
+/// It counts positions, and measures no time: after a stop of the process, or the computer’s sleep, playback hasn’t
+/// stood still.
 struct StandstillWatch: Sendable, Hashable {
-    /// The shortest time between two positions that count.
     static let interval = Duration.milliseconds(500)
-    /// A move of less than this, in seconds, counts as standing still.
+    /// The smallest move, in seconds.
     private static let step = 0.05
 
-    /// The number of positions in a row without a move that mean a standstill.
+    /// The number of positions without a move that mean a standstill.
     private let limit: Int
     private var place: PlaybackPosition?
-    /// When the last position that counts was reported.
     private var at: MonotonicTime?
     private var unmoved = 0
 
@@ -23,7 +22,7 @@ struct StandstillWatch: Sendable, Hashable {
 
     /// Handles a reported position.
     ///
-    /// - Returns: whether it should sound and has stood still for too long.
+    /// - Returns: whether it should move and has stood still for too long.
     mutating func standsStill(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {
         guard isRunning, let place, let at, abs(place.seconds - position.seconds) < Self.step else {
             (self.place, self.at, unmoved) = isRunning ? (position, now, 0) : (nil, nil, 0)

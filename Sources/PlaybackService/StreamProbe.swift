@@ -2,21 +2,20 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 import WebClient
 
-/// A web server’s answer when it is asked about a stream beside the engine, whose library doesn’t report it.
+/// A web server’s answer to a probe.
 package enum ProbeAnswer: Sendable, Hashable {
-    /// It has the audio of this tag.
     case audio(AudioTag)
-    /// It answers with this status, which is not one of success.
+    /// A status other than success.
     case refused(Int)
-    /// Its data isn’t audio, as the failure says; the engine may be able to play it all the same.
+    /// Its data isn’t audio; the engine may be able to play it all the same.
     case notAudio(Failure)
-    /// It gives no answer; why, where the engine meets the same.
+    /// There is no answer; the reason is given if the engine meets the same.
     case unanswered(Failure?)
 }
 
-/// Asks web servers which audio they have at an address, beside the engine, whose library does not tell.
+/// Asks web servers which audio they have at an address, beside the engine, whose library doesn’t report status codes.
 ///
-/// It asks for the first byte alone, which servers that count downloads do not count.
+/// It requests the first byte alone, which servers that count downloads don’t count.
 final class StreamProbe: Sendable {
     private struct State {
         var tasks: [UInt64: Task<Void, Never>] = [:]
@@ -33,7 +32,7 @@ final class StreamProbe: Sendable {
         client = WebClient(options)
     }
 
-    /// Calls `report` once with what the server says, or that it says nothing within 15 s; not after `shutdown`.
+    /// Calls `report` once, with the answer or after 15 s; not after `shutdown`.
     func ask(
         _ url: String, _ credentials: [WebOrigin: WebCredentials] = [:],
         report: @escaping @Sendable (ProbeAnswer) -> Void
@@ -51,7 +50,6 @@ final class StreamProbe: Sendable {
         }
     }
 
-    /// Ends what is under way and closes every connection.
     func shutdown() async {
         let tasks = state.withLockedValue { state in
             state.isShut = true
@@ -68,16 +66,16 @@ final class StreamProbe: Sendable {
         request.decompresses = false
         request.range = WebRange(from: 0, to: 0)
         request.timeLimits = WebTimeLimits(silence: .seconds(10), total: .seconds(15))
-        // The body is not read: the transfer ends with the response.
+        // The body isn’t read: the transfer ends with the response.
         let response: WebResponse
         do {
             response = try await client.send(request)
         } catch {
-            // The engine's library checks no certificates.
+            // libmpv checks no certificates.
             guard error.kind != .tls else { return .unanswered(nil) }
             return .unanswered(error.failure(.streamFailed))
         }
-        // The first byte of nothing cannot be had (RFC 9110, section 15.5.17).
+        // An empty file has no first byte (RFC 9110, section 15.5.17).
         guard response.status != 416, response.headers["Content-Length"] != "0" || response.status != 200 else {
             return .notAudio(OtherContent.nothing.refusal(from: address.host, .decoderFailed))
         }

@@ -1,24 +1,21 @@
 import CLogind
 import NIOConcurrencyHelpers
 
-/// Hears from the system's login manager when the machine is about to sleep and when it is awake again, and holds the
-/// sleep up until the player’s position is saved, as long as the manager allows (5 s, unless set otherwise). Where there is
-/// no such manager nothing happens.
+/// Is notified by the login manager when the computer is about to sleep and when it is awake again, and delays the
+/// sleep until the position is saved, as long as the manager allows (5 s by default). Without such a manager nothing
+/// happens.
 final class SuspendWatch: Sendable {
-    /// An event of the machine’s sleep.
     enum Event: Sendable, Hashable {
-        /// The machine is about to sleep, and waits for `release`.
+        /// The computer is about to sleep, and waits for `release`.
         case suspends
-        /// It is awake again.
         case wakes
-        /// Nothing more will be told, for this reason.
+        /// No more events follow, for this reason.
         case ended(String)
     }
 
-    /// Where events go: called on a thread of the watch's own, and must not block.
+    /// Receives events, on a thread of the watch's own; it must not block.
     typealias Observer = @Sendable (Event) -> Void
 
-    /// The context of the library’s thread, as long as it runs.
     private final class Target: Sendable {
         let observer: Observer
 
@@ -27,7 +24,7 @@ final class SuspendWatch: Sendable {
         }
     }
 
-    /// The library's object; every function on it may be called from any thread.
+    /// Unchecked: every function of the library may be called from any thread.
     private struct Logind: @unchecked Sendable {
         var pointer: OpaquePointer
         var target: Unmanaged<Target>
@@ -41,7 +38,7 @@ final class SuspendWatch: Sendable {
 
     private let state = NIOLockedValueBox(State.new)
 
-    /// Begins to tell `observer`; only the first call counts.
+    /// Starts reporting; only the first call counts.
     func start(_ observer: @escaping Observer) {
         let problem: String? = state.withLockedValue { state in
             guard case .new = state else { return nil }
@@ -68,15 +65,6 @@ final class SuspendWatch: Sendable {
         if let problem { observer(.ended(problem)) }
     }
 
-    /// Whether a sleep would be held up now.
-    var holds: Bool {
-        state.withLockedValue { state in
-            guard case .listening(let logind) = state else { return false }
-            return clogind_holds(logind.pointer) != 0
-        }
-    }
-
-    /// Lets the machine sleep.
     func release() {
         state.withLockedValue { state in
             guard case .listening(let logind) = state else { return }
@@ -84,7 +72,6 @@ final class SuspendWatch: Sendable {
         }
     }
 
-    /// Ends it; no event follows.
     func close() {
         let before = state.withLockedValue { state in
             defer { state = .over }

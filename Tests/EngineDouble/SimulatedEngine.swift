@@ -15,7 +15,7 @@ package final class SimulatedEngine: AudioEngine {
         /// The stream is reported as cut at its end.
         package var cut: Bool
         /// Its chapters.
-        package var chapters: [AudioChapter]
+        package var chapters: [ChapterMark]
         /// Why it cannot be opened.
         package var failure: Failure?
         /// It is open, but nothing of it can be heard yet.
@@ -25,7 +25,7 @@ package final class SimulatedEngine: AudioEngine {
 
         /// A file of `length` seconds.
         package init(
-            length: Double, declared: Double? = nil, cut: Bool = false, chapters: [AudioChapter] = [],
+            length: Double, declared: Double? = nil, cut: Bool = false, chapters: [ChapterMark] = [],
             failure: Failure? = nil
         ) {
             self.length = length
@@ -275,7 +275,7 @@ package final class SimulatedEngine: AudioEngine {
         state.serial = load.serial
         state.ended = false
         Self.useDevice(&state)
-        state.events.append(.opened(load.id, OpenedAudio(duration: measured(audio), chapters: audio.chapters)))
+        state.events.append(.opened(load.id, measured(audio), chapters: audio.chapters))
         state.events.append(.outputs(state.outputs))
         // Where nothing is left of it, it ends at once, wherever it was to begin.
         if audio.cut, load.start.seconds > audio.length { return end(&state, load) }

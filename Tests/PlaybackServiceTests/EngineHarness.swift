@@ -76,8 +76,9 @@ final class EngineHarness: Sendable {
         throw Unseen(events: events)
     }
 
-    func opened() async throws -> OpenedAudio {
-        try await next { if case .opened(_, let audio) = $0 { audio } else { nil } }
+    /// The length of the file, once it is open.
+    func opened() async throws -> MeasuredDuration? {
+        try await next { if case .opened(_, let duration, _) = $0 { .some(duration) } else { nil } }
     }
 
     func progress(_ match: @escaping @Sendable (EngineProgress) -> Bool) async throws -> EngineProgress {

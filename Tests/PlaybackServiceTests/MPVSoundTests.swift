@@ -338,12 +338,12 @@ struct MPVSoundTests {
         harness.engine.perform(.unload)
         if ends { harness.engine.perform(.prepare(nil)) }
         harness.engine.perform(.open(third))
-        let audio = try await harness.next { event -> OpenedAudio? in
-            if case .opened(let id, let audio) = event, id == third.id { audio } else { nil }
+        let duration = try await harness.next { event -> MeasuredDuration?? in
+            if case .opened(third.id, let duration, _) = event { .some(duration) } else { nil }
         }
-        #expect(abs((audio.duration?.duration.seconds ?? 0) - 5) < 0.1)
+        #expect(abs((duration?.duration.seconds ?? 0) - 5) < 0.1)
         _ = try await harness.progress { $0.running && $0.position.seconds > 0.5 }
-        #expect(!harness.events.contains { if case .opened(let id, _) = $0 { id == second.id } else { false } })
+        #expect(!harness.events.contains { if case .opened(second.id, _, _) = $0 { true } else { false } })
         await harness.engine.close()
     }
 
@@ -389,8 +389,8 @@ struct MPVSoundTests {
             harness.engine.perform(.prepare(second))
             _ = try await harness.failed()
             harness.engine.perform(.open(second))
-            _ = try await harness.next { event -> OpenedAudio? in
-                if case .opened(let id, let audio) = event, id == second.id { audio } else { nil }
+            _ = try await harness.next { event -> Void? in
+                if case .opened(second.id, _, _) = event { () } else { nil }
             }
             let progress = try await harness.progress(\.running)
             #expect(progress.position.seconds < 5)

@@ -166,7 +166,7 @@ struct PlaybackFeatureTests {
         rig.setFile(
             "e1",
             SimulatedEngine.Audio(
-                length: 600, chapters: [AudioChapter(start: .zero, title: "Only one")]))
+                length: 600, chapters: [ChapterMark(start: .zero, title: "Only one")]))
         try rig.load(episode)
         #expect(rig.state.chapters.map(\.title) == ["Only one"] && rig.state.chapter == 1)
         var chapter = WireChapter()
@@ -181,7 +181,7 @@ struct PlaybackFeatureTests {
         try rig.start()
         let episode = rig.episode()
         let chapters = [
-            AudioChapter(start: .zero, title: "First"), AudioChapter(start: .init(clamping: 90), title: "Last"),
+            ChapterMark(start: .zero, title: "First"), ChapterMark(start: .init(clamping: 90), title: "Last"),
         ]
         rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: chapters))
         try rig.load(episode, at: 100)
@@ -196,7 +196,7 @@ struct PlaybackFeatureTests {
         // The library shows them, too; what the file carries counts, when it has changed.
         rig.library["e1"]?.chapters = [WireChapter()]
         rig.library["e1"]?.chaptersOfFile = true
-        rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: [AudioChapter(start: .zero, title: "Other")]))
+        rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: [ChapterMark(start: .zero, title: "Other")]))
         try rig.load(episode, as: "l3")
         #expect(rig.state.chapters.map(\.title) == ["Other"])
         rig.setFile("e1", SimulatedEngine.Audio(length: 600))
@@ -208,7 +208,7 @@ struct PlaybackFeatureTests {
         try rig.start()
         for number in 1...70 {
             let episode = rig.episode("e\(number)")
-            let chapters = [AudioChapter(start: .zero, title: "Chapter of \(number)")]
+            let chapters = [ChapterMark(start: .zero, title: "Chapter of \(number)")]
             rig.setFile("e\(number)", SimulatedEngine.Audio(length: 600, chapters: chapters))
             try rig.load(episode, as: "l\(number)")
             try rig.advance(0.1)

@@ -147,7 +147,7 @@ struct PlaybackRelativeTests {
             "e1",
             SimulatedEngine.Audio(
                 length: 600,
-                chapters: [0, 100].map { AudioChapter(start: PlaybackPosition(clamping: $0), title: "") }))
+                chapters: [0, 100].map { ChapterMark(start: PlaybackPosition(clamping: $0), title: "") }))
         rig.holdsLookups = true
         try rig.load(episode)
         #expect(try rig.send { $0.seekRelative.chapter.number = 2 } == nil)

@@ -25,9 +25,6 @@ struct clogind *_Nullable clogind_open(
     void (*_Nonnull handler)(void *_Nullable context, enum clogind_event event), void *_Nullable context,
     char *_Nonnull error, size_t capacity);
 
-/// Whether the sleep would be held up now.
-int clogind_holds(struct clogind *_Nonnull logind);
-
 /// Lets the machine sleep. It is held up again once it has woken. From any thread.
 void clogind_release(struct clogind *_Nonnull logind);
 

@@ -3,9 +3,8 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The episode that follows the loaded one. The queue names it in advance, so that its audio is open before that one ends.
-struct NextEpisode: Sendable {
-    /// A load that is to come.
+/// The load that the queue has announced to follow the loaded one, so that its audio is open before that one ends.
+struct PreparedEpisode: Sendable {
     struct Load: Sendable {
         let after: LoadID
         let request: WireLoadEpisode
@@ -26,27 +25,15 @@ struct NextEpisode: Sendable {
             enclosure = try AudioSource(enclosure: request.episode.enclosureURL)
         }
 
-        /// The file that the engine is to open for it; nil: it has none.
         func engineLoad(
-            _ found: WireEpisode, _ state: WireEpisodeState, speed: PlaybackSpeed, intro: Double,
-            _ context: PlaybackContext, now: Moment
-        ) -> EngineLoad? {
-            var upcoming = PlaybackSession(
-                episode: request.episode, enclosure: enclosure, loadID: loadID, status: .loading(plays: true),
-                speed: speed, tracker: PositionTracker(at: .zero, speed: speed, bootID: context.bootID, now: now),
-                recovery: StreamRecovery(limits: context.limits),
-                audio: AudioIdentity(
-                    announced: request.episode.duration, recorded: EpisodeDuration(seconds: state.duration)),
-                episodeState: state)
-            if found.download.state == .downloaded, !found.download.path.isEmpty, upcoming.isStream {
-                upcoming.localPath = found.download.path
-            }
+            _ download: WireDownload, _ state: WireEpisodeState, speed: PlaybackSpeed, intro: Double
+        ) -> EngineLoad {
+            let length = EpisodeDuration(seconds: state.duration) ?? EpisodeDuration(seconds: request.episode.duration)
             let explicit = request.hasPosition ? PlaybackPosition(seconds: request.position) : nil
-            return upcoming.source.map { source in
-                EngineLoad(
-                    id: loadID, source: source, start: upcoming.start(explicit: explicit, intro: intro),
-                    paused: request.paused, speed: speed, podcast: request.episode.podcastID)
-            }
+            return EngineLoad(
+                id: loadID, source: download.source(insteadOf: enclosure) ?? enclosure,
+                start: explicit ?? PlaybackSession.start(of: state, duration: length, intro: intro),
+                paused: request.paused, speed: speed, podcast: request.episode.podcastID)
         }
     }
 
@@ -97,20 +84,26 @@ struct NextEpisode: Sendable {
         return known?.state != episode.download.state || known?.path != episode.download.path
     }
 
-    /// An episode's state has changed: if it was looked up in advance it is looked up again when it is loaded.
+    /// Forgets the answer about an episode whose state has changed: it is looked up again when it is loaded.
     mutating func forgetAnswer(about episode: String) {
         guard load?.request.episode.id == episode else { return }
         found = nil
-        // An answer that is under way is out of date.
         question = nil
     }
 
-    /// Drops the prepared load.
     mutating func clear() {
         load = nil
         found = nil
         question = nil
         isRechecked = false
+    }
+}
+
+extension WireDownload {
+    /// The downloaded file, which plays instead of a stream; nil: there is none, or a file plays anyway.
+    func source(insteadOf source: AudioSource?) -> AudioSource? {
+        guard state == .downloaded, !path.isEmpty, case .web? = source else { return nil }
+        return .file(path: path)
     }
 }
 
@@ -121,45 +114,41 @@ extension PlaybackMachine {
             return answer(command, "Nothing is prepared")
         }
         guard prepare.hasLoad else {
-            let isChanged = next.load != nil
-            forgetNext()
+            let isChanged = prepared.load != nil
+            cancelPrepared()
             return answer(command, "Nothing is prepared", changed: isChanged)
         }
-        let load = try NextEpisode.Load(prepare.load, after: session.loadID)
-        let isChanged = next.load?.request != prepare.load
+        let load = try PreparedEpisode.Load(prepare.load, after: session.loadID)
+        let isChanged = prepared.load?.request != prepare.load
         if isChanged {
-            forgetNext()
-            let query = next.prepare(load)
+            cancelPrepared()
+            let query = prepared.prepare(load)
             pending.lookUp([prepare.load.episode.id], for: query)
         }
         answer(command, "It is prepared", changed: isChanged)
     }
 
-    /// Cancels what was prepared.
-    mutating func forgetNext() {
-        guard next.load != nil else { return }
-        next.clear()
+    mutating func cancelPrepared() {
+        guard prepared.load != nil else { return }
+        prepared.clear()
         pending.command(.prepare(nil))
     }
 
-    /// Looks the next episode up again, as the end of the loaded one is near.
-    mutating func recheckNext() {
-        guard let load = next.load, let query = next.recheck() else { return }
+    /// Looks the prepared episode up again, as the end of the loaded one is near.
+    mutating func recheckPrepared() {
+        guard let load = prepared.load, let query = prepared.recheck() else { return }
         pending.lookUp([load.request.episode.id], for: query)
     }
 
     /// Lets the engine open what follows, if that is known and something is open before it.
     mutating func prepareEngine() {
-        guard let session, session.engine == .open, let load = next.load, let found = next.found,
+        guard let session, session.engine == .open, let load = prepared.load, let found = prepared.found,
             load.after == session.loadID
         else { return }
-        let state = state(of: found.id, found) ?? found.storedState
         let podcast = load.request.episode.podcastID
-        guard
-            let engineLoad = load.engineLoad(
-                found, state, speed: settings.speed(of: podcast),
-                intro: settings.number(.skipIntro, podcast: podcast), context, now: now)
-        else { return }
+        let engineLoad = load.engineLoad(
+            found.download, state(of: found.id, found) ?? found.storedState, speed: settings.speed(of: podcast),
+            intro: settings.number(.skipIntro, podcast: podcast))
         pending.command(.prepare(engineLoad))
     }
 }
