@@ -8,8 +8,8 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// What services and clients say about themselves, and what every service's replies share.
-/// The frames around these payloads are described in bus.md; the bus never parses a payload that it carries.
+/// Messages that all services share. The frames around these payloads are described in bus.md; the bus does not parse the
+/// payloads that it forwards.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -28,7 +28,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// stream/bus/service/<name>: put by the bus itself.
+/// stream/bus/service/<name>: a put by the bus itself.
 public nonisolated struct WireServiceStatus: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -87,22 +87,22 @@ public nonisolated struct WireServiceStatus: Sendable {
   public init() {}
 }
 
-/// The payload of every reply that is no success.
+/// The payload of FAILURE.
 public nonisolated struct WireFailure: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// lowerCamelCase, stable; the set is open
+  /// a stable word in lowerCamelCase, of an open set
   public var code: String = String()
 
-  /// a sentence for people
+  /// a sentence for users
   public var message: String = String()
 
   /// the same command may succeed later
   public var retry: Bool = false
 
-  /// a code's own message, such as the candidates of `ambiguous`
+  /// a message that depends on the code, such as the Candidates of `ambiguous`
   public var detail: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -137,7 +137,7 @@ public nonisolated struct WireCandidates: Sendable {
   public init() {}
 }
 
-/// The detail of `fenced`: the newest generation of the service that is known.
+/// The detail of `fenced`: the newest registered generation of the service.
 public nonisolated struct WireSuperseded: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -150,7 +150,7 @@ public nonisolated struct WireSuperseded: Sendable {
   public init() {}
 }
 
-/// stream/<owner>/alert/<id>: put by its owner while its cause lasts and nobody has answered.
+/// stream/<owner>/alert/<id>: a put by the owner, deleted when the alert is answered or its cause ends.
 public nonisolated struct WireAlert: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -172,16 +172,16 @@ public nonisolated struct WireAlert: Sendable {
   /// ms since 1970, UTC
   public var raisedAt: Int64 = 0
 
-  /// the service that answers are sent to
+  /// the service to which answers are sent
   public var owner: String = String()
 
-  /// the episode it is about, or empty
+  /// the episode concerned, or empty
   public var episode: String = String()
 
-  /// the podcast it is about, or empty
+  /// the podcast concerned, or empty
   public var podcast: String = String()
 
-  /// what its owner says it is about: a load, a feed …; or empty
+  /// another subject, defined by the owner: a load, a feed …; or empty
   public var subject: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -231,19 +231,19 @@ public nonisolated struct WireAlert: Sendable {
   public init() {}
 }
 
-/// A command of every owner of settings (the field `set_setting` of its request). The keys, whose they are, and the values
-/// that they take are listed in settings.md.
+/// A command of every service with settings (the field `set_setting` of its request). settings.md lists the keys, their
+/// services and their values.
 public nonisolated struct WireSetSetting: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// an id; empty: for all podcasts
+  /// an ID; empty: all podcasts
   public var podcast: String = String()
 
   public var key: String = String()
 
-  /// in the key's own writing; empty: as if it had never been set, so that the next wider one holds
+  /// in the form of the key; empty: removes the setting
   public var value: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -251,22 +251,22 @@ public nonisolated struct WireSetSetting: Sendable {
   public init() {}
 }
 
-/// The reply to SetSetting: what holds now where the setting was set, or removed.
+/// The reply to SetSetting: the value that now applies to the podcast, or to all podcasts.
 public nonisolated struct WireSettingReply: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// false: it was set to this already, or not set
+  /// false: the setting had this value already, or was not set
   public var changed: Bool = false
 
-  /// the value that holds, in its stored form
+  /// the value that applies, in its stored form
   public var value: String = String()
 
-  /// where that value is set: for the podcast, for all, or nowhere
+  /// where the value is set: for the podcast, for all, or nowhere
   public var source: WireSettingReply.Source = .unknown
 
-  /// the value that holds for podcasts without one of their own
+  /// the value that applies to podcasts without their own
   public var valueForAll: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -316,17 +316,17 @@ public nonisolated struct WireSettingReply: Sendable {
   public init() {}
 }
 
-/// stream/<owner>/settings/<podcast id, or `all`>: put; the settings of that owner which have been set there. Deleted when
-/// none is left. What a podcast does not set is as for all; what is not set there has the key's default.
+/// stream/<owner>/settings/<podcast id, or `all`>: a put of the owner's settings for the podcast or for all; deleted when none
+/// is set. If a podcast has no value, the value for all applies; if there is none, the key's default.
 public nonisolated struct WireSettingsState: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// empty: for all podcasts
+  /// empty: all podcasts
   public var podcast: String = String()
 
-  /// in order of the key
+  /// ordered by key
   public var settings: [WireSettingsState.Setting] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -348,7 +348,7 @@ public nonisolated struct WireSettingsState: Sendable {
   public init() {}
 }
 
-/// A command that every owner of alerts takes (the field `answer_alert` of its request).
+/// A command of every service with alerts (the field `answer_alert` of its request).
 public nonisolated struct WireAnswerAlert: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -363,7 +363,7 @@ public nonisolated struct WireAnswerAlert: Sendable {
   public init() {}
 }
 
-/// Record `answer`/<alert id> of an owner: which answer the alert got. The newest 64 are kept.
+/// Record `answer`/<alert id> of an owner: the answer to an alert. The newest 64 are kept.
 public nonisolated struct WireAlertAnswerRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -387,10 +387,10 @@ public nonisolated struct WireAlertAnswered: Sendable {
 
   public var alert: String = String()
 
-  /// the winner; a later different answer is refused with `alreadyAnswered`
+  /// the first answer; a later, different answer fails with `alreadyAnswered`
   public var action: String = String()
 
-  /// Whether this request ended the alert; false: the same answer was given before. Absent: the service is older than this field.
+  /// Whether this request ended the alert; false: the same answer was given before. Absent in a reply of an earlier version.
   public var changed: Bool {
     get {_changed ?? false}
     set {_changed = newValue}

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// Downloaded audio files and how they come and go. The state of each: lockstep.library.Download.
+/// Downloaded audio files. The state of a download is lockstep.library.Download.
 
 public import SwiftProtobuf
 
@@ -115,13 +115,13 @@ public nonisolated struct WireDownloadsReply: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// those that were named, in order, as they are now
+  /// the present states of the named downloads, in order
   public var downloads: [WireDownload] = []
 
-  /// for each: false if it was so already
+  /// for each download: false if the command changed nothing
   public var changed: [Bool] = []
 
-  /// sentences
+  /// of `why`: sentences
   public var why: [String] = []
 
   public var alertAnswered: WireAlertAnswered {
@@ -133,7 +133,7 @@ public nonisolated struct WireDownloadsReply: Sendable {
   /// Clears the value of `alertAnswered`. Subsequent reads from it will return its default value.
   public mutating func clearAlertAnswered() {self._alertAnswered = nil}
 
-  /// of set_setting; absent: the service is older than this field
+  /// of set_setting; absent in a reply of an earlier version
   public var setting: WireSettingReply {
     get {_setting ?? WireSettingReply()}
     set {_setting = newValue}
@@ -151,7 +151,7 @@ public nonisolated struct WireDownloadsReply: Sendable {
   fileprivate var _setting: WireSettingReply? = nil
 }
 
-/// All or none: one that does not exist, or cannot be done to, refuses the command. Each names episodes by id, 500 at most.
+/// A command names at most 500 episodes by ID and applies to all or none: it is refused if one is unknown or in another state.
 public nonisolated struct WireAddDownloads: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -224,7 +224,7 @@ public nonisolated struct WireWhyQuery: Sendable {
   public init() {}
 }
 
-/// live/downloads/<episode id>: at most four times a second while bytes come.
+/// live/downloads/<episode id>: at most four times a second during a transfer.
 public nonisolated struct WireDownloadProgress: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -237,7 +237,7 @@ public nonisolated struct WireDownloadProgress: Sendable {
   /// 0: unknown
   public var totalBytes: UInt64 = 0
 
-  /// of the last seconds
+  /// the mean of the last seconds
   public var bytesPerSecond: Double = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -245,9 +245,8 @@ public nonisolated struct WireDownloadProgress: Sendable {
   public init() {}
 }
 
-/// What the service stores besides `download`/<episode id>. Record `past`/<episode id>: what became of a file that was
-/// deleted by a rule, for `why`; the newest 1 000 are kept. Records `alert` and `answer`: see
-/// bus.proto. Record `setting/<podcast id, or all>`/<key>: text.
+/// The records of the service besides `download`/<episode id>. Record `past`/<episode id>: a download that was removed, for
+/// `why`; the newest 1 000 are kept. Records `alert` and `answer`: see bus.proto. Record `setting/<podcast id, or all>`/<key>: text.
 public nonisolated struct WirePastDownload: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -259,10 +258,10 @@ public nonisolated struct WirePastDownload: Sendable {
 
   public var reason: String = String()
 
-  /// of its file, until that is deleted
+  /// the path of its file, until that is deleted
   public var path: String = String()
 
-  /// it was given up before it was whole
+  /// it was cancelled before it was complete
   public var unfinished: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -270,16 +269,16 @@ public nonisolated struct WirePastDownload: Sendable {
   public init() {}
 }
 
-/// Record `folder`/downloads: by what the folder that files were put into is known again.
+/// Record `folder`/downloads: identifies the download folder.
 public nonisolated struct WireDownloadsFolder: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// what its file `.lockstep-downloads` holds; empty: not marked yet
+  /// the content of its file `.lockstep-downloads`; empty: not marked yet
   public var marker: String = String()
 
-  /// podcasts' folders in it that were on another device than it when files were in them
+  /// the podcasts' folders that are on another device than the download folder
   public var mounts: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()

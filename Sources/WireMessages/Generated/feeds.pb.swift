@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// Subscriptions and their refreshing.
+/// Subscriptions, and the refreshing of their feeds.
 
 public import SwiftProtobuf
 
@@ -97,7 +97,7 @@ public nonisolated struct WireFeedsReply: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// one for each URL or podcast that was named, in order
+  /// one for each named URL or podcast, in order
   public var results: [WireFeedResult] = []
 
   public var alertAnswered: WireAlertAnswered {
@@ -124,11 +124,11 @@ public nonisolated struct WireSubscribe: Sendable {
   /// http(s) or absolute file URLs
   public var urls: [String] = []
 
-  /// store a failing feed too
+  /// also stores a failing feed
   public var keep: Bool = false
 
-  /// For all of them, of which each keeps it for its own server alone; at most 1 KiB each, `user` without a colon. Empty: the
-  /// one in the URL (`https://user:password@host/`), if there is one, or the one that is known.
+  /// For all URLs; each user and password is stored for the server of its URL only. At most 1 KiB each, no colon in `user`.
+  /// Empty: those in the URL (`https://user:password@host/`), else the stored ones.
   public var user: String = String()
 
   public var password: String = String()
@@ -143,10 +143,10 @@ public nonisolated struct WireUnsubscribe: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// ids
+  /// IDs
   public var podcasts: [String] = []
 
-  /// episodes, positions, everything
+  /// also deletes the episodes, positions and all other data
   public var forget: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -166,9 +166,8 @@ public nonisolated struct WireRefresh: Sendable {
   public init() {}
 }
 
-/// Reads an episode's chapters_url, if it has one that was not read for a day, and stores what it says; news of it are in
-/// `EpisodesChanged.updated`. The reply holds no results. Chapters are never worth failing for: a server that refuses is
-/// logged and answered like one that has none.
+/// Fetches the episode's chapters_url, unless that was done within a day, stores the chapters, and publishes the episode in
+/// `EpisodesChanged.updated`. The reply has no results. A failure is logged; the reply is the same as without chapters.
 public nonisolated struct WireFetchChapters: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -237,7 +236,7 @@ public nonisolated struct WireFeedResult: @unchecked Sendable {
     set {_uniqueStorage()._kept = newValue}
   }
 
-  /// what is wrong with the feed but could be read all the same
+  /// problems of the feed that the parser repaired
   public var warnings: [String] {
     get {_storage._warnings}
     set {_uniqueStorage()._warnings = newValue}
@@ -253,7 +252,7 @@ public nonisolated struct WireFeedResult: @unchecked Sendable {
   /// Clears the value of `report`. Subsequent reads from it will return its default value.
   public mutating func clearReport() {_uniqueStorage()._report = nil}
 
-  /// of ALREADY_THERE: it is read with this user and password from now on
+  /// of ALREADY_THERE: the user and password were stored
   public var passwordChanged: Bool {
     get {_storage._passwordChanged}
     set {_uniqueStorage()._passwordChanged = newValue}
@@ -347,8 +346,8 @@ public nonisolated struct WireFeedReport: Sendable {
   public init() {}
 }
 
-/// stream/feeds/podcast/<id>: put, payload lockstep.library.Podcast; deleted when forgotten.
-/// stream/feeds/episodes/<podcast id>: an event.
+/// stream/feeds/podcast/<id>: a put, payload lockstep.library.Podcast; deleted when the podcast is forgotten.
+/// stream/feeds/episodes/<podcast id>: an event with the IDs of changed episodes.
 public nonisolated struct WireEpisodesChanged: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// Podcasts and episodes as every service and client shows them. Times: ms since 1970 UTC; lengths: seconds.
+/// Podcasts and episodes. Times are in ms since 1970 (UTC), durations and positions in seconds.
 
 public import SwiftProtobuf
 
@@ -37,7 +37,7 @@ public nonisolated struct WirePodcast: @unchecked Sendable {
     set {_uniqueStorage()._title = newValue}
   }
 
-  /// where it is refreshed from: http(s) URL or file URL
+  /// the address of the feed: an http(s) or file URL
   public var url: String {
     get {_storage._url}
     set {_uniqueStorage()._url = newValue}
@@ -79,13 +79,13 @@ public nonisolated struct WirePodcast: @unchecked Sendable {
     set {_uniqueStorage()._episodeCount = newValue}
   }
 
-  /// the last attempt that succeeded; 0: never
+  /// the last successful attempt; 0: none
   public var lastRefresh: Int64 {
     get {_storage._lastRefresh}
     set {_uniqueStorage()._lastRefresh = newValue}
   }
 
-  /// of the last attempt; empty: it succeeded
+  /// the failure of the last attempt; empty: it succeeded
   public var errorCode: String {
     get {_storage._errorCode}
     set {_uniqueStorage()._errorCode = newValue}
@@ -127,7 +127,7 @@ public nonisolated struct WirePodcast: @unchecked Sendable {
     set {_uniqueStorage()._previousUrls = newValue}
   }
 
-  /// filled in by persistence in answers; never stored
+  /// set by persistence in replies; not stored
   public var unplayedCount: UInt32 {
     get {_storage._unplayedCount}
     set {_uniqueStorage()._unplayedCount = newValue}
@@ -155,7 +155,7 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._podcastID = newValue}
   }
 
-  /// filled in by persistence in answers; never stored
+  /// set by persistence in replies; not stored
   public var podcastTitle: String {
     get {_storage._podcastTitle}
     set {_uniqueStorage()._podcastTitle = newValue}
@@ -171,7 +171,7 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._title = newValue}
   }
 
-  /// show notes, HTML as the feed has it
+  /// show notes, in the feed's HTML
   public var description_p: String {
     get {_storage._description_p}
     set {_uniqueStorage()._description_p = newValue}
@@ -193,7 +193,7 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._published = newValue}
   }
 
-  /// as announced or measured; 0: unknown
+  /// from the feed, or measured; 0: unknown
   public var duration: Double {
     get {_storage._duration}
     set {_uniqueStorage()._duration = newValue}
@@ -235,7 +235,7 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._chaptersURL = newValue}
   }
 
-  /// filled in by persistence in answers; never stored here
+  /// set by persistence in replies; not stored here
   public var state: WireEpisodeState {
     get {_storage._state ?? WireEpisodeState()}
     set {_uniqueStorage()._state = newValue}
@@ -250,25 +250,25 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._firstSeen = newValue}
   }
 
-  /// out of the feed (Podlove simple chapters); in answers of the file at chapters_url, if read
+  /// of the feed (Podlove simple chapters); in replies those of chapters_url, if it was fetched
   public var chapters: [WireChapter] {
     get {_storage._chapters}
     set {_uniqueStorage()._chapters = newValue}
   }
 
-  /// when chapters_url was read last; 0: never. Filled in by persistence; never stored here
+  /// when chapters_url was fetched; 0: never. Set by persistence in replies; not stored here
   public var chaptersFetched: Int64 {
     get {_storage._chaptersFetched}
     set {_uniqueStorage()._chaptersFetched = newValue}
   }
 
-  /// in answers that name episodes by id: its chapters are those that its file carried last
+  /// in replies to EpisodesByID: `chapters` are those that the player found in the audio file
   public var chaptersOfFile: Bool {
     get {_storage._chaptersOfFile}
     set {_uniqueStorage()._chaptersOfFile = newValue}
   }
 
-  /// filled in by persistence in answers that name episodes by id; never stored here
+  /// set by persistence in replies to EpisodesByID; not stored here
   public var download: WireDownload {
     get {_storage._download ?? WireDownload()}
     set {_uniqueStorage()._download = newValue}
@@ -285,8 +285,8 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
   fileprivate var _storage = _StorageClass.defaultInstance
 }
 
-/// How an episode's file stands. Written by downloads alone, as its record `download`/<episode id>;
-/// stream/downloads/download/<episode id>: put, deleted when it is NOT_DOWNLOADED.
+/// The state of a download. Only downloads writes it, as its record `download`/<episode id> and as a put on
+/// stream/downloads/download/<episode id>, which is deleted when the state is NOT_DOWNLOADED.
 public nonisolated struct WireDownload: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -302,7 +302,7 @@ public nonisolated struct WireDownload: @unchecked Sendable {
     set {_uniqueStorage()._state = newValue}
   }
 
-  /// that are on disk; live/downloads/<episode id> is ahead of it
+  /// on disk; live/downloads/<episode id> is more recent
   public var receivedBytes: UInt64 {
     get {_storage._receivedBytes}
     set {_uniqueStorage()._receivedBytes = newValue}
@@ -324,7 +324,7 @@ public nonisolated struct WireDownload: @unchecked Sendable {
   /// Clears the value of `error`. Subsequent reads from it will return its default value.
   public mutating func clearError() {_uniqueStorage()._error = nil}
 
-  /// absolute: where the file is (DOWNLOADED), or will be once its transfer has begun
+  /// absolute path of the file: of DOWNLOADED, and as soon as its transfer has begun
   public var path: String {
     get {_storage._path}
     set {_uniqueStorage()._path = newValue}
@@ -345,13 +345,13 @@ public nonisolated struct WireDownload: @unchecked Sendable {
     set {_uniqueStorage()._podcastTitle = newValue}
   }
 
-  /// what it is, or was, fetched from
+  /// the address of the audio
   public var url: String {
     get {_storage._url}
     set {_uniqueStorage()._url = newValue}
   }
 
-  /// of the bytes that are there
+  /// of the bytes on disk
   public var etag: String {
     get {_storage._etag}
     set {_uniqueStorage()._etag = newValue}
@@ -367,7 +367,7 @@ public nonisolated struct WireDownload: @unchecked Sendable {
     set {_uniqueStorage()._contentType = newValue}
   }
 
-  /// why it is there, in words: who asked for it, or which rule
+  /// the client or rule that requested it, in words
   public var reason: String {
     get {_storage._reason}
     set {_uniqueStorage()._reason = newValue}
@@ -385,43 +385,43 @@ public nonisolated struct WireDownload: @unchecked Sendable {
     set {_uniqueStorage()._finishedAt = newValue}
   }
 
-  /// failed attempts so far; of QUEUED: it waits for the next
+  /// the number of failed attempts
   public var attempt: UInt32 {
     get {_storage._attempt}
     set {_uniqueStorage()._attempt = newValue}
   }
 
-  /// ms since 1970; 0: as soon as there is room
+  /// ms since 1970; 0: as soon as possible
   public var nextAttempt: Int64 {
     get {_storage._nextAttempt}
     set {_uniqueStorage()._nextAttempt = newValue}
   }
 
-  /// of QUEUED: what it waits for, in words; empty: its turn
+  /// of QUEUED: what it waits for, in words; empty: for other downloads
   public var waitsFor: String {
     get {_storage._waitsFor}
     set {_uniqueStorage()._waitsFor = newValue}
   }
 
-  /// a rule asked for it: it keeps to the hours and networks that are set
+  /// requested by a rule: the settings for hours and networks apply
   public var automatic: Bool {
     get {_storage._automatic}
     set {_uniqueStorage()._automatic = newValue}
   }
 
-  /// its size as the feed says; 0: it does not
+  /// the size according to the feed; 0: unknown
   public var announcedBytes: UInt64 {
     get {_storage._announcedBytes}
     set {_uniqueStorage()._announcedBytes = newValue}
   }
 
-  /// what people should know of it, a sentence; empty: nothing
+  /// a sentence for users; empty: none
   public var note: String {
     get {_storage._note}
     set {_uniqueStorage()._note = newValue}
   }
 
-  /// when the episode was published, else first seen; ms since 1970; 0: unknown
+  /// when the episode was published, or else first seen; ms since 1970; 0: unknown
   public var published: Int64 {
     get {_storage._published}
     set {_uniqueStorage()._published = newValue}
@@ -484,7 +484,7 @@ public nonisolated struct WireDownload: @unchecked Sendable {
   fileprivate var _storage = _StorageClass.defaultInstance
 }
 
-/// One register, written whole by playback.
+/// The position and played mark of an episode. Only playback writes it, always completely.
 public nonisolated struct WireEpisodeState: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -505,10 +505,10 @@ public nonisolated struct WireEpisodeState: Sendable {
 
   public var updatedAt: Int64 = 0
 
-  /// why `played` is as it is, in words; empty: it never changed
+  /// the reason of the last change of `played`, in words; empty: it never changed
   public var reason: String = String()
 
-  /// which audio the position is of: `etag:…` or `size:…` of the source; empty: not known
+  /// the version of the audio of the position: `etag:…` or `size:…`; empty: unknown
   public var audioTag: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -516,7 +516,7 @@ public nonisolated struct WireEpisodeState: Sendable {
   public init() {}
 }
 
-/// What a queue entry and the player carry, so that a screen needs no query.
+/// The part of an episode that queue entries and the player's state contain, so that a screen needs no query.
 public nonisolated struct WireEpisodeSummary: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -550,7 +550,7 @@ public nonisolated struct WireEpisodeSummary: Sendable {
   public init() {}
 }
 
-/// What a file at chapters_url says. Document `chapters/<podcast id>`/<episode id> of feeds.
+/// The content of the file at chapters_url. Document `chapters/<podcast id>`/<episode id> of feeds.
 public nonisolated struct WireChaptersRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -573,7 +573,7 @@ public nonisolated struct WireChapter: Sendable {
 
   public var start: Double = 0
 
-  /// 0: until the next
+  /// 0: the start of the next chapter
   public var end: Double = 0
 
   public var title: String = String()

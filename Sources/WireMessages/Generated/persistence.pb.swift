@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// The database's service: commits by owners, pages and searches for everybody.
+/// The persistence service: commits of owners, queries of all services and clients.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -284,8 +284,8 @@ public nonisolated struct WirePersistenceReply: Sendable {
   public init() {}
 }
 
-/// Begins an owner's life: a write transaction that records its generation. A smaller generation than the
-/// recorded one is refused with `fenced`, here and in every later commit.
+/// Starts an owner and records its generation in a write transaction. A smaller generation than the recorded one is refused
+/// with `fenced`, here and in every later commit.
 public nonisolated struct WireLoad: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -305,10 +305,10 @@ public nonisolated struct WireLoaded: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// of the owner's last commit; 0: none yet
+  /// of the owner's last commit; 0: there is none
   public var revision: UInt64 = 0
 
-  /// of the database: another one after a backup was restored
+  /// of the database; it changes when a backup is restored
   public var incarnation: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -316,7 +316,7 @@ public nonisolated struct WireLoaded: Sendable {
   public init() {}
 }
 
-/// The owner's records in order of (collection, key), a page at a time.
+/// Requests the owner's records in order of (collection, key), in pages.
 public nonisolated struct WireLoadRecords: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -327,7 +327,7 @@ public nonisolated struct WireLoadRecords: Sendable {
   /// empty: all
   public var collection: String = String()
 
-  /// where the last page ended
+  /// the names of the last page's last record
   public var afterCollection: String = String()
 
   public var afterKey: String = String()
@@ -370,8 +370,8 @@ public nonisolated struct WireRecords: Sendable {
   public init() {}
 }
 
-/// Several commits of one owner, applied in order; each a savepoint of one transaction.
-/// A refused commit refuses every one behind it (their `expected_revision` no longer holds).
+/// Commits of one owner, applied in order, each in a savepoint of one transaction. After a refused commit all later ones are
+/// refused, since their `expected_revision` is no longer valid.
 public nonisolated struct WireCommitBatch: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -383,8 +383,8 @@ public nonisolated struct WireCommitBatch: Sendable {
 
   public var commits: [WireCommit] = []
 
-  /// Counts the batches of one life, from 1; 0: not counted. A repeated one gets the answer of the first, also a refusal;
-  /// one that is overtaken by a later one is not looked at.
+  /// The number of the batch within the generation, from 1; 0: not numbered. A repeated batch gets the reply to the first, also
+  /// a refusal; a batch with a smaller number than the newest one is refused with `expired`.
   public var sequence: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -397,28 +397,28 @@ public nonisolated struct WireCommit: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 16 bytes; repeating it gives the first outcome again
+  /// 16 bytes; an ID that was committed before has the outcome REPEATED
   public var id: Data = Data()
 
-  /// the owner's revision before it; after it the revision is one more
+  /// the owner's revision before the commit; it becomes one larger
   public var expectedRevision: UInt64 = 0
 
   public var changes: [WireChange] = []
 
-  /// 16 bytes, or empty: the command that it answers
+  /// 16 bytes, or empty: the command to which `reply` is the reply
   public var requestID: Data = Data()
 
-  /// what that command is answered, kept 24 h
+  /// the reply to that command, kept for 24 h
   public var reply: Data = Data()
 
-  /// all of the owner's records go first; its expected revision is not checked
+  /// deletes all records of the owner first; `expected_revision` is not checked
   public var replacesEverything: Bool = false
 
-  /// What is too large for one message comes in several batches of one commit each. Their changes are gathered in memory
-  /// and done with those of the last one, all or nothing.
+  /// A commit that is too large for one message is sent in several batches of one commit each. The service collects their
+  /// changes in memory and applies all of them with the last part, or none.
   public var more: Bool = false
 
-  /// how many parts came before this one
+  /// the number of earlier parts
   public var parts: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -522,7 +522,7 @@ public nonisolated struct WireChange: Sendable {
     set {change = .deleteDocument(newValue)}
   }
 
-  /// all of a collection
+  /// all documents of a collection
   public var deleteDocuments: String {
     get {
       if case .deleteDocuments(let v)? = change {return v}
@@ -546,7 +546,7 @@ public nonisolated struct WireChange: Sendable {
     case putAlias(WireEpisodeAlias)
     case putDocument(WireDocument)
     case deleteDocument(WireRecordKey)
-    /// all of a collection
+    /// all documents of a collection
     case deleteDocuments(String)
 
   }
@@ -554,7 +554,7 @@ public nonisolated struct WireChange: Sendable {
   public init() {}
 }
 
-/// What an owner keeps and never loads with its records: files that belong to an episode.
+/// A file that belongs to an episode. Documents are not part of an owner's records.
 public nonisolated struct WireDocument: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -564,7 +564,7 @@ public nonisolated struct WireDocument: Sendable {
 
   public var key: String = String()
 
-  /// when it was fetched, ms since 1970
+  /// when it was fetched, in ms since 1970
   public var at: Int64 = 0
 
   public var value: Data = Data()
@@ -588,7 +588,7 @@ public nonisolated struct WireRecordKey: Sendable {
   public init() {}
 }
 
-/// Another name that the feed has used for an episode: `guid:…`, `url:…`, `title:…`.
+/// A name of an episode in its feed: `guid:…`, `url:…`, `title:…`.
 public nonisolated struct WireEpisodeAlias: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -612,7 +612,7 @@ public nonisolated struct WireCommitOutcome: Sendable {
 
   public var kind: WireCommitOutcome.Kind = .unknown
 
-  /// the owner's revision now
+  /// the owner's present revision
   public var revision: UInt64 = 0
 
   /// of REFUSED
@@ -625,7 +625,7 @@ public nonisolated struct WireCommitOutcome: Sendable {
   /// Clears the value of `failure`. Subsequent reads from it will return its default value.
   public mutating func clearFailure() {self._failure = nil}
 
-  /// of DUPLICATE_REQUEST: what was answered the first time
+  /// of DUPLICATE_REQUEST: the stored reply
   public var reply: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -751,7 +751,7 @@ public nonisolated struct WirePodcastsPage: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// by title
+  /// ordered by title
   public var podcasts: [WirePodcast] = []
 
   /// empty: this was the last page
@@ -767,7 +767,7 @@ public nonisolated struct WireEpisodesQuery: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// an id; empty: of all
+  /// an ID; empty: all podcasts
   public var podcast: String = String()
 
   public var unplayedOnly: Bool = false
@@ -782,7 +782,7 @@ public nonisolated struct WireEpisodesQuery: Sendable {
 
   public var withDescription: Bool = false
 
-  /// those whose file is here, as the downloads' records say
+  /// only downloaded episodes, by the records of downloads
   public var downloadedOnly: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -800,10 +800,10 @@ public nonisolated struct WireEpisodesPage: Sendable {
 
   public var next: String = String()
 
-  /// of the whole query, on its first page
+  /// the number of episodes that match the query; only on the first page
   public var total: UInt32 = 0
 
-  /// of a query with it: it was regarded. A service of an earlier version leaves it out, and gives all
+  /// the query's field was applied; a service of an earlier version ignores it and returns all
   public var downloadedOnly: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -816,7 +816,7 @@ public nonisolated struct WireEpisodesByID: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// at most 500; those that are gone are left out of the answer
+  /// at most 500; the reply omits unknown ones
   public var ids: [String] = []
 
   /// without show notes and chapters
@@ -827,8 +827,8 @@ public nonisolated struct WireEpisodesByID: Sendable {
   public init() {}
 }
 
-/// An id, an unambiguous prefix of one, or an unambiguous part of a title (any case).
-/// Answered with one episode; `notFound`; or `ambiguous` with Candidates as detail.
+/// Finds the episode with this ID, this title, an ID that begins with the text, or a title that contains it (see
+/// persistence.md). Fails with `notFound`, or with `ambiguous` and Candidates as detail.
 public nonisolated struct WireFindEpisode: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -836,7 +836,7 @@ public nonisolated struct WireFindEpisode: Sendable {
 
   public var text: String = String()
 
-  /// an id; empty: in all
+  /// an ID; empty: all podcasts
   public var podcast: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -863,13 +863,13 @@ public nonisolated struct WireAliasQuery: Sendable {
 
   public var podcast: String = String()
 
-  /// empty: all of the podcast's
+  /// empty: all aliases of the podcast
   public var aliases: [String] = []
 
   /// the cursor of the last page
   public var after: String = String()
 
-  /// of episodes: which of them belong to other podcasts?
+  /// IDs of episodes; the reply lists those of other podcasts
   public var ids: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -882,13 +882,13 @@ public nonisolated struct WireAliasMatches: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// in order of the alias
+  /// ordered by alias
   public var aliases: [WireEpisodeAlias] = []
 
   /// empty: this was the last page (of 512 KiB)
   public var next: String = String()
 
-  /// of `ids`: those that belong to another podcast
+  /// those of `ids` that belong to another podcast
   public var taken: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -961,7 +961,7 @@ public nonisolated struct WireBackups: Sendable {
   public init() {}
 }
 
-/// Reads the whole database (`quick_check`), which takes a second for some hundred MB, beside other questions.
+/// Checks the whole database with `quick_check`, in parallel with other queries; takes about a second for some hundred MB.
 public nonisolated struct WireCheckDatabase: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -977,10 +977,10 @@ public nonisolated struct WireDatabaseCheck: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// what is wrong; empty: nothing
+  /// the problem that was found; empty: none
   public var damage: String = String()
 
-  /// of the database's file and its log
+  /// the size of the database file and its log
   public var bytes: UInt64 = 0
 
   public var sqliteVersion: String = String()

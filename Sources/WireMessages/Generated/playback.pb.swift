@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// The player: its commands, its state, its outputs.
+/// The playback service: its commands, the player's state, the sound devices.
 
 public import SwiftProtobuf
 
@@ -181,8 +181,8 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     set {command = .togglePaused(newValue)}
   }
 
-  /// Commands of their own, not fields of `Seek`, `SetSpeed`, `SetVolume` and `SetSleep`: a player of an earlier version
-  /// refuses them with `unknownCommand`, where it would take an unknown field for a seek to 0, or for silence.
+  /// These are separate commands, not fields of `Seek`, `SetSpeed`, `SetVolume` and `SetSleep`: an earlier version refuses
+  /// them with `unknownCommand`, but would treat an unknown field as a seek to 0, or as volume 0.
   public var seekRelative: WireSeekRelative {
     get {
       if case .seekRelative(let v)? = command {return v}
@@ -237,8 +237,8 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     case refreshEpisode(WireRefreshEpisode)
     case listOutputs(WireListOutputs)
     case togglePaused(WireTogglePaused)
-    /// Commands of their own, not fields of `Seek`, `SetSpeed`, `SetVolume` and `SetSleep`: a player of an earlier version
-    /// refuses them with `unknownCommand`, where it would take an unknown field for a seek to 0, or for silence.
+    /// These are separate commands, not fields of `Seek`, `SetSpeed`, `SetVolume` and `SetSleep`: an earlier version refuses
+    /// them with `unknownCommand`, but would treat an unknown field as a seek to 0, or as volume 0.
     case seekRelative(WireSeekRelative)
     case changeSpeed(WireChangeLevel)
     case changeVolume(WireChangeLevel)
@@ -259,7 +259,7 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
     set {_uniqueStorage()._result = newValue}
   }
 
-  /// of everything that changes the player
+  /// of every command that changes the player
   public var state: WirePlaybackState {
     get {
       if case .state(let v)? = _storage._result {return v}
@@ -292,7 +292,7 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
     set {_uniqueStorage()._result = .episodeState(newValue)}
   }
 
-  /// of set_bookmark and remove_bookmark: the one that it was about
+  /// of set_bookmark and remove_bookmark: the bookmark concerned
   public var bookmarks: WireBookmarks {
     get {
       if case .bookmarks(let v)? = _storage._result {return v}
@@ -310,7 +310,7 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
     set {_uniqueStorage()._result = .episodeStates(newValue)}
   }
 
-  /// Whether the command has changed anything; absent: it asks, or the player is older than this field.
+  /// Whether the command changed anything; absent in replies to queries and in those of an earlier version.
   public var changed: Bool {
     get {_storage._changed ?? false}
     set {_uniqueStorage()._changed = newValue}
@@ -320,8 +320,8 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
   /// Clears the value of `changed`. Subsequent reads from it will return its default value.
   public mutating func clearChanged() {_uniqueStorage()._changed = nil}
 
-  /// Of set_setting, and of set_speed and change_speed, which set the setting `speed` of the loaded podcast or of all; absent:
-  /// the player is older than this field.
+  /// Of set_setting, set_speed and change_speed; the last two set the setting `speed` of the loaded podcast or of all podcasts.
+  /// Absent in a reply of an earlier version.
   public var setting: WireSettingReply {
     get {_storage._setting ?? WireSettingReply()}
     set {_uniqueStorage()._setting = newValue}
@@ -331,7 +331,7 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
   /// Clears the value of `setting`. Subsequent reads from it will return its default value.
   public mutating func clearSetting() {_uniqueStorage()._setting = nil}
 
-  /// Of seek and seek_relative: the episode that was left by it, since it led to its end; it counts as played.
+  /// Of seek and seek_relative: the episode that the seek ended, and that was saved as played.
   public var ended: WireEpisodeSummary {
     get {_storage._ended ?? WireEpisodeSummary()}
     set {_uniqueStorage()._ended = newValue}
@@ -344,12 +344,12 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Result: Equatable, Sendable {
-    /// of everything that changes the player
+    /// of every command that changes the player
     case state(WirePlaybackState)
     case output(WireOutputState)
     case alertAnswered(WireAlertAnswered)
     case episodeState(WireEpisodeState)
-    /// of set_bookmark and remove_bookmark: the one that it was about
+    /// of set_bookmark and remove_bookmark: the bookmark concerned
     case bookmarks(WireBookmarks)
     /// of set_played with `episodes`
     case episodeStates(WireEpisodeStates)
@@ -366,10 +366,10 @@ public nonisolated struct WireEpisodeStates: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// those that were named, each once, in order
+  /// the states of the named episodes, each once, in order
   public var states: [WireEpisodeState] = []
 
-  /// for each: false if it was so already
+  /// for each episode: false if the command changed nothing
   public var changed: [Bool] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -377,8 +377,8 @@ public nonisolated struct WireEpisodeStates: Sendable {
   public init() {}
 }
 
-/// Loads an episode. The load is this one's for good: repeating the same load id while it is the
-/// session changes nothing and answers the present state.
+/// Loads an episode. Repeating the command with the load ID of the present session changes nothing; the reply has the present
+/// state.
 public nonisolated struct WireLoadEpisode: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -395,7 +395,7 @@ public nonisolated struct WireLoadEpisode: Sendable {
 
   public var loadID: String = String()
 
-  /// absent: the episode's own saved position
+  /// absent: the episode's saved position
   public var position: Double {
     get {_position ?? 0}
     set {_position = newValue}
@@ -408,10 +408,10 @@ public nonisolated struct WireLoadEpisode: Sendable {
   /// load it paused
   public var paused: Bool = false
 
-  /// the queue's entry that it came from, given back in the state
+  /// the queue's entry, which the state repeats
   public var queueEntry: String = String()
 
-  /// that queue's name, given back too
+  /// the queue's name, which the state repeats
   public var queue: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -434,7 +434,7 @@ public nonisolated struct WireSetPaused: Sendable {
   public init() {}
 }
 
-/// The player decides: `set_paused` true of what plays or will play when it can, else false.
+/// Pauses if the episode plays, or will play as soon as it can; else resumes. The player decides by its own state.
 public nonisolated struct WireTogglePaused: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -445,13 +445,13 @@ public nonisolated struct WireTogglePaused: Sendable {
   public init() {}
 }
 
-/// Absolute, within the episode that is named, so that a late one never hits another.
+/// Seeks to a position in the named load, so that a delayed request does not affect another episode.
 public nonisolated struct WireSeek: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// empty: whatever is loaded
+  /// empty: any load
   public var loadID: String = String()
 
   public var position: Double = 0
@@ -461,18 +461,18 @@ public nonisolated struct WireSeek: Sendable {
   public init() {}
 }
 
-/// Goes to a place that depends on where the player is when the command arrives, or on the episode's length or chapters.
+/// Seeks to a position that depends on the player's position when the command arrives, or on the episode's length or chapters.
 public nonisolated struct WireSeekRelative: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// refused with `revisionMismatch` where another load is there; empty: whatever is loaded
+  /// refused with `revisionMismatch` if another load is present; empty: any load
   public var loadID: String = String()
 
   public var to: WireSeekRelative.OneOf_To? = nil
 
-  /// seconds; below 0: back. It stops 1 s before the end
+  /// seconds; negative: back. Stops 1 s before the end
   public var by: Double {
     get {
       if case .by(let v)? = to {return v}
@@ -489,7 +489,7 @@ public nonisolated struct WireSeekRelative: Sendable {
     set {to = .skip(newValue)}
   }
 
-  /// of the length, 0 to 1; it stops 1 s before the end
+  /// of the length, 0 to 1. Stops 1 s before the end
   public var fraction: Double {
     get {
       if case .fraction(let v)? = to {return v}
@@ -509,10 +509,10 @@ public nonisolated struct WireSeekRelative: Sendable {
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_To: Equatable, Sendable {
-    /// seconds; below 0: back. It stops 1 s before the end
+    /// seconds; negative: back. Stops 1 s before the end
     case by(Double)
     case skip(WireSkip)
-    /// of the length, 0 to 1; it stops 1 s before the end
+    /// of the length, 0 to 1. Stops 1 s before the end
     case fraction(Double)
     case chapter(WireChapterTarget)
 
@@ -521,7 +521,7 @@ public nonisolated struct WireSeekRelative: Sendable {
   public init() {}
 }
 
-/// As many seconds as the settings `skipForward` and `skipBack` say.
+/// Seeks by the setting `skipForward` or `skipBack`.
 public nonisolated struct WireSkip: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -529,7 +529,7 @@ public nonisolated struct WireSkip: Sendable {
 
   public var back: Bool = false
 
-  /// in place of the setting's default, where neither the podcast nor all have one; 0: the default
+  /// replaces the setting's default if neither the podcast nor all have a value; 0: the default
   public var secondsIfUnset: Double = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -570,7 +570,7 @@ public nonisolated struct WireChapterTarget: Sendable {
 
   }
 
-  /// PREVIOUS: the start of the present chapter, and within its first 3 s that of the one before.
+  /// PREVIOUS: the start of the present chapter or, within its first 3 s, the start of the previous one.
   public nonisolated enum Neighbour: SwiftProtobuf.Enum, Swift.CaseIterable {
     public typealias RawValue = Int
     case unknown // = 0
@@ -612,7 +612,7 @@ public nonisolated struct WireChapterTarget: Sendable {
   public init() {}
 }
 
-/// Moves a level from what it is when the command arrives; it stops at the ends of the level's range.
+/// Changes a level relative to its value when the command arrives, up to the end of its range.
 public nonisolated struct WireChangeLevel: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -620,7 +620,7 @@ public nonisolated struct WireChangeLevel: Sendable {
 
   public var change: WireChangeLevel.OneOf_Change? = nil
 
-  /// added to it
+  /// is added to the level
   public var by: Double {
     get {
       if case .by(let v)? = change {return v}
@@ -629,7 +629,7 @@ public nonisolated struct WireChangeLevel: Sendable {
     set {change = .by(newValue)}
   }
 
-  /// to the next multiple of `step`, so many times; below 0: down
+  /// the number of changes to the next multiple of `step`; negative: down
   public var steps: Int32 {
     get {
       if case .steps(let v)? = change {return v}
@@ -644,9 +644,9 @@ public nonisolated struct WireChangeLevel: Sendable {
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Change: Equatable, Sendable {
-    /// added to it
+    /// is added to the level
     case by(Double)
-    /// to the next multiple of `step`, so many times; below 0: down
+    /// the number of changes to the next multiple of `step`; negative: down
     case steps(Int32)
 
   }
@@ -678,7 +678,7 @@ public nonisolated struct WireSetVolume: Sendable {
   public init() {}
 }
 
-/// Pauses, commits and closes the engine's file; the episode stays loaded as `paused`.
+/// Pauses, saves the position and closes the file; the episode stays loaded as PAUSED.
 public nonisolated struct WireStopPlayback: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -689,7 +689,7 @@ public nonisolated struct WireStopPlayback: Sendable {
   public init() {}
 }
 
-/// Forgets the session: state becomes idle.
+/// Ends the session: the state becomes IDLE.
 public nonisolated struct WireUnload: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -714,7 +714,7 @@ public nonisolated struct WireSetOutput: Sendable {
   public init() {}
 }
 
-/// Asks the sound systems which devices there are now. Answered with `output`, which is put where it has changed.
+/// Lists the devices of the sound systems now. The reply is `output`, which is also published if it has changed.
 public nonisolated struct WireListOutputs: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -734,7 +734,7 @@ public nonisolated struct WireSetPlayed: Sendable {
 
   public var played: Bool = false
 
-  /// in place of `episode`: all of them or none, 500 at most, in one commit
+  /// instead of `episode`: at most 500, all of them or none, in one commit
   public var episodes: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -742,7 +742,7 @@ public nonisolated struct WireSetPlayed: Sendable {
   public init() {}
 }
 
-/// The sleep timer; the newest takes the older one's place. Nothing set: off. It survives everything but its own end.
+/// Sets the sleep timer, replacing an earlier one; without a field, turns it off. The timer survives loads and restarts.
 public nonisolated struct WireSetSleep: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -750,7 +750,7 @@ public nonisolated struct WireSetSleep: Sendable {
 
   public var until: WireSetSleep.OneOf_Until? = nil
 
-  /// of listening or of pause alike, from now; above 0
+  /// from now, playing or paused; more than 0
   public var seconds: Double {
     get {
       if case .seconds(let v)? = until {return v}
@@ -759,7 +759,7 @@ public nonisolated struct WireSetSleep: Sendable {
     set {until = .seconds(newValue)}
   }
 
-  /// at the end of so many, the loaded one included; from 1
+  /// the number of episodes until the end, including the loaded one; from 1
   public var episodes: UInt32 {
     get {
       if case .episodes(let v)? = until {return v}
@@ -779,9 +779,9 @@ public nonisolated struct WireSetSleep: Sendable {
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Until: Equatable, Sendable {
-    /// of listening or of pause alike, from now; above 0
+    /// from now, playing or paused; more than 0
     case seconds(Double)
-    /// at the end of so many, the loaded one included; from 1
+    /// the number of episodes until the end, including the loaded one; from 1
     case episodes(UInt32)
     case endOfChapter(Bool)
 
@@ -790,7 +790,7 @@ public nonisolated struct WireSetSleep: Sendable {
   public init() {}
 }
 
-/// Moves the end of a sleep timer that runs by time; refused with `invalidArgument` where none does.
+/// Extends a sleep timer that ends by time; refused with `invalidArgument` if there is none.
 public nonisolated struct WireExtendSleep: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -808,13 +808,13 @@ public nonisolated struct WireSetBookmark: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// an existing one, whose note is replaced; empty: a new one
+  /// of an existing bookmark, whose note is replaced; empty: a new one
   public var id: String = String()
 
-  /// of a new one; empty: the loaded one
+  /// of a new bookmark; empty: the loaded episode
   public var episode: String = String()
 
-  /// of a new one; absent: where the episode is
+  /// of a new bookmark; absent: the episode's present position
   public var position: Double {
     get {_position ?? 0}
     set {_position = newValue}
@@ -873,10 +873,10 @@ public nonisolated struct WireBookmark: Sendable {
   /// ms since 1970
   public var createdAt: Int64 = 0
 
-  /// of the episode, as it was then
+  /// the title of the episode when the bookmark was made
   public var title: String = String()
 
-  /// the episode's podcast, with which it is forgotten; empty: not known
+  /// the episode's podcast; forgetting it deletes the bookmark; empty: unknown
   public var podcast: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -884,7 +884,7 @@ public nonisolated struct WireBookmark: Sendable {
   public init() {}
 }
 
-/// Also stream/playback/bookmarks/<episode id>: put, deleted when none is left.
+/// Also stream/playback/bookmarks/<episode id>: a put, deleted when no bookmark is left.
 public nonisolated struct WireBookmarks: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -897,19 +897,19 @@ public nonisolated struct WireBookmarks: Sendable {
   public init() {}
 }
 
-/// What will be loaded when the loaded one has ended: its file is opened in advance. Void when anything else is loaded.
+/// Announces the load that follows the loaded one, so that its file is opened in advance. Void when another load is present.
 public nonisolated struct WirePrepareEpisode: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// what must be loaded for this to mean anything
+  /// the load that must be present
   public var afterLoad: String {
     get {_storage._afterLoad}
     set {_uniqueStorage()._afterLoad = newValue}
   }
 
-  /// as it will be sent; absent: nothing follows
+  /// the load that the queue will send; absent: none follows
   public var load: WireLoadEpisode {
     get {_storage._load ?? WireLoadEpisode()}
     set {_uniqueStorage()._load = newValue}
@@ -926,7 +926,7 @@ public nonisolated struct WirePrepareEpisode: @unchecked Sendable {
   fileprivate var _storage = _StorageClass.defaultInstance
 }
 
-/// The library knows more of the episode now, such as its chapters: look it up again, if it is loaded.
+/// Looks the episode up in the library again, if it is loaded, because its data (such as chapters) changed.
 public nonisolated struct WireRefreshEpisode: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -939,8 +939,8 @@ public nonisolated struct WireRefreshEpisode: Sendable {
   public init() {}
 }
 
-/// Position without ticking: while `running`, position(t) = position + (t − at) × speed,
-/// t and at in ns of CLOCK_MONOTONIC of the boot `boot_id`.
+/// A position from which observers compute the present one: while `running`, position(t) = position + (t − at) × speed,
+/// with t and `at` in ns of CLOCK_MONOTONIC of the boot `boot_id`.
 public nonisolated struct WireAnchor: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -957,7 +957,7 @@ public nonisolated struct WireAnchor: Sendable {
   /// ms since 1970, for observers of another boot or machine
   public var wall: Int64 = 0
 
-  /// how fast it runs; 0: at the state's speed. More while silence is passed over
+  /// 0: the state's speed. Higher while silence is trimmed
   public var speed: Double = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1037,7 +1037,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._output = newValue}
   }
 
-  /// no sound device: it plays silently
+  /// there is no sound device: it plays silently
   public var nullOutput: Bool {
     get {_storage._nullOutput}
     set {_uniqueStorage()._nullOutput = newValue}
@@ -1064,7 +1064,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._willPlay = newValue}
   }
 
-  /// of LOADING: it failed and is tried again by itself
+  /// of LOADING: it failed and is retried automatically
   public var retry: WireRetryState {
     get {_storage._retry ?? WireRetryState()}
     set {_uniqueStorage()._retry = newValue}
@@ -1084,7 +1084,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
   /// Clears the value of `sleep`. Subsequent reads from it will return its default value.
   public mutating func clearSleep() {_uniqueStorage()._sleep = nil}
 
-  /// the number, from 1, of the chapter that it is in; 0: in none
+  /// the number of the present chapter, from 1; 0: none
   public var chapter: UInt32 {
     get {_storage._chapter}
     set {_uniqueStorage()._chapter = newValue}
@@ -1099,32 +1099,32 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
   /// Clears the value of `sound`. Subsequent reads from it will return its default value.
   public mutating func clearSound() {_uniqueStorage()._sound = nil}
 
-  /// the downloaded file plays, not the stream
+  /// the downloaded file plays
   public var local: Bool {
     get {_storage._local}
     set {_uniqueStorage()._local = newValue}
   }
 
-  /// of FAILED: its alert was answered with `skip`; the queue goes on
+  /// of FAILED: its alert was answered with `skip`; the queue advances
   public var skip: Bool {
     get {_storage._skip}
     set {_uniqueStorage()._skip = newValue}
   }
 
-  /// the queue that it was loaded from; empty: from none
+  /// the queue from which it was loaded; empty: none
   public var queue: String {
     get {_storage._queue}
     set {_uniqueStorage()._queue = newValue}
   }
 
-  /// Of PAUSED. STOP: somebody, with the engine's file closed. SOUND_DEVICE: the loss of the device; it plays on by
-  /// itself when that returns.
+  /// Of PAUSED. SOMEBODY: a client. STOP: a client, and the file is closed. SOUND_DEVICE: the loss of the device; playback
+  /// resumes automatically when it returns.
   public var pausedBy: WirePlaybackState.PausedBy {
     get {_storage._pausedBy}
     set {_uniqueStorage()._pausedBy = newValue}
   }
 
-  /// with `skip`: which alert; another failure of the same load has another
+  /// with `skip`: the alert's ID; each failure of a load has its own alert
   public var skippedAlert: String {
     get {_storage._skippedAlert}
     set {_uniqueStorage()._skippedAlert = newValue}
@@ -1243,13 +1243,13 @@ public nonisolated struct WireRetryState: Sendable {
 
   public var of: UInt32 = 0
 
-  /// the wait as it began; 0: it is being tried now
+  /// the initial wait; 0: the retry is in progress
   public var nextInSeconds: Double = 0
 
-  /// CLOCK_MONOTONIC ns of the anchor's boot; 0: it is being tried now
+  /// CLOCK_MONOTONIC ns of the anchor's boot; 0: the retry is in progress
   public var nextAt: UInt64 = 0
 
-  /// what it failed of
+  /// the failure that is retried
   public var error: WireFailure {
     get {_error ?? WireFailure()}
     set {_error = newValue}
@@ -1271,7 +1271,7 @@ public nonisolated struct WireSleepState: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// CLOCK_MONOTONIC ns of the boot `boot_id`; 0: not by time
+  /// CLOCK_MONOTONIC ns of the boot `boot_id`; 0: no end by time
   public var endsAt: UInt64 = 0
 
   public var bootID: String = String()
@@ -1279,7 +1279,7 @@ public nonisolated struct WireSleepState: Sendable {
   /// ms since 1970
   public var endsAtWall: Int64 = 0
 
-  /// episodes that will still end, the loaded one included; 0: not by those
+  /// episodes until the end, including the loaded one; 0: no end by episodes
   public var episodes: UInt32 = 0
 
   public var endOfChapter: Bool = false
@@ -1291,7 +1291,7 @@ public nonisolated struct WireSleepState: Sendable {
   public init() {}
 }
 
-/// What is done to the sound of the loaded episode, the podcast's settings and those for all taken together.
+/// The sound settings that apply to the loaded episode.
 public nonisolated struct WireSoundState: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1343,8 +1343,8 @@ public nonisolated struct WireOutputState: Sendable {
   public init() {}
 }
 
-/// stream/playback/episode/<id>: an event for each change of an EpisodeState (payload: EpisodeState).
-/// stream/playback/states: an event in place of more than 20 of these for one request.
+/// stream/playback/episode/<id>: an event with the new EpisodeState for each change.
+/// stream/playback/states: one event instead, if a request changed more than 20 states.
 public nonisolated struct WireEpisodeStatesChanged: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1357,7 +1357,7 @@ public nonisolated struct WireEpisodeStatesChanged: Sendable {
   public init() {}
 }
 
-/// What the player stores. Record `session`/`current`: what is loaded, and enough to take it up again.
+/// The records of the player. Record `session`/`current`: the loaded episode and the state that a restart restores.
 public nonisolated struct WireSessionRecord: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1393,7 +1393,7 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
     set {_uniqueStorage()._position = newValue}
   }
 
-  /// as it was measured; 0: it was not
+  /// the measured duration; 0: not measured
   public var duration: Double {
     get {_storage._duration}
     set {_uniqueStorage()._duration = newValue}
@@ -1415,31 +1415,31 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
     set {_uniqueStorage()._savedAt = newValue}
   }
 
-  /// the boot that it was written in
+  /// the boot in which it was written
   public var bootID: String {
     get {_storage._bootID}
     set {_uniqueStorage()._bootID = newValue}
   }
 
-  /// the supervisor's life that it was written in; empty: none
+  /// the run of the supervisor in which it was written; empty: none
   public var fleetRun: String {
     get {_storage._fleetRun}
     set {_uniqueStorage()._fleetRun = newValue}
   }
 
-  /// the process stopped in good order after it
+  /// the process stopped gracefully afterwards
   public var clean: Bool {
     get {_storage._clean}
     set {_uniqueStorage()._clean = newValue}
   }
 
-  /// CLOCK_MONOTONIC ns when it played on after a crash; 0: it did not
+  /// CLOCK_MONOTONIC ns when playback resumed after a crash; 0: it did not
   public var resumedAt: UInt64 {
     get {_storage._resumedAt}
     set {_uniqueStorage()._resumedAt = newValue}
   }
 
-  /// the episode's state, whose played mark a new position keeps
+  /// the episode's state; a new position keeps its played mark
   public var register: WireEpisodeState {
     get {_storage._register ?? WireEpisodeState()}
     set {_uniqueStorage()._register = newValue}
@@ -1449,7 +1449,7 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   /// Clears the value of `register`. Subsequent reads from it will return its default value.
   public mutating func clearRegister() {_uniqueStorage()._register = nil}
 
-  /// the downloaded file that plays; empty: the enclosure itself
+  /// the path of the downloaded file that plays; empty: the enclosure plays
   public var localPath: String {
     get {_storage._localPath}
     set {_uniqueStorage()._localPath = newValue}
@@ -1466,7 +1466,7 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
     set {_uniqueStorage()._skip = newValue}
   }
 
-  /// where its listener has said that it is not played; 0: nowhere
+  /// the position at which a client marked it as not played; 0: none
   public var unplayedFrom: Double {
     get {_storage._unplayedFrom}
     set {_uniqueStorage()._unplayedFrom = newValue}
@@ -1487,7 +1487,7 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
     set {_uniqueStorage()._skippedAlert = newValue}
   }
 
-  /// it was loaded or moved to where it is, and not heard since
+  /// it was loaded or sought to its position, and has produced no audio since
   public var unheard: Bool {
     get {_storage._unheard}
     set {_uniqueStorage()._unheard = newValue}
@@ -1514,10 +1514,10 @@ public nonisolated struct WirePlaybackSettingsRecord: Sendable {
 
   public var output: String = String()
 
-  /// as they were seen last
+  /// as last listed
   public var devices: [WireOutputState.Device] = []
 
-  /// The alerts about the device by what they say (`lost`, `silent`, `other`), for as long as that is so.
+  /// The IDs of the present alerts about the device, by kind (`lost`, `silent`, `other`).
   public var deviceAlerts: Dictionary<String,String> = [:]
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1525,7 +1525,7 @@ public nonisolated struct WirePlaybackSettingsRecord: Sendable {
   public init() {}
 }
 
-/// Record `chapters`/<episode id>: the chapters that its file carried when it was opened last; of the newest 64 episodes.
+/// Record `chapters`/<episode id>: the chapters in the audio file when it was last opened. The newest 64 are kept.
 public nonisolated struct WirePlaybackChaptersRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1535,7 +1535,7 @@ public nonisolated struct WirePlaybackChaptersRecord: Sendable {
 
   public var chapters: [WireChapter] = []
 
-  /// when it was opened; ms since 1970
+  /// when the file was opened, in ms since 1970
   public var at: Int64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1543,7 +1543,7 @@ public nonisolated struct WirePlaybackChaptersRecord: Sendable {
   public init() {}
 }
 
-/// Record `alert`/<id>, until it is answered or its cause is gone.
+/// Record `alert`/<id> of an earlier version; now an Alert, whose `subject` is the load.
 public nonisolated struct WirePlaybackAlertRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1558,7 +1558,7 @@ public nonisolated struct WirePlaybackAlertRecord: Sendable {
   /// Clears the value of `alert`. Subsequent reads from it will return its default value.
   public mutating func clearAlert() {self._alert = nil}
 
-  /// the load that it is about
+  /// the load concerned
   public var loadID: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1568,7 +1568,7 @@ public nonisolated struct WirePlaybackAlertRecord: Sendable {
   fileprivate var _alert: WireAlert? = nil
 }
 
-/// Record `answer`/<alert id>: which answer won; the newest 64 are kept.
+/// Record `answer`/<alert id> of an earlier version; now an AlertAnswerRecord of the same form.
 public nonisolated struct WirePlaybackAnswerRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// Up Next: what plays next, and nothing else decides it.
+/// The queues, and the decision which episode plays next.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -70,8 +70,8 @@ public nonisolated struct WireQueueRequest: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Its name. Empty: for toggle, play, next and previous the one that plays (an entry or an episode is played where it is); for
-  /// play_named see queue.md; else `main`.
+  /// The queue's name. Empty: the playing queue for toggle, play, next and previous (but an entry or an episode is played in
+  /// the queue that holds it); for play_named see queue.md; else `main`.
   public var queue: String = String()
 
   /// refuse with `revisionMismatch` unless the queue is at this revision
@@ -287,19 +287,19 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
     set {_uniqueStorage()._revision = newValue}
   }
 
-  /// false: it was so already
+  /// false: the command changed nothing
   public var changed: Bool {
     get {_storage._changed}
     set {_uniqueStorage()._changed = newValue}
   }
 
-  /// those that the command added, removed, moved or played
+  /// the entries that the command added, removed, moved or played
   public var entries: [WireQueueEntry] {
     get {_storage._entries}
     set {_uniqueStorage()._entries = newValue}
   }
 
-  /// episodes that were not added again
+  /// episodes that the queue already held
   public var alreadyThere: [String] {
     get {_storage._alreadyThere}
     set {_uniqueStorage()._alreadyThere = newValue}
@@ -316,7 +316,7 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
     set {_uniqueStorage()._history = newValue}
   }
 
-  /// what was undone or redone, in words
+  /// the undone or redone change, in words
   public var description_p: String {
     get {_storage._description_p}
     set {_uniqueStorage()._description_p = newValue}
@@ -331,19 +331,20 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
   /// Clears the value of `alertAnswered`. Subsequent reads from it will return its default value.
   public mutating func clearAlertAnswered() {_uniqueStorage()._alertAnswered = nil}
 
-  /// how many entries the command added, removed or cleared; `entries` names 500 at most
+  /// the number of entries that were added, removed or cleared; `entries` has at most 500
   public var count: UInt32 {
     get {_storage._count}
     set {_uniqueStorage()._count = newValue}
   }
 
-  /// These say how it is after the command. A service of an earlier version leaves them out: `queue` is empty then.
+  /// The following fields describe the state after the command. A service of an earlier version does not set them: `queue`
+  /// is then empty.
   public var queue: String {
     get {_storage._queue}
     set {_uniqueStorage()._queue = newValue}
   }
 
-  /// whether that is the queue that plays, which `stream/queue/next` names
+  /// whether it is the playing queue, which `stream/queue/next` names
   public var playing: Bool {
     get {_storage._playing}
     set {_uniqueStorage()._playing = newValue}
@@ -355,7 +356,7 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
     set {_uniqueStorage()._limit = newValue}
   }
 
-  /// the entry that follows in the queue that plays, as in `QueueNext`; absent: none does
+  /// the entry that plays next, as in `QueueNext`; absent: none
   public var following: WireQueueEntry {
     get {_storage._following ?? WireQueueEntry()}
     set {_uniqueStorage()._following = newValue}
@@ -365,7 +366,7 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
   /// Clears the value of `following`. Subsequent reads from it will return its default value.
   public mutating func clearFollowing() {_uniqueStorage()._following = nil}
 
-  /// of move: the entry's place, from 0
+  /// of move: the entry's index, from 0
   public var index: UInt32 {
     get {_storage._index ?? 0}
     set {_uniqueStorage()._index = newValue}
@@ -375,8 +376,8 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
   /// Clears the value of `index`. Subsequent reads from it will return its default value.
   public mutating func clearIndex() {_uniqueStorage()._index = nil}
 
-  /// Of toggle and play: what the player has answered or, where nothing had to be done, what it shows; absent where a load
-  /// was decided, which `load_id` names.
+  /// Of toggle and play: the player's reply or, if nothing had to be changed, its state; absent if a load was decided, whose
+  /// ID is `load_id`.
   public var player: WirePlaybackState {
     get {_storage._player ?? WirePlaybackState()}
     set {_uniqueStorage()._player = newValue}
@@ -408,7 +409,7 @@ public nonisolated struct WireAddEntries: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// ids, in order; 10 000 at most
+  /// IDs, in order; at most 10 000
   public var episodes: [String] = []
 
   /// after the current entry instead of at the end
@@ -419,18 +420,18 @@ public nonisolated struct WireAddEntries: Sendable {
   public init() {}
 }
 
-/// In a field whose name ends in `text` (and in `texts`) an entry is named as people do who see the queue: by its number, from
-/// 1, in decimal digits; by its ID or its episode's, or the beginning of one; by its episode's title, or a part of it. Refused
-/// with `notFound`, or with `ambiguous` and Candidates as detail.
+/// A field whose name ends in `text` or `texts` names an entry by its number, from 1, in decimal digits; by its ID or its
+/// episode's, or the beginning of one; or by its episode's title or a part of it. Refused with `notFound`, or with `ambiguous`
+/// and Candidates as detail.
 public nonisolated struct WireRemoveEntries: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// entry ids
+  /// entry IDs
   public var entries: [String] = []
 
-  /// in place of `entries`
+  /// instead of `entries`
   public var texts: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -445,7 +446,7 @@ public nonisolated struct WireMoveEntry: Sendable {
 
   public var entry: String = String()
 
-  /// in place of `entry`
+  /// instead of `entry`
   public var entryText: String = String()
 
   public var to: WireMoveEntry.OneOf_To? = nil
@@ -466,7 +467,7 @@ public nonisolated struct WireMoveEntry: Sendable {
     set {to = .after(newValue)}
   }
 
-  /// 0 is the first place
+  /// 0: the front
   public var index: UInt32 {
     get {
       if case .index(let v)? = to {return v}
@@ -496,7 +497,7 @@ public nonisolated struct WireMoveEntry: Sendable {
   public nonisolated enum OneOf_To: Equatable, Sendable {
     case before(String)
     case after(String)
-    /// 0 is the first place
+    /// 0: the front
     case index(UInt32)
     case beforeText(String)
     case afterText(String)
@@ -523,7 +524,7 @@ public nonisolated struct WirePlay: Sendable {
 
   public var what: WirePlay.OneOf_What? = nil
 
-  /// added in front of the interrupted one if it is not in the queue
+  /// inserted before the interrupted entry if the queue does not hold it
   public var episode: String {
     get {
       if case .episode(let v)? = what {return v}
@@ -540,7 +541,7 @@ public nonisolated struct WirePlay: Sendable {
     set {what = .entry(newValue)}
   }
 
-  /// resume, else the current entry, else the first
+  /// resumes the loaded episode; else plays the current entry, else the first
   public var resume: Bool {
     get {
       if case .resume(let v)? = what {return v}
@@ -549,7 +550,7 @@ public nonisolated struct WirePlay: Sendable {
     set {what = .resume(newValue)}
   }
 
-  /// of an episode or an entry: where to begin; absent: where it was left
+  /// of an episode or an entry: the start in seconds; absent: the saved position
   public var position: Double {
     get {_position ?? 0}
     set {_position = newValue}
@@ -562,10 +563,10 @@ public nonisolated struct WirePlay: Sendable {
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_What: Equatable, Sendable {
-    /// added in front of the interrupted one if it is not in the queue
+    /// inserted before the interrupted entry if the queue does not hold it
     case episode(String)
     case entry(String)
-    /// resume, else the current entry, else the first
+    /// resumes the loaded episode; else plays the current entry, else the first
     case resume(Bool)
 
   }
@@ -575,8 +576,8 @@ public nonisolated struct WirePlay: Sendable {
   fileprivate var _position: Double? = nil
 }
 
-/// Plays what somebody names who sees the queues: in Up Next or the queue that plays, unless the request names a queue. A command
-/// of its own: a service of an earlier version refuses it, where it would take an unknown field of `Play` for `resume`.
+/// Plays an entry that a user names, in Up Next or the playing queue unless the request names a queue. This is a separate
+/// command because a service of an earlier version would treat an unknown field of `Play` as `resume`.
 public nonisolated struct WirePlayNamed: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -601,7 +602,7 @@ public nonisolated struct WirePlayNamed: Sendable {
     set {what = .entryText(newValue)}
   }
 
-  /// an id; added to Up Next, or to the queue that is named, if it is in neither of these
+  /// an ID; if none of these queues holds it, it is added to Up Next or the named queue
   public var episode: String {
     get {
       if case .episode(let v)? = what {return v}
@@ -626,7 +627,7 @@ public nonisolated struct WirePlayNamed: Sendable {
     /// from 1
     case number(UInt32)
     case entryText(String)
-    /// an id; added to Up Next, or to the queue that is named, if it is in neither of these
+    /// an ID; if none of these queues holds it, it is added to Up Next or the named queue
     case episode(String)
 
   }
@@ -636,8 +637,8 @@ public nonisolated struct WirePlayNamed: Sendable {
   fileprivate var _position: Double? = nil
 }
 
-/// Pauses what plays, or will play when it can; else resumes what is loaded; where nothing is, starts the queue as
-/// `play.resume` does. What counts is how it is when the command arrives, not what a client saw.
+/// Pauses the episode that plays, or will play as soon as it can; else resumes the loaded episode; if none is loaded, starts
+/// the queue as `play.resume` does. The state at the command's arrival counts, not the state that a client saw.
 public nonisolated struct WireTogglePlayback: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -708,8 +709,8 @@ public nonisolated struct WireHistoryQuery: Sendable {
   public init() {}
 }
 
-/// Makes the entries those of an earlier revision again, as one change that can be undone; the mark follows what is loaded.
-/// Refused with `notFound` for a revision that the history does not reach back to.
+/// Restores the entries of an earlier revision as one change, which can be undone; the current entry follows the loaded one.
+/// Refused with `notFound` for a revision that the history does not contain.
 public nonisolated struct WireRestoreRevision: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -810,7 +811,7 @@ public nonisolated struct WireSortEntries: Sendable {
   public init() {}
 }
 
-/// Removes entries whose audio (enclosure without its query) or podcast, title and length is that of an earlier one.
+/// Removes entries with the same enclosure as an earlier one, or the same podcast, title, duration and publication time.
 public nonisolated struct WireRemoveDuplicates: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -821,7 +822,7 @@ public nonisolated struct WireRemoveDuplicates: Sendable {
   public init() {}
 }
 
-/// Absent: stays as it is.
+/// An absent field keeps its value.
 public nonisolated struct WireSetModes: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -870,10 +871,10 @@ public nonisolated struct WireQueueModes: Sendable {
 
   public var `repeat`: WireRepeat = .off
 
-  /// entries stay when they have ended; else (consume, the standard) they leave
+  /// entries stay when they finish; false (consume, the default): they are removed
   public var keep: Bool = false
 
-  /// entries beyond it are refused; 0: 10 000
+  /// more entries are refused; 0: 10 000
   public var limit: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -894,10 +895,10 @@ public nonisolated struct WireHistoryItem: Sendable {
 
   public var undone: Bool = false
 
-  /// who changed it: a client's name, `advance`, `rule` …
+  /// the origin of the change: a client's name, `advance`, `rule` …
   public var origin: String = String()
 
-  /// how many there were after it
+  /// the number of entries after the change
   public var entries: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -923,7 +924,7 @@ public nonisolated struct WireQueueEntry: Sendable {
 
   public var addedAt: Int64 = 0
 
-  /// why it is here, in words: who added it, or which rule
+  /// the client or rule that added it, in words
   public var reason: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -945,13 +946,13 @@ public nonisolated struct WireQueueState: Sendable {
 
   public var entries: [WireQueueEntry] = []
 
-  /// an entry's id, or empty
+  /// an entry's ID, or empty
   public var current: String = String()
 
-  /// too long for one message: deltas of the same revision bring the other entries
+  /// deltas of the same revision contain the other entries
   public var more: Bool = false
 
-  /// a change of them is a put, of the same revision
+  /// a change of the modes is a put of the same revision
   public var modes: WireQueueModes {
     get {_modes ?? WireQueueModes()}
     set {_modes = newValue}
@@ -968,8 +969,8 @@ public nonisolated struct WireQueueState: Sendable {
   fileprivate var _modes: WireQueueModes? = nil
 }
 
-/// stream/queue/queue/<name>: a delta, which leads to `revision`. Steps apply in order. It carries the same revision as
-/// what is before it where it only continues a long put, or where only an episode's title or position was brought up to date.
+/// stream/queue/queue/<name>: a delta to `revision`. An observer applies its steps in order. A delta of the same revision as
+/// the value before it continues a long put, or updates an episode's title or position.
 public nonisolated struct WireQueueDelta: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1002,7 +1003,7 @@ public nonisolated struct WireQueueStep: Sendable {
     set {step = .insert(newValue)}
   }
 
-  /// an entry's id
+  /// an entry's ID
   public var remove: String {
     get {
       if case .remove(let v)? = step {return v}
@@ -1011,7 +1012,7 @@ public nonisolated struct WireQueueStep: Sendable {
     set {step = .remove(newValue)}
   }
 
-  /// the entry of the same id, replaced where it stands
+  /// replaces the entry with the same ID; its index stays
   public var update: WireQueueStep.Insert {
     get {
       if case .update(let v)? = step {return v}
@@ -1020,7 +1021,7 @@ public nonisolated struct WireQueueStep: Sendable {
     set {step = .update(newValue)}
   }
 
-  /// an entry's id; empty: none
+  /// an entry's ID; empty: none
   public var setCurrent: String {
     get {
       if case .setCurrent(let v)? = step {return v}
@@ -1041,11 +1042,11 @@ public nonisolated struct WireQueueStep: Sendable {
 
   public nonisolated enum OneOf_Step: Equatable, Sendable {
     case insert(WireQueueStep.Insert)
-    /// an entry's id
+    /// an entry's ID
     case remove(String)
-    /// the entry of the same id, replaced where it stands
+    /// replaces the entry with the same ID; its index stays
     case update(WireQueueStep.Insert)
-    /// an entry's id; empty: none
+    /// an entry's ID; empty: none
     case setCurrent(String)
     case order(WireQueueStep.Order)
 
@@ -1065,7 +1066,7 @@ public nonisolated struct WireQueueStep: Sendable {
     /// Clears the value of `entry`. Subsequent reads from it will return its default value.
     public mutating func clearEntry() {self._entry = nil}
 
-    /// an entry's id; empty: at the front
+    /// an entry's ID; empty: at the front
     public var after: String = String()
 
     public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1075,7 +1076,7 @@ public nonisolated struct WireQueueStep: Sendable {
     fileprivate var _entry: WireQueueEntry? = nil
   }
 
-  /// The named entries take, in this order, the places that they hold among all entries.
+  /// Arranges the named entries in this order over the indices that they have among all entries.
   public nonisolated struct Order: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1091,19 +1092,19 @@ public nonisolated struct WireQueueStep: Sendable {
   public init() {}
 }
 
-/// stream/queue/next: the put, always there. What plays next, and what has become of the loads that were decided.
+/// stream/queue/next: the put, always retained. The entry that plays next, and the outcomes of the newest loads.
 public nonisolated struct WireQueueNext: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// the queue that plays: it goes on when what is loaded ends
+  /// the playing queue: it advances when the loaded episode ends
   public var queue: String {
     get {_storage._queue}
     set {_uniqueStorage()._queue = newValue}
   }
 
-  /// its current entry; absent: it has none
+  /// its current entry; absent: none
   public var current: WireQueueEntry {
     get {_storage._current ?? WireQueueEntry()}
     set {_uniqueStorage()._current = newValue}
@@ -1113,8 +1114,8 @@ public nonisolated struct WireQueueNext: @unchecked Sendable {
   /// Clears the value of `current`. Subsequent reads from it will return its default value.
   public mutating func clearCurrent() {_uniqueStorage()._current = nil}
 
-  /// The entry of the load that is decided and that the player does not show yet; else the one that plays when what is loaded
-  /// has ended or, where that has failed, when it is passed over. Absent: `reason` says why.
+  /// The entry of a decided load that the player does not show yet; else the entry that plays when the loaded one ends or, if
+  /// that has failed, is skipped. Absent: see `reason`.
   public var following: WireQueueEntry {
     get {_storage._following ?? WireQueueEntry()}
     set {_uniqueStorage()._following = newValue}
@@ -1129,7 +1130,7 @@ public nonisolated struct WireQueueNext: @unchecked Sendable {
     set {_uniqueStorage()._reason = newValue}
   }
 
-  /// the newest 8 of this life of the service, in order; also those that an earlier life left pending
+  /// in order: the newest 8 since the service started, and those that were pending at its start
   public var loads: [WireDecidedLoad] {
     get {_storage._loads}
     set {_uniqueStorage()._loads = newValue}
@@ -1144,11 +1145,11 @@ public nonisolated struct WireQueueNext: @unchecked Sendable {
     /// and no load is decided
     case nothingLoaded // = 1
 
-    /// what is loaded has ended or failed, and nothing followed; what is added since plays on request
+    /// the loaded episode ended or failed without a successor; entries added later play on request
     case ended // = 2
     case lastEntry // = 3
 
-    /// the queue has no entry but the one that is loaded
+    /// the queue has no entry except the loaded one
     case noOtherEntry // = 4
     case UNRECOGNIZED(Int)
 
@@ -1216,7 +1217,7 @@ public nonisolated struct WireDecidedLoad: Sendable {
   /// Clears the value of `failure`. Subsequent reads from it will return its default value.
   public mutating func clearFailure() {self._failure = nil}
 
-  /// what it follows by itself: the load that has ended or was passed over; empty: it was asked for
+  /// of an automatic advance: the load that finished or failed; empty: a client requested it
   public var afterLoad: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1228,13 +1229,13 @@ public nonisolated struct WireDecidedLoad: Sendable {
     /// the player has not accepted it yet
     case pending // = 1
 
-    /// `stream/playback/state` shows what becomes of it
+    /// `stream/playback/state` shows it
     case accepted // = 2
 
     /// by the player, with `failure`
     case refused // = 3
 
-    /// something else was decided or loaded, or its entry removed, before the player accepted it
+    /// before the player accepted it, another load replaced it or its entry was removed
     case superseded // = 4
     case UNRECOGNIZED(Int)
 
@@ -1280,7 +1281,7 @@ public nonisolated struct WireDecidedLoad: Sendable {
   fileprivate var _failure: WireFailure? = nil
 }
 
-/// What the queue service stores. Record `queue`/<name>:
+/// The records of the queue service. Record `queue`/<name>:
 public nonisolated struct WireQueueHeaderRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1290,10 +1291,10 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
 
   public var current: String = String()
 
-  /// while no entry is current: the one that is next in its place
+  /// while no entry is current: the entry after the removed current one
   public var successor: String = String()
 
-  /// the last load whose end was dealt with
+  /// the last load whose end was handled
   public var advancedLoad: String = String()
 
   public var modes: WireQueueModes {
@@ -1305,7 +1306,7 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
   /// Clears the value of `modes`. Subsequent reads from it will return its default value.
   public mutating func clearModes() {self._modes = nil}
 
-  /// so many of the newest changes are taken back; absent: the records say which
+  /// the number of newest changes that are undone; absent: see HistoryItem.undone
   public var undone: UInt32 {
     get {_undone ?? 0}
     set {_undone = newValue}
@@ -1315,7 +1316,7 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
   /// Clears the value of `undone`. Subsequent reads from it will return its default value.
   public mutating func clearUndone() {self._undone = nil}
 
-  /// a load that playback has not accepted yet
+  /// a load that the player has not accepted yet
   public var pending: WireQueueHeaderRecord.PendingLoad {
     get {_pending ?? WireQueueHeaderRecord.PendingLoad()}
     set {_pending = newValue}
@@ -1340,13 +1341,13 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
 
     public var paused: Bool = false
 
-    /// what was loaded when it was decided; anything else since then makes it void,
+    /// the load when this one was decided; a later other load makes this one void
     public var replacesLoad: String = String()
 
-    /// except the loads that were decided before it and may still be accepted
+    /// earlier loads that the player may still accept, which do not make this one void
     public var overtakes: [String] = []
 
-    /// where to begin; absent: where the episode was left
+    /// the start in seconds; absent: the saved position
     public var position: Double {
       get {_position ?? 0}
       set {_position = newValue}
@@ -1385,7 +1386,7 @@ public nonisolated struct WireQueueEntryRecord: Sendable {
   /// Clears the value of `entry`. Subsequent reads from it will return its default value.
   public mutating func clearEntry() {self._entry = nil}
 
-  /// entries stand in order of it
+  /// entries are ordered by it
   public var rank: Int64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1395,8 +1396,8 @@ public nonisolated struct WireQueueEntryRecord: Sendable {
   fileprivate var _entry: WireQueueEntry? = nil
 }
 
-/// Record `history/<queue>`/<revision, 16 hexadecimal digits>. A long one has its steps in further records, under the same
-/// key with `.` and four hexadecimal digits, from `.0001`; the steps of all of them make one list each.
+/// Record `history/<queue>`/<revision, 16 hexadecimal digits>. The steps of a large change are in further records with the
+/// same key, `.` and four hexadecimal digits, from `.0001`; their lists are concatenated.
 public nonisolated struct WireQueueHistoryRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1411,16 +1412,16 @@ public nonisolated struct WireQueueHistoryRecord: Sendable {
   /// Clears the value of `item`. Subsequent reads from it will return its default value.
   public mutating func clearItem() {self._item = nil}
 
-  /// leads back, applied in order
+  /// undo the change, applied in order
   public var undo: [WireQueueStep] = []
 
-  /// leads there again
+  /// redo it
   public var redo: [WireQueueStep] = []
 
-  /// who changed it
+  /// the origin of the change
   public var origin: String = String()
 
-  /// how many further records it has
+  /// the number of further records
   public var parts: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1430,17 +1431,17 @@ public nonisolated struct WireQueueHistoryRecord: Sendable {
   fileprivate var _item: WireHistoryItem? = nil
 }
 
-/// Record `forgotten`/<podcast id>, empty, from when a podcast is forgotten until it is there again.
-/// Record `rule`/<podcast id>, while new episodes of the podcast enter a queue by themselves. Record `setting/…`: see bus.proto.
+/// Record `forgotten`/<podcast id>: empty; from when a podcast is forgotten until it exists again.
+/// Record `rule`/<podcast id>: exists while a rule adds the podcast's new episodes. Record `setting/…`: see bus.proto.
 public nonisolated struct WireQueueRuleRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// when the newest episode that was dealt with was first seen; ms since 1970
+  /// when the newest handled episode was first seen, in ms since 1970
   public var since: Int64 = 0
 
-  /// the episodes that were first seen then
+  /// the handled episodes that were first seen then
   public var dealt: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// What the supervisor answers on the bus: only for its alerts; everything else goes through its control socket.
+/// The supervisor's request on the bus: answers to its alerts. All other requests use the control socket (supervisor.md).
 
 public import SwiftProtobuf
 
