@@ -44,7 +44,7 @@ struct AutoDownload: Sendable {
             download.requestedAt = change.now.wall.milliseconds
             download.begin()
             download.automatic = true
-            // What would not be kept isn’t fetched.
+            // A file that wouldn’t be kept isn’t fetched.
             guard limit == 0 || change.store.newerDownloads(than: download) < limit else { continue }
             let rank = count == 1 ? "the newest" : "one of the newest \(count)"
             download.reason = "by a rule, as \(rank) of “\(episode.podcastTitle)”"

@@ -77,7 +77,7 @@ struct DownloadFolder: Sendable {
     }
 
     /// Whether nothing is at the path of a file of this size in bytes (0: unknown). A file of that size may be the same,
-    /// moved there in a life of the process that ended before it was recorded; anything else is in the way.
+    /// moved there by a process that ended before it recorded that; anything else is in the way.
     ///
     /// - Throws: `storageFailed`; retrying does not help against what is in the way.
     func isFree(_ path: String, for bytes: UInt64) throws(Failure) -> Bool {
@@ -107,7 +107,7 @@ struct DownloadFolder: Sendable {
             unlinkat(from, name, 0)
         } else {
             let reason = errno
-            // It was moved there in a life of the process that ended before it was recorded.
+            // It was moved there by a process that ended before it recorded that.
             if reason == EEXIST, Self.isSame(partial.descriptor, parts.name, in: to) {
                 unlinkat(from, name, 0)
                 return

@@ -24,19 +24,18 @@ struct DownloadStore: Sendable {
         _ = try downloads.restore(record) || past.restore(record) || alerts.restore(record) || settings.restore(record)
     }
 
-    /// Everything, for a database that has lost it.
+    /// All records, for a database that has lost them.
     var everything: [WireChange] {
         downloads.everything + past.everything + settings.everything
             + (folder == WireDownloadsFolder() ? [] : [.putting("folder", "downloads", folder)])
             + alerts.everything
     }
 
-    /// Everything, for the stream.
+    /// All values that are retained on the stream.
     var retained: [Publication] { ordered.map(Self.publication) + settings.retained + alerts.retained }
 
     var ordered: [WireDownload] { downloads.sorted.map(\.value) }
 
-    /// The podcasts that downloads or settings belong to.
     var knownPodcasts: Set<PodcastID> {
         Set((all.map(\.podcastID) + settings.podcasts).compactMap { PodcastID($0) })
     }
@@ -69,14 +68,12 @@ struct DownloadStoreChange: Sendable {
     private(set) var store: DownloadStore
     let now: Moment
     private(set) var written = OwnerChange()
-    /// What is done once the change is durable.
+    /// The actions that are performed once the change is durable.
     var actions: [DownloadsAction] = []
-    /// What is done at once.
+    /// The effects that don’t wait for that.
     var effects: Effects = []
 
     init(_ store: DownloadStore, now: Moment) { (self.store, self.now) = (store, now) }
-
-    // MARK: Downloads
 
     /// Stores a download, or removes one that isn’t downloaded any more.
     mutating func put(_ download: WireDownload) {
@@ -112,7 +109,7 @@ struct DownloadStoreChange: Sendable {
                 : .delete(episode: download.episode, path: path, folder: store.folder.marker))
     }
 
-    /// Ends a download of which only a partial file can exist, which is deleted once that is durable.
+    /// Ends a download that has only a partial file, which is deleted once that is durable.
     mutating func drop(_ download: WireDownload) {
         removeKeepingFile(download)
         actions.append(.discard(episode: download.episode))
@@ -131,9 +128,7 @@ struct DownloadStoreChange: Sendable {
         put(gone)
     }
 
-    // MARK: Files that are gone
-
-    /// Records why a file is gone, or did not come; one with a path has yet to be deleted.
+    /// Records why a file is gone, or was never complete; one with a path has yet to be deleted.
     mutating func recordPast(_ episode: String, _ reason: String, path: String = "", isUnfinished: Bool = false) {
         let past = WirePastDownload.with {
             $0.episode = episode
@@ -152,8 +147,6 @@ struct DownloadStoreChange: Sendable {
     }
 
     mutating func forgetPast(_ episode: String) { store.past.remove(episode, &written.changes) }
-
-    // MARK: Folder, settings and alerts
 
     mutating func put(_ folder: WireDownloadsFolder) {
         guard folder != store.folder else { return }

@@ -14,9 +14,9 @@ package struct FileVersion: Sendable, Hashable {
 /// The result of checking the path of a file.
 package enum FoundFile: Sendable, Hashable {
     case nothing
-    /// A file of this size in bytes.
+    /// Its size in bytes.
     case file(UInt64)
-    /// A link, a folder or another thing that isn’t a file.
+    /// A link, a folder or a special file.
     case other
 }
 
@@ -64,7 +64,6 @@ package struct TransferFailure: Error, Sendable, Hashable {
     }
 }
 
-/// A report of the shell.
 package enum DownloadsInput: Sendable, Hashable {
     case began(UInt64, TransferStart)
     case progressed(UInt64, received: UInt64, bytesPerSecond: Double)
@@ -79,10 +78,8 @@ package enum DownloadsInput: Sendable, Hashable {
     case ended(UInt64)
     /// The sizes of all files in the folder, in bytes, by path relative to it.
     case surveyed([String: UInt64], FolderSnapshot = FolderSnapshot())
-    /// What is at the paths of these episodes’ files, without those that could not be checked. Nil: the folder could not
-    /// be checked.
+    /// The result of a check by episode, without files that can’t be checked; no snapshot: the folder can’t be checked.
     case filesChecked(UInt64, [String: FoundFile], FolderSnapshot?)
-    /// The folder has this marker now, synchronised to the disk.
     case marked(String)
     case markFailed(Failure)
     case surveyFailed(Failure)
@@ -91,7 +88,6 @@ package enum DownloadsInput: Sendable, Hashable {
     case networkChecked(interfaces: [String], hour: Int)
 }
 
-/// An action of the shell.
 package enum DownloadsAction: Sendable, Hashable {
     case start(TransferOrder)
     /// Cancel a transfer, and report `ended`; the partial file stays.

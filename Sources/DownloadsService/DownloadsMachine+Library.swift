@@ -7,19 +7,15 @@ extension DownloadsMachine {
     /// The purpose of a question to persistence.
     package enum Query: Sendable {
         case add(Command, [String])
-        /// The titles of episodes that a command named and that are not here, for the sentence that refuses it.
+        /// The titles of episodes without a download, for the refusal of a command about them.
         case titles(Command, [String])
-        /// An episode that was never downloaded, for the sentence that explains it.
+        /// An episode that was never downloaded.
         case why(Command)
-        /// The newest episodes of a podcast, for its rule.
         case newest(podcast: String)
-        /// The podcasts that are subscribed to, for their rules.
         case podcasts
-        /// The state of episodes that have a download.
+        /// The states and addresses of episodes that have a download.
         case refresh
     }
-
-    // MARK: Asking
 
     func lookUpPodcasts(after cursor: String = "", _ effects: inout Effects) {
         let question = Effect.ask(.podcasts) {
@@ -40,7 +36,6 @@ extension DownloadsMachine {
         effects.append(question)
     }
 
-    /// Looks up whether all episodes have been played, and where their audio is now.
     func refresh(_ effects: inout Effects) { refresh(store.current.downloads.keys.sorted(), &effects) }
 
     /// Looks up whether episodes have been played, and where their audio is now.
@@ -116,8 +111,8 @@ extension DownloadsMachine {
         if !next.isEmpty { lookUpPodcasts(after: next, &effects) }
     }
 
-    /// Records whether episodes have been played, completes records that were written before they held the date, and
-    /// fetches what has not been fetched yet from where it is now: its feed may have corrected a URL that failed.
+    /// Records whether episodes have been played, completes older records without the date, and moves downloads to the
+    /// current addresses: a feed may have corrected one that failed.
     private mutating func refreshed(_ episodes: [WireEpisode], now: Moment, _ effects: inout Effects) {
         rules.update(from: episodes)
         var change = change(now)

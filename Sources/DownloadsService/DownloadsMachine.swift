@@ -29,10 +29,9 @@ package struct DownloadsMachine: OwnerMachine {
         case fileCheckTimeout
     }
 
-    /// A change of the store.
     package struct Step: Sendable {
         fileprivate var id: TransactionID
-        /// What is done once it is durable.
+        /// The actions that are performed once it is durable.
         fileprivate var actions: [DownloadsAction]
     }
 
@@ -46,13 +45,11 @@ package struct DownloadsMachine: OwnerMachine {
     /// - Parameter root: the folder of downloads, absolute.
     package init(root: String) { store = SpeculativeState(DownloadStore(root: root)) }
 
-    // MARK: Starting
-
     package mutating func restore(_ record: StoredRecord, now: Moment) throws {
         try store.amend { try $0.restore(record) }
     }
 
-    /// Begins; what was being fetched waits for its turn again.
+    /// Begins; interrupted transfers wait for their turn again.
     package mutating func start(now: Moment, _ effects: inout [Effect]) {
         var change = change(now)
         FileReconciler.rebasePaths(&change)
@@ -70,10 +67,7 @@ package struct DownloadsMachine: OwnerMachine {
 
     package var knownPodcasts: Set<PodcastID> { store.current.knownPodcasts }
 
-    /// Whether every transfer has reported its end.
     package var hasStopped: Bool { schedule.hasStopped }
-
-    // MARK: Deciding
 
     package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         var effects: Effects = []

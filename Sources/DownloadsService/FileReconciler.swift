@@ -6,11 +6,10 @@ import WireMessages
 /// Compares the store with the files on disk: checks the files of downloads at intervals and before a command about them
 /// is answered, and surveys the whole folder. One check runs at a time.
 struct FileReconciler: Sendable {
-    /// A check under way.
     private struct FileCheck: Sendable {
         var number: UInt64
         var since: MonotonicTime
-        /// The files that are checked, by episode.
+        /// The checked files by episode.
         var files: [String: DownloadedFile]
         /// The commands that are handled when it is finished.
         var waiters: [Command]
@@ -20,13 +19,12 @@ struct FileReconciler: Sendable {
     struct DownloadedFile: Sendable, Equatable {
         /// Relative to the folder.
         var path: String
-        /// When it was complete, in ms since 1970.
+        /// In ms since 1970.
         var finishedAt: Int64
     }
 
-    /// The interval between checks of all files.
     private static let checkInterval = Duration.seconds(15)
-    /// How long a command waits for a check; a disk that hangs may never answer.
+    /// The time that a command waits for a check: a disk that hangs may never respond.
     private static let checkTimeout = Duration.seconds(5)
 
     var folder = FolderAvailability()
@@ -34,7 +32,7 @@ struct FileReconciler: Sendable {
     private var lastCheck: UInt64 = 0
     private var nextWaiters: [Command] = []
     private var isRecheckDue = false
-    /// The files when the survey was begun: about later ones its result may be out of date.
+    /// The files when the survey began: its result says nothing about later ones.
     private var surveyedFiles: [String: DownloadedFile] = [:]
     /// When all files are checked next.
     private var nextCheck: MonotonicTime?
@@ -44,7 +42,7 @@ struct FileReconciler: Sendable {
     /// Whether it is known which folder is there; before one was marked, any will do.
     func isFolderKnown(_ store: DownloadStore) -> Bool { folder.isSeen || store.folder.marker.isEmpty }
 
-    /// What the folder of a file waits for; nil: it is available.
+    /// The missing folder or disk that a file waits for; nil: its folder is available.
     func absence(of download: WireDownload, in store: DownloadStore) -> String? {
         folder.absence(of: store.relative(download.path) ?? download.targetPath)
     }
@@ -62,7 +60,7 @@ struct FileReconciler: Sendable {
     // MARK: Checking files
 
     /// Checks the files before a command about these episodes is answered; false: none of them is downloaded, or the disk
-    /// does not answer.
+    /// doesn’t respond.
     mutating func check(
         _ episodes: [String], for command: Command, _ store: DownloadStore, now: Moment, _ effects: inout Effects
     ) -> Bool {
@@ -111,7 +109,7 @@ struct FileReconciler: Sendable {
         return finished.waiters
     }
 
-    /// Begins what waits for the end of a check: a survey of a folder that is available again, and the next check.
+    /// Begins the work that waits for the end of a check: a survey of a folder that is available again, and the next check.
     /// - Returns: the commands to handle now, as there is nothing more to check.
     mutating func continueAfterCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) -> [Command] {
         if folder.takeDueSurvey() { survey(store, &effects) }
@@ -177,7 +175,7 @@ struct FileReconciler: Sendable {
         change.effects += unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
     }
 
-    /// The file of an unfinished download may have been completed in an earlier life that ended before it was recorded.
+    /// Completes an unfinished download whose file was in its place before the last process recorded that.
     private func completeIfWhole(_ download: WireDownload, _ size: UInt64, _ change: inout DownloadStoreChange) {
         guard [.queued, .paused, .downloading].contains(download.state),
             size > 0, download.totalBytes == 0 || size == download.totalBytes

@@ -10,7 +10,7 @@ struct FolderAvailability: Sendable {
 
     /// Another folder, or none, is in the place of the folder of downloads.
     private(set) var isUnavailable = false
-    /// The folder is to be surveyed once it is available again.
+    /// The folder is surveyed once it is available again.
     private var isSurveyDue = false
     /// The folder has been surveyed or checked since the process began.
     private(set) var isSeen = false
@@ -21,7 +21,7 @@ struct FolderAvailability: Sendable {
     /// The folder is being marked, or can’t be.
     private var isMarking = false
 
-    /// A transfer has found another folder than it was meant for.
+    /// A transfer has found another folder than the one that it was ordered for.
     mutating func foundOther() {
         isUnavailable = true
         isSurveyDue = true
@@ -45,10 +45,9 @@ struct FolderAvailability: Sendable {
 
     /// Compares the folder as it was found with the one that is known.
     ///
-    /// A folder that doesn’t have the known marker, but has all the files, is the right one nevertheless: it was copied, or
-    /// somebody deleted the marker.
-    /// - Parameter checked: the files that were looked for and are still downloads.
-    /// - Returns: what was found of those files whose folder is available.
+    /// A folder without the known marker but with all the files is the right one: it was copied, or its marker was deleted.
+    /// - Parameter checked: the checked files that are still downloads.
+    /// - Returns: the results for files whose folder is available.
     mutating func reconcile(
         _ found: [String: FoundFile], _ snapshot: FolderSnapshot, _ checked: [String: FileReconciler.DownloadedFile],
         _ change: inout DownloadStoreChange
@@ -107,9 +106,7 @@ struct FolderAvailability: Sendable {
 
     private static func folder(of path: String) -> String { String(path.prefix { $0 != "/" }) }
 
-    // MARK: The alert
-
-    /// Keeps one alert for as long as these folders are unavailable; one that was dismissed isn’t raised again in this life.
+    /// Keeps one alert while these folders are unavailable; this process doesn’t raise a dismissed one again.
     private mutating func report(_ folders: [String], _ change: inout DownloadStoreChange) {
         guard folders != reportedFolders || folders.isEmpty else { return }
         reportedFolders = folders

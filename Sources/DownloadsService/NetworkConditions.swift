@@ -4,24 +4,24 @@ import WireMessages
 
 /// The network and the hour, as they were checked last, and the downloads that wait for them.
 struct NetworkConditions: Sendable {
-    /// How often they are checked while something waits for them.
+    /// The interval between checks while a download waits for them.
     private static let checkInterval = Duration.seconds(10)
-    /// How often one of the downloads that failed without a network is tried again.
+    /// The interval between retries of one of the downloads that failed without a network.
     private static let probeRetry = Backoff.constant(.seconds(120))
 
     /// The interfaces of the default routes; nil: not checked yet.
     private var interfaces: [String]?
     /// Local time.
     private var hour: Int?
-    /// The download that is tried, alone, to notice that the network is back; empty: none.
+    /// The download that is retried, alone, to find out whether the network is back; empty: none.
     private var probe = ""
     private var lastProbe = ""
     private var lastProbeTime: MonotonicTime?
     /// When they are checked next; nil: no download waits for them.
     private var nextCheck: MonotonicTime?
 
-    /// Records the conditions. What failed without a network is retried when that has changed; and, as not every default
-    /// route leads somewhere, one of the downloads at intervals.
+    /// Records the conditions. Downloads that failed without a network are retried when it has changed; and, as a default
+    /// route can lead nowhere, one of them at intervals.
     mutating func checked(_ interfaces: [String], _ hour: Int, _ change: inout DownloadStoreChange) {
         let hasChanged = self.interfaces != interfaces
         self.interfaces = interfaces
@@ -55,7 +55,7 @@ struct NetworkConditions: Sendable {
         change.put(download)
     }
 
-    /// Ends the probe; false if this download isn’t the one that is tried.
+    /// Ends the probe; false: this download isn’t the probe.
     mutating func endProbe(of episode: String) -> Bool {
         guard probe == episode else { return false }
         probe = ""
@@ -76,7 +76,7 @@ struct NetworkConditions: Sendable {
         effects.append(.perform(.checkNetwork))
     }
 
-    /// What a download that a rule requested waits for; nil: it may begin now.
+    /// The condition that a download by a rule waits for; nil: it may begin now.
     func obstacle(to download: WireDownload, _ settings: OwnerSettings) -> String? {
         guard download.automatic else { return nil }
         let hours = settings.value(.autoDownloadHours, podcast: download.podcastID)

@@ -1,10 +1,10 @@
 import PodcastModel
 
-/// When a transfer saves, checks the free space and reports its progress, and how fast it is.
+/// The intervals at which a transfer saves, checks the free space and reports its progress, and its speed.
 struct Pace {
     private static let saveInterval = Duration.seconds(10)
     private static let reportInterval = Duration.milliseconds(250)
-    /// In bytes: less than the reserve, so that that is never used up.
+    /// In bytes: less than the reserve, so that the reserve is never used up.
     private static let spaceCheckInterval: UInt64 = 8 << 20
 
     private var saved: MonotonicTime

@@ -4,9 +4,9 @@ import PodcastModel
 import WireMessages
 
 /// Decides which files the rules delete: played ones, those beyond the newest of their podcast, and those of forgotten
-/// podcasts; never what is loaded or in a queue.
+/// podcasts; never the loaded episode or one in a queue.
 struct RetentionRules: Sendable {
-    /// The time from the last change of what is loaded or queued to the deletion: queues are seen one after the other.
+    /// The time from the last change of the player or a queue to the deletion: queues are observed one after the other.
     private static let delay = Duration.seconds(10)
 
     /// The loaded episode; empty: none.
@@ -19,8 +19,6 @@ struct RetentionRules: Sendable {
     private var forgotten: Set<String> = []
     private var dueAt: MonotonicTime?
     private var isTimerSet = false
-
-    // MARK: Observing
 
     /// - Returns: the episode that was loaded before; nil: it still is.
     mutating func playerChanged(_ state: WirePlaybackState) -> String? {
@@ -50,7 +48,6 @@ struct RetentionRules: Sendable {
         }
     }
 
-    /// Records a change of a queue; it is decoded when the rules are applied.
     mutating func queueChanged(_ event: StreamEvent) {
         let name = String(event.topic.parts.last ?? "")
         switch event.header.kind {
@@ -63,7 +60,7 @@ struct RetentionRules: Sendable {
 
     mutating func podcastExists(_ podcast: String) { forgotten.remove(podcast) }
 
-    /// Ends everything of a podcast that was forgotten: what is being fetched at once, complete files as by rule.
+    /// Ends the unfinished downloads of a forgotten podcast at once; its complete files are deleted by the rules.
     mutating func podcastForgotten(_ podcast: String, _ change: inout DownloadStoreChange) {
         forgotten.insert(podcast)
         change.forgetSettings(of: podcast)
@@ -71,8 +68,6 @@ struct RetentionRules: Sendable {
             change.remove(download, "given up, as its podcast was forgotten")
         }
     }
-
-    // MARK: Deleting
 
     /// Applies the rules once nothing has changed for a while.
     mutating func applySoon(now: Moment, _ effects: inout Effects) {
@@ -118,8 +113,6 @@ struct RetentionRules: Sendable {
     private func isPlayedSinceRequest(_ download: WireDownload) -> Bool {
         playedAt[download.episode].map { $0 > download.requestedAt } ?? false
     }
-
-    // MARK: Explaining
 
     /// Explains in sentences why the file of a download is kept, and when it is deleted.
     func reasons(for download: WireDownload, in store: DownloadStore) -> [String] {

@@ -23,7 +23,7 @@ final class TransferClient: Sendable {
     /// - Parameter stall: how long a server may stay silent.
     init(folder: DownloadFolder, stall: Duration, secrets: SecretsReader) {
         var options = WebClientOptions()
-        // The machine decides how many there are at once.
+        // The machine limits the number of transfers.
         options.connectionsPerHost = 64
         options.idleTimeout = .seconds(5)
         client = WebClient(options)
@@ -113,7 +113,7 @@ final class TransferClient: Sendable {
             }
             start.offset = asked
             start.total = range.total
-            // Some servers leave them out of a part.
+            // Some servers omit them in partial responses.
             if start.version.etag.isEmpty { start.version.etag = order.download.version.etag }
             if start.version.lastModified.isEmpty { start.version.lastModified = order.download.version.lastModified }
         }
@@ -187,7 +187,7 @@ final class TransferClient: Sendable {
                     try folder.requireSpace(for: start.total > received ? start.total - received : 0)
                 }
             } catch {
-                // What was fetched before is kept, if the disk takes it.
+                // Earlier bytes are kept, if the disk takes them.
                 try? keep(partial, order, start, received, report)
                 throw error
             }
@@ -206,7 +206,7 @@ final class TransferClient: Sendable {
 
     private static let cancelled = Failure(.lostInFlight, "The transfer was cancelled.")
 
-    /// Synchronises what has been fetched to the disk.
+    /// Synchronises the fetched bytes to the disk.
     private func keep(
         _ partial: borrowing DownloadFolder.Partial, _ order: TransferOrder, _ start: TransferStart, _ received: UInt64,
         _ report: @Sendable (DownloadsInput) -> Void

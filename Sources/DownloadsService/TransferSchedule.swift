@@ -6,11 +6,10 @@ import WireMessages
 
 /// Decides which transfers are begun, and when, and records what they report.
 struct TransferSchedule: Sendable {
-    /// A transfer under way.
     struct Transfer: Sendable {
         var episode: String
         var host: String
-        /// Where its file goes, relative to the folder.
+        /// Relative to the folder of downloads.
         var path: String
         /// The size of its complete file in bytes, kept until that is durable; nil: it is still being fetched.
         var completed: UInt64?
@@ -27,13 +26,11 @@ struct TransferSchedule: Sendable {
     private(set) var transfers: [UInt64: Transfer] = [:]
     /// Transfers that have been cancelled, and may be complete before they end.
     private(set) var cancelled: [UInt64: Transfer] = [:]
-    /// The number of the newest transfer; none is used twice in a life of the process.
+    /// The number of the newest transfer; the process uses none twice.
     private var lastTransfer: UInt64 = 0
     private var isStopping = false
     /// A change was refused: nothing is begun before this time.
     private var pausedUntil: MonotonicTime?
-
-    // MARK: Starting and stopping
 
     var hasStopped: Bool { transfers.isEmpty && cancelled.isEmpty }
 
@@ -46,18 +43,16 @@ struct TransferSchedule: Sendable {
     /// Ends the pause after a refused change, as its time is over or another change has been saved.
     mutating func resume() { pausedUntil = nil }
 
-    /// A change could not be saved: it is tried again, but not at once, whatever happens meanwhile.
+    /// A change could not be saved: nothing is begun for a while.
     mutating func changeRefused(now: Moment, _ effects: inout Effects) {
         pausedUntil = now.monotonic.advanced(by: Self.refusalRetry.wait())
         effects.append(.timer(.schedule, at: pausedUntil))
     }
 
-    /// Whether an order, now durable, is still to be carried out.
+    /// Whether an order that is durable now is still wanted.
     func isDue(_ order: TransferOrder, in store: DownloadStore) -> Bool {
         transfers[order.number] != nil && store.downloads[order.episode]?.state == .downloading
     }
-
-    // MARK: Scheduling
 
     /// Whether nothing is scheduled, because the service stops or a change could not be saved.
     var isPaused: Bool { isStopping || pausedUntil != nil }
@@ -158,7 +153,7 @@ struct TransferSchedule: Sendable {
         guard let path = transfers[number]?.path, var download = download(of: number, in: change.store) else { return }
         transfers[number]?.offset = start.offset
         transfers[number]?.received = start.offset
-        // If nothing is there yet, a file that a later life of the process finds there is this one, complete.
+        // If nothing is there yet, a file that the next process finds there is this one, complete.
         download.path = start.isPlaceFree ? change.store.root + "/" + path : ""
         download.receivedBytes = start.offset
         download.totalBytes = start.total
@@ -228,7 +223,7 @@ struct TransferSchedule: Sendable {
         return true
     }
 
-    /// The file could not be fetched: it is tried again later, or has failed.
+    /// The file could not be fetched: it is retried later, or has failed.
     /// - Returns: the download; nil: it isn’t wanted any more.
     mutating func failed(
         _ number: UInt64, _ failed: TransferFailure, _ change: inout DownloadStoreChange,
@@ -238,7 +233,7 @@ struct TransferSchedule: Sendable {
         let hasProgressed = transfers.removeValue(forKey: number)?.hasProgressed(download) ?? false
         let failure = failed.failure
         if failure.code == DownloadFolder.awayCode {
-            // That was no attempt.
+            // That doesn’t count as an attempt.
             download.state = .queued
             change.put(download)
             return download
@@ -253,7 +248,7 @@ struct TransferSchedule: Sendable {
             let wait = max(Self.retry.wait(after: tries) / .seconds(1), min(failed.retryAfter ?? 0, 3_600))
             download.state = .queued
             download.nextAttempt = change.now.wall.milliseconds + Int64(wait * 1_000)
-            download.waitsFor = "try \(tries + 1) of \(Self.retry.retryLimit + 1): \(failure.message)"
+            download.waitsFor = "attempt \(tries + 1) of \(Self.retry.retryLimit + 1): \(failure.message)"
         } else {
             download.state = .failed
             download.error = WireFailure(failure)
@@ -280,7 +275,7 @@ extension TransferSchedule.Transfer {
     /// An attempt that fetched more than this counts as progress even if the next one starts over, in bytes.
     private static let progress: UInt64 = 256 << 10
 
-    /// Whether the attempts are counted anew after this one.
+    /// Whether this attempt resets the number of attempts.
     fileprivate func hasProgressed(_ download: WireDownload) -> Bool {
         received > offset + (download.version.condition.isEmpty ? Self.progress : 0)
     }

@@ -10,8 +10,6 @@ extension WireDownload {
     /// Announced sizes under this, in bytes, are ignored: many feeds give the seconds, or 1.
     private static let minimumSize: UInt64 = 1_000_000
 
-    // MARK: Requesting
-
     /// A download of an episode as the library has it, not requested yet.
     ///
     /// - Throws: `notFound`, `episodeUnavailable`, `badURL`.
@@ -84,8 +82,6 @@ extension WireDownload {
         announcedBytes = other.announcedBytes
     }
 
-    // MARK: Order
-
     /// Files with greater values are kept first by `keepDownloads`: episodes published later, but what a client has
     /// requested counts as new as the request, so that requesting an old episode doesn’t delete it at once.
     var retentionOrder: (Int64, String) {
@@ -94,8 +90,6 @@ extension WireDownload {
 
     /// Transfers begin in this order: older requests first, and of one rule’s episodes the newest first.
     var startOrder: (Int64, Int64, String) { (requestedAt, automatic ? -published : 0, episode) }
-
-    // MARK: State
 
     /// Whether it has failed because the network, or the server, could not be reached.
     var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }
@@ -109,8 +103,6 @@ extension WireDownload {
             title: "A download has failed", message: "“\(title)” couldn’t be downloaded: \(error.message)",
             actions: ["retry", "dismiss"], episode: episode, podcast: podcastID, at: now.wall)
     }
-
-    // MARK: The file
 
     /// The path of its file, relative to the folder of downloads.
     var targetPath: String {

@@ -163,8 +163,6 @@ struct LibraryWriter {
         ).execute(arguments: [alias.episode])
     }
 
-    // MARK: Episodes
-
     /// The form in which titles are compared and ordered.
     static func folded(_ title: String) -> String { title.lowercased() }
 

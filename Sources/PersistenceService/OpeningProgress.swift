@@ -3,7 +3,7 @@ import GRDBSQLite
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// Reports every two seconds that opening the database goes on, from the work itself: a step that hangs reports nothing.
+/// Reports the progress of opening the database every two seconds, from the work itself: a step that hangs reports nothing.
 ///
 /// SQLite calls it within its statements, as an upgrade has single ones that take minutes for a large library.
 package final class OpeningProgress: Sendable {

@@ -9,7 +9,6 @@ package struct StoreFacts: Sendable {
     package var incarnation: String
     /// The service's own records: alerts and their answers.
     package var ownRecords: [WireRecord] = []
-    /// When the last whole backup was made.
     package var lastBackup: Timestamp?
     package var podcasts: UInt64 = 0
     package var episodes: UInt64 = 0

@@ -38,7 +38,7 @@ enum Schema {
             var cleaning = AddressCleaning(db)
             try cleaning.run()
             if !cleaning.secrets.isEmpty {
-                // Those of another copy that was cleaned may wait there.
+                // Credentials of another copy may be there already.
                 var secrets = try movedSecrets.load(at: SystemClocks.wall()).secrets
                 secrets.merge(cleaning.secrets)
                 try movedSecrets.write(secrets)
@@ -79,7 +79,7 @@ enum Schema {
 
     /// Podcasts and episodes. An episode's `place` is its publication date in ms, shifted by 20 bits, plus a number that
     /// makes it unique: the rowid order is the order of every page, so that pages, searches and their cursors need
-    /// no sorting. `title` is folded to lower case; what an episode is shown as lies in `value` and `description`.
+    /// no sorting. `title` is folded to lower case; the texts that are shown are in `value` and `description`.
     private static let library = """
         CREATE TABLE podcast (
             id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL, subscribed INTEGER NOT NULL, value BLOB NOT NULL
@@ -118,11 +118,11 @@ enum Schema {
         ALTER TABLE alias ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// The ids of an owner's newest commits, 16 bytes each. They are written with its revision, which every commit writes;
-    /// only when there are many do they move to `commit_id`, together: most commits leave that table alone.
+    /// The ids of an owner's newest commits, 16 bytes each, beside its revision, which every commit writes. When there are
+    /// many, they move to `commit_id` together: most commits don’t write that table.
     private static let recentCommits = "ALTER TABLE owner ADD COLUMN recent BLOB NOT NULL DEFAULT x''"
 
-    /// Fetched files of chapters were records of feeds.
+    /// Moves fetched chapters, which were records of feeds.
     private static func moveChapters(_ db: Database) throws {
         let chapters = "owner = 'feeds' AND collection GLOB 'chapters/*'"
         for row in try Row.fetchAll(db, sql: "SELECT collection, key, value FROM record WHERE \(chapters)") {
@@ -172,7 +172,7 @@ enum Schema {
         static let incarnation = "incarnation"
         /// In a copy: the moment that it reaches, ms since 1970.
         static let reaches = "reaches"
-        /// Written to find out whether the disk takes anything.
+        /// Written to find out whether the disk takes data.
         static let probe = "probe"
         /// Set while deleted rows may still be readable in the file.
         static let traces = "traces"

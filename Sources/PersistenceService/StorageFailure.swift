@@ -8,7 +8,7 @@ enum StorageFailure {
     /// The database file itself is damaged; the service can’t continue with it.
     static let damaged = "databaseDamaged"
 
-    /// Only the index of the full text search is damaged; it can be made anew.
+    /// Only the index of the full text search is damaged; it can be rebuilt.
     static let searchDamaged = "searchIndexDamaged"
 
     /// The failure that says what happened while `doing` (a clause such as `saving`).

@@ -64,7 +64,7 @@ extension Store {
         return .with { $0.entries = entries }
     }
 
-    /// Fills a new file, checks it and gives it its name, or leaves nothing.
+    /// Fills and checks a new file, then renames it; a failure leaves no file.
     private func makeCopy(
         _ kind: DatabaseCopy.Kind, now: Timestamp, fill: (DatabaseQueue) throws -> Void
     ) throws(Failure) -> DatabaseCopy {
@@ -75,7 +75,7 @@ extension Store {
             var configuration = Store.configuration
             configuration.label = "lockstep.copy"
             let target = try DatabaseQueue(path: partial, configuration: configuration)
-            // Nothing is lost if this copy is: it counts only once it has its name.
+            // A crash loses nothing: the copy counts only once it is renamed.
             try target.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = OFF") }
             try fill(target)
             try target.writeWithoutTransaction { db in

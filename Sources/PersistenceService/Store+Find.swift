@@ -56,7 +56,7 @@ extension Store {
     }
 
     /// The id of the podcast whose feed is, or was, at an address: the one that follows from the address, or one whose
-    /// feed was moved there or away from there. The feeds service takes the same one for subscribed already.
+    /// feed was moved there or away from there. The feeds service finds subscriptions by the same rule.
     private static func podcast(at address: WebAddress, _ db: Database) throws -> String {
         let derived = PodcastID.feed(at: address).text
         if try Int.fetchOne(db, sql: "SELECT 1 FROM podcast WHERE id = ?", arguments: [derived]) != nil {

@@ -12,7 +12,7 @@ package enum StoreWrite: Sendable {
     case commit(WireCommitBatch)
     /// Changes of the service's own records.
     case own([WireChange])
-    /// Nothing of meaning, to find out whether the disk takes anything.
+    /// A value without meaning, to find out whether the disk takes data.
     case probe
 }
 

@@ -33,7 +33,7 @@ package final class Store: Sendable {
     /// - Returns: the store, and what had to be recovered, if anything.
     /// - Throws: `newerDatabase` for a file of a newer version, which is left as it is; `diskFull`; `storageFailed`.
     ///
-    /// An upgrade of a large database takes minutes, in which `progress` reports that it goes on.
+    /// An upgrade of a large database takes minutes, during which `progress` reports.
     package static func open(
         _ files: StoreFiles, now: Timestamp, progress: OpeningProgress = OpeningProgress {}
     ) throws(Failure) -> (store: Store, recovery: Recovery?) {
@@ -65,7 +65,7 @@ package final class Store: Sendable {
             try Store.checkDurability(db)
             try db.execute(sql: "PRAGMA cache_size = \(-Store.writerCache)")
             try db.execute(sql: "PRAGMA journal_size_limit = \(Store.logSizeLimit)")
-            // Checkpoints wait for a quiet moment. Only where none comes does SQLite run one before a commit returns.
+            // Checkpoints wait for a quiet moment. Only if none comes, SQLite runs one before a commit returns.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Store.forcedCheckpointPages)")
             if let incarnation = try db.meta(Schema.Meta.incarnation) { return incarnation }
             let incarnation = Store.newIncarnation()
@@ -80,12 +80,12 @@ package final class Store: Sendable {
         }
     }
 
-    /// Rewrites the file after passwords were taken out of it: rows that were deleted long before stay readable until then.
-    /// Without enough space for that it is retried at the next start.
+    /// Rewrites the file after passwords were removed from it: deleted rows stay readable until then. Without enough space
+    /// it is retried at the next start.
     static func removeTraces(_ db: Database) throws {
         guard try db.meta(Schema.Meta.traces) != nil else { return }
         try db.execute(sql: "VACUUM")
-        // The log has the old pages until it is cut off. Until then the mark stays: a crash has all of this done again.
+        // The log has the old pages until it is truncated. The mark stays until then: after a crash all of this is repeated.
         if try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" { try db.checkpoint(.truncate) }
         try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.traces])
     }
@@ -115,9 +115,9 @@ package final class Store: Sendable {
         return "d" + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Ends all connections and folds the log into the database.
+    /// Copies the log into the database and closes all connections.
     package func close() {
-        // GRDB closes its writer first, and the readers that remain may not fold the log.
+        // GRDB closes its writer first, and the remaining readers may not checkpoint the log.
         _ = try? pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
         try? pool.close()
     }

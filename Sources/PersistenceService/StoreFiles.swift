@@ -27,7 +27,6 @@ package struct StoreFiles: Sendable, Hashable {
     /// The newest first.
     func copies() -> [DatabaseCopy] { DatabaseCopy.all(in: backups) }
 
-    /// The copies of versions that kept users and passwords in addresses.
     func copiesWithPasswords() -> [DatabaseCopy] {
         copies().filter { copy in
             Self.header(of: copy.path).map {
@@ -55,7 +54,7 @@ package struct StoreFiles: Sendable, Hashable {
         removeDatabase(restoring)
     }
 
-    /// The unfinished form of a copy.
+    /// The path of an unfinished copy.
     static func partial(_ path: String) -> String {
         let folder = Self.folder(of: path)
         return "\(folder)/.\(path.split(separator: "/").last ?? "").part"

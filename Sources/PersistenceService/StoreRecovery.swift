@@ -69,8 +69,6 @@ struct StoreRecovery {
         return recovery
     }
 
-    // MARK: Inspection
-
     /// Reads a database without changing it.
     ///
     /// - Throws: `newerDatabase`, and errors that are no reason to replace the file, as it can’t be read now.
@@ -113,9 +111,7 @@ struct StoreRecovery {
             """)
     }
 
-    // MARK: Restoring
-
-    /// Builds the database out of the newest good copies beside its place, then gives it its name.
+    /// Builds the database from the newest good copies under another name, then renames it.
     private func restore(_ recovery: inout Recovery) throws {
         let good = goodCopies()
         let newest = good.first
@@ -141,7 +137,7 @@ struct StoreRecovery {
         try StoreFiles.publish(files.restoring, as: files.database)
     }
 
-    /// The copies that are sound, newest first by what they reach. Those of a newer version are passed over.
+    /// The sound copies, newest first, without those of a newer version.
     private func goodCopies() -> [DatabaseCopy] {
         files.copies().filter { (try? inspect($0.path, whole: true)) == .sound }
     }

@@ -19,19 +19,16 @@ struct UpkeepSchedule: Sendable {
     static let retention: Int64 = 86_400_000
     /// Between two attempts to write to a full disk.
     static let probeRetry = Backoff.constant(.seconds(5))
-    /// From a change of the library to the count.
     static let countDelay = Duration.seconds(1)
-    /// The length of the log, in pages, from which on a quiet moment is used for a checkpoint. Not sooner: a page that
-    /// many commits change is copied once.
+    /// The minimum length of the log, in pages, for a checkpoint: a page that many commits change is then copied once.
     static let checkpointPages = 500
-    /// From the last commit to the checkpoint: whoever has just given a command may give the next one.
+    /// From the last commit to the checkpoint: another command often follows soon.
     static let checkpointDelay = Duration.seconds(2)
-    /// The length of the log, in pages, from which on the shorter delay is enough.
+    /// The minimum length of the log, in pages, for the shorter delay.
     static let urgentCheckpointPages = Store.forcedCheckpointPages / 2
     static let urgentCheckpointDelay = Duration.milliseconds(100)
     /// From a checkpoint that failed, or could not copy everything, to the next one.
     static let checkpointRetry = Backoff.constant(.seconds(30))
-    /// From the start to the reading of a large database.
     static let checkDelay = Duration.seconds(60)
     /// The longest sleep, so that the wall clock is checked.
     static let longestSleep = Duration.seconds(300)
@@ -83,8 +80,6 @@ struct UpkeepSchedule: Sendable {
         ![backup, snapshot, prune, count, rebuild, checkpoint].contains(where: \.isRunning) && snapshot.at == nil
     }
 
-    // MARK: Recording
-
     mutating func changed(now: Moment) {
         snapshot.at = snapshot.at ?? now.monotonic.advanced(by: Self.snapshotDelay)
     }
@@ -129,8 +124,6 @@ struct UpkeepSchedule: Sendable {
         checkpointNotBefore = now.monotonic.advanced(by: Self.checkpointRetry.wait())
         checkpoint.at = checkpointNotBefore
     }
-
-    // MARK: Starting
 
     func isProbeDue(now: Moment) -> Bool { probeAt.map { $0 <= now.monotonic } ?? true }
 
@@ -177,7 +170,6 @@ struct UpkeepSchedule: Sendable {
         }
     }
 
-    /// When work may be due next.
     func nextWake(now: Moment, isDiskFull: Bool) -> MonotonicTime {
         let jobs = [snapshot, prune, count, check, checkpoint, backup].filter { !$0.isRunning }
         return (jobs.map(\.at) + [isDiskFull ? probeAt : nil]).compactMap { $0 }.filter { $0 > now.monotonic }

@@ -9,7 +9,7 @@ struct WriteSession {
     let db: Database
     let now: Timestamp
     let incarnation: String
-    /// Generations that an earlier full disk kept from being written.
+    /// Generations that could not be written while the disk was full.
     let generations: [String: UInt32]
     private(set) var changed: StoreChanges = []
     private var library: LibraryWriter
@@ -66,8 +66,6 @@ struct WriteSession {
         row.recent = Data()
     }
 
-    // MARK: Owners
-
     static func fenced(_ owner: String, _ generation: UInt32, _ known: UInt32) -> Failure {
         var failure = Failure.fenced(by: known)
         failure.message = "Generation \(generation) of \(owner) has been replaced by generation \(known)."
@@ -101,8 +99,6 @@ struct WriteSession {
         return .success(row.loaded(incarnation))
     }
 
-    // MARK: Commits
-
     private mutating func commit(_ batch: WireCommitBatch) throws -> WireCommitOutcomes {
         var outcomes = WireCommitOutcomes()
         outcomes.incarnation = incarnation
@@ -111,7 +107,7 @@ struct WriteSession {
         if batch.generation < row.generation {
             refusal = Self.fenced(batch.owner, batch.generation, row.generation)
         } else if batch.generation > row.generation {
-            // A restored copy is older than the owner that lives on over it: its commits begin its life there.
+            // After a restore the owner is newer than the database: its first commit records its generation.
             row.generation = batch.generation
             owners[batch.owner] = row
         }
@@ -131,7 +127,7 @@ struct WriteSession {
         return outcomes
     }
 
-    /// Applies a commit, or refuses it: its owner isn’t fenced, and no refused one was before it.
+    /// Applies or refuses a commit of an owner that isn’t fenced, with no refused one before it.
     private mutating func apply(_ commit: WireCommit, of name: String) throws -> WireCommitOutcome {
         let row = try owner(name)
         var outcome = WireCommitOutcome()
@@ -164,13 +160,13 @@ struct WriteSession {
         return outcome
     }
 
-    /// Whether it is among those whose ids have left the owner's row.
+    /// Whether its id has moved from the owner's row to the table.
     private func isCommitted(_ id: Data, by owner: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT 1 FROM commit_id WHERE owner = ? AND id = ?")
         return try Int.fetchOne(statement, arguments: [owner, id]) != nil
     }
 
-    /// Applies a commit in a savepoint; the failure that refuses it leaves nothing of it.
+    /// Applies a commit in a savepoint, which a refusal rolls back.
     private mutating func refusalOfApplying(_ commit: WireCommit, of name: String) throws -> Failure? {
         let before = (changed, library)
         do {

@@ -212,7 +212,7 @@ struct DownloadFilesTests {
     }
 
     @Test(arguments: [("bytes 5-9/10", 5, 10), ("bytes 5-9/*", 5, 0), ("bytes */10", -1, -1), ("5-9/10", -1, -1)])
-    func `a content range is read`(text: String, first: Int, total: Int) {
+    func `a content range is parsed, and anything else refused`(text: String, first: Int, total: Int) {
         let range = ContentRange(text)
         #expect(range.map { Int($0.first) } ?? -1 == first && range.map { Int($0.total) } ?? -1 == total)
     }

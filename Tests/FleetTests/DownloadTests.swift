@@ -150,7 +150,7 @@ struct DownloadTests {
             try await fleet.downloads { $0.add.episodes = ["e1"] }
             guard let code = bad.code else {
                 let waiting = try await download(fleet, until: "it waits") { $0.state == .queued && $0.attempt == 1 }
-                #expect(waiting.waitsFor.hasPrefix("try 2 of 4"))
+                #expect(waiting.waitsFor.hasPrefix("attempt 2 of 4"))
                 let whole = try await download(fleet, until: "it is there") { $0.state == .downloaded }
                 #expect(content(whole.path) == Self.audio)
                 return

@@ -47,7 +47,7 @@ import WireMessages
         #expect(wrong == [])
     }
 
-    @Test func `an episode that is put and deleted in one transaction leaves nothing`() throws {
+    @Test func `an episode that is put and deleted in one transaction leaves neither texts nor counts`() throws {
         try store.apply("feeds", [.podcast("p1"), .episode("e1", title: "Gone"), .deleting(episode: "e1")])
         #expect(try found("gone") == [])
         #expect(try counts(of: "p1") == [0, 0])
@@ -86,7 +86,7 @@ import WireMessages
         try expectConsistency()
     }
 
-    @Test func `played episodes are counted as such when they come`() throws {
+    @Test func `played episodes are counted as played when they are added`() throws {
         try store.apply("playback", [.state("e1", played: true)])
         try store.apply("feeds", [.podcast("p1"), .episode("e1"), .episode("e2"), .deleting(episode: "e2")])
         #expect(try counts(of: "p1") == [1, 0])

@@ -214,7 +214,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.wake).work == ["checkpoint"])
     }
 
-    @Test func `a commit that is being written puts the checkpoint off`() {
+    @Test func `a commit that is being written delays the checkpoint`() {
         var bench = MachineBench()
         _ = write(1, pages: 1_000, &bench)
         #expect(bench.request(2) { $0.commit.owner = "queue" }.work == ["write 1"])
@@ -237,7 +237,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(1).work == ["checkpoint"])
     }
 
-    @Test func `a log that a killed service has left is copied once the new one is quiet`() {
+    @Test func `the log of a killed service is copied once the new one is quiet`() {
         var bench = MachineBench { $0.loggedPages = 2_000 }
         #expect(bench.send(.started).work == [])
         #expect(bench.pass(2).work == ["checkpoint"])
@@ -290,7 +290,7 @@ extension [PersistenceMachine.Effect] {
         #expect(done.published.allSatisfy { $0.topic == .persistenceStatus })
     }
 
-    @Test func `old replies are forgotten each hour`() {
+    @Test func `old replies are removed each hour`() {
         var bench = MachineBench()
         #expect(bench.pass(60).work == ["prune"])
         #expect(bench.pass(4_000).work == [])

@@ -238,7 +238,7 @@ import WireMessages
         #expect(try store.texts("queue") == ["a/2=x"])
     }
 
-    @Test func `records come in order and in pages`() throws {
+    @Test func `records are loaded in order and in pages`() throws {
         let changes = (0..<60).map { WireChange.put($0.isMultiple(of: 2) ? "b" : "a", "k\($0)", "value") }
         try store.apply("feeds", changes + [.podcast("p1", title: "Zed"), .podcast("p2", title: "Abc")])
         var query = WireLoadRecords()

@@ -92,7 +92,7 @@ import WireMessages
         #expect(page.podcasts.map(\.id) == [id])
     }
 
-    @Test func `a podcast whose feed has moved is found by the address before`() throws {
+    @Test func `a podcast whose feed has moved is found by its earlier address`() throws {
         let moved = WirePodcast.with {
             $0.id = "pz1"
             $0.title = "Moved"
@@ -120,7 +120,7 @@ import WireMessages
         #expect(failure?.code == "ambiguous")
     }
 
-    @Test func `candidates of one title are told apart by their addresses`() throws {
+    @Test func `candidates of one title are distinguished by their addresses`() throws {
         try store.apply("feeds", [.podcast("pd1", title: "Waves"), .podcast("pd2", title: "Waves")])
         let failure = try #require(
             #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "waves" }) })

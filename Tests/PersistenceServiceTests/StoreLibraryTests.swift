@@ -19,7 +19,7 @@ import WireMessages
         try store.episodes(change).episodes.map(\.id)
     }
 
-    @Test func `episodes come newest first with title and state`() throws {
+    @Test func `episodes are listed newest first with title and state`() throws {
         try store.apply(
             "feeds",
             [
@@ -88,7 +88,7 @@ import WireMessages
         #expect(podcast.unplayedCount == 1)
     }
 
-    @Test func `a query for downloaded episodes goes by the downloads' records and takes all other filters`() throws {
+    @Test func `a query for downloaded episodes uses the downloads’ records and accepts all other filters`() throws {
         try store.apply(
             "feeds",
             [.podcast("p1"), .podcast("p2")]
@@ -132,14 +132,14 @@ import WireMessages
         #expect(nothing.downloadedOnly && nothing.episodes.isEmpty)
     }
 
-    @Test func `an episode whose download can't be read is listed without it`() throws {
+    @Test func `an episode whose download can’t be read is listed without it`() throws {
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         try store.apply(
             "downloads", [.with { ($0.put.collection, $0.put.key, $0.put.value) = ("download", "e1", Data([0xFF])) }])
         #expect(try ids { _ in } == ["e1"])
     }
 
-    @Test func `state before its episode counts when the episode comes`() throws {
+    @Test func `a state that is stored before its episode counts once the episode is added`() throws {
         try store.apply("playback", [.state("e1", played: true)])
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         #expect(try store.podcasts(WirePodcastsQuery()).podcasts[0].unplayedCount == 0)
@@ -166,7 +166,7 @@ import WireMessages
         #expect(try !store.episodes { $0.podcast = "p1" }.episodes[0].hasState)
     }
 
-    @Test func `podcasts come by title in pages`() throws {
+    @Test func `podcasts are listed by title in pages`() throws {
         let titles = ["beta", "Alpha", "alpha", "Émile", "zeta", "Delta"]
         try store.apply(
             "feeds",
@@ -254,7 +254,7 @@ import WireMessages
         #expect(brief.first?.chapters.isEmpty == true)
     }
 
-    @Test func `aliases are found by name and in pages`() throws {
+    @Test func `aliases are found by name and listed in pages`() throws {
         let names = (0..<3_000).map { "guid:\($0)-\(String(repeating: "g", count: 300))" }
         try store.apply("feeds", [.podcast("p1")] + names.enumerated().map { .alias($1, of: "p1", is: "e\($0)") })
         var query = WireAliasQuery()

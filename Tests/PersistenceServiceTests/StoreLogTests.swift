@@ -149,7 +149,7 @@ import WireMessages
 
     // MARK: What a commit adds
 
-    @Test func `the id of a commit costs no page of its own`() throws {
+    @Test func `the ID of a commit adds no page to the log`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         for number in 0..<OwnerRow.recentLimit * 3 { _ = write(number, to: store) }
