@@ -14,7 +14,6 @@ final class Feed: Sendable {
     private let state = NIOLockedValueBox(State())
     private let limit: Int
 
-    /// A feed in which `limit` updates can wait.
     init(limit: Int) {
         self.limit = limit
     }

@@ -7,14 +7,13 @@ package import WireMessages
 /// A program’s connection to a running fleet: what a screen is written with.
 ///
 /// It follows the fleet from `connect` until `disconnect`, or until it and its sequences are released, and joins it again by
-/// itself when the bus is restarted. `state` is the newest state; `states` and `updates` bring those that follow. Every command
+/// itself when the bus is restarted. `state` is the newest state; `states` and `updates` deliver those that follow. Every command
 /// returns when its effect is in `state`. Texts are safe for a terminal; times are seconds.
 public final class Fleet: Sendable {
     let hub: FleetHub
     package let client: BusClient
     /// How long a request is tried that reaches no service; nil: as long as any.
     private let reachLimit: Duration?
-    /// Nil: nothing is observed.
     private let subscription: FeedSubscription?
     private let tasks: [Task<Void, Never>]
 
@@ -95,8 +94,8 @@ public final class Fleet: Sendable {
         }
     }
 
-    /// Every change with the state after it, in order. In place of changes that a slow consumer or a broken connection has missed
-    /// comes `everything`.
+    /// Every change with the state after it, in order. `everything` stands for changes that a slow consumer or a broken connection
+    /// has missed.
     public func updates() -> FleetSequence<FleetUpdate> {
         FleetSequence(fleet: self) { fleet in
             let feed = fleet.hub.updates()
@@ -135,7 +134,7 @@ public final class Fleet: Sendable {
         let known = self.state
         guard known.selection != nil else { throw Failure(.invalidArgument, "This connection observes nothing.") }
         if let part = parts.first(where: { !known.observes($0) }) {
-            throw Failure(.invalidArgument, "This connection doesn’t observe the \(part.title).")
+            throw Failure(.invalidArgument, "This connection doesn’t observe `\(part)`.")
         }
         let owners = services.union(parts.compactMap(\.owner)).sorted()
         let (state, isCurrent) = await hub.first(within: limit) { state in
@@ -218,7 +217,6 @@ public final class Fleet: Sendable {
         return answer.reply
     }
 
-    /// The names of the services that a fleet can have.
     package static let serviceNames = ServiceCatalog.all.filter { $0.start != .planned }.map(\.name.text)
 
     /// The version of the library that carries the messages, libzmq.

@@ -36,7 +36,6 @@ final class FleetHub: Sendable {
 
     var state: FleetState { shared.withLockedValue { $0.state } }
 
-    /// Applies an update and tells everybody.
     func apply(_ update: ReplicaUpdate) {
         shared.withLockedValue { shared in
             guard !shared.isEnded else { return }

@@ -1,10 +1,8 @@
 import PodcastModel
 
-/// What a connection brings, as `Fleet.states`, `updates` and `events` say. It keeps the connection alive while it is read, and
-/// ends with it.
+/// The states, updates or events of a connection. The sequence keeps the connection alive while it is read, and ends with it.
 public struct FleetSequence<Element: Sendable>: AsyncSequence, Sendable {
     let fleet: Fleet
-    /// Begins to observe; the result gives the next element.
     let begin: @Sendable (Fleet) -> () async -> Element?
 
     /// Begins to observe.

@@ -2,7 +2,7 @@ package import BusKit
 import PodcastModel
 import WireMessages
 
-/// The state that a connection observes. The bus sends only that: less of it arrives sooner.
+/// The part of the fleet’s state that a connection observes. The bus sends nothing else, so that a smaller part arrives sooner.
 public enum Observation: Sendable, Hashable {
     /// All state, and how far downloads are.
     case everything
@@ -41,9 +41,9 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
     case next
     /// The queues with their entries.
     case queues
-    /// The podcasts that are known.
+    /// The podcasts in the library.
     case podcasts
-    /// News of episodes: which are new, and how far they were played. They are changes only, and no part of the state.
+    /// New and changed episodes, positions and played marks. They are reported as changes; the state doesn’t hold them.
     case episodes
     /// The downloads, and how far they are.
     case downloads
@@ -65,7 +65,6 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The prefixes of its topics.
     var prefixes: [String] {
         switch self {
         case .player: ["stream/playback/state"]
@@ -79,22 +78,6 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
         case .settings:
             ServiceCatalog.all.filter { $0.request is any SettingRequest.Type }.map { "stream/\($0.name)/settings/" }
         case .alerts: ServiceCatalog.all.filter { $0.request != nil }.map { "stream/\($0.name)/alert/" }
-        }
-    }
-
-    /// Its name in sentences.
-    var title: String {
-        switch self {
-        case .player: "player"
-        case .output: "sound devices"
-        case .next: "queue that plays"
-        case .queues: "queues"
-        case .podcasts: "podcasts"
-        case .episodes: "episodes"
-        case .downloads: "downloads"
-        case .bookmarks: "bookmarks"
-        case .settings: "settings"
-        case .alerts: "alerts"
         }
     }
 }

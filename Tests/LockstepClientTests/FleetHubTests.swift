@@ -77,7 +77,7 @@ import WireMessages
         #expect(third?.changes == [.connection] && third?.state.connection == .reconnecting)
     }
 
-    @Test func `a slow consumer is told at once that it has missed updates`() async {
+    @Test func `a slow consumer learns at once that it has missed updates`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
         let updates = hub.updates()
@@ -133,7 +133,7 @@ import WireMessages
         #expect(hub.state.download(of: "e1")?.bytesPerSecond == 7)
     }
 
-    @Test func `many marks in one event are a change of each episode`() async {
+    @Test func `an event about many played marks is a change of each episode`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
         let updates = hub.updates()
@@ -234,7 +234,7 @@ import WireMessages
         #expect(await waiting.value.isMet == false)
     }
 
-    @Test func `cancelling a consumer while it is told doesn’t deadlock`() async {
+    @Test func `cancelling a consumer during an update doesn’t deadlock`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
         let put = bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)

@@ -44,7 +44,7 @@ struct FleetViewTests {
         #expect(view.queueStates["main"]?.entries.map(\.id) == ["q3", "q1", "q2"])
     }
 
-    @Test func `alerts come and go`() {
+    @Test func `an alert is shown from its put to its delete`() {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         var alert = WireAlert()
@@ -72,7 +72,7 @@ struct FleetViewTests {
         #expect(view.alertsInOrder.map(\.id) == ["a4", "a2", "a1", "a3"])
     }
 
-    @Test func `downloads bookmarks and settings come and go`() {
+    @Test func `downloads, bookmarks and settings are shown from their put to their delete`() {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         var download = WireDownload()
@@ -97,7 +97,7 @@ struct FleetViewTests {
         "x", "stream", "stream/playback", "stream/playback/state", "", "stream//", "stream/queue/queue/main",
         "stream/downloads/download/e1", "stream/playback/bookmarks/e1", "stream/queue/settings/all",
     ])
-    func `what cannot be read is as if it were not there`(_ topic: String) {
+    func `a payload that can’t be read counts as absent`(_ topic: String) {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         _ = view.apply(.event(bus.publish(.put, Topic(topic), [0xff, 0xff, 0xff])))
@@ -106,7 +106,7 @@ struct FleetViewTests {
         #expect(view.mainQueue == nil)
     }
 
-    @Test func `an episodes position is an occurrence`() {
+    @Test func `an episode’s new position is reported as a change and isn’t kept`() {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         var state = WireEpisodeState()

@@ -25,7 +25,7 @@ import WireMessages
             ], file: file)
     }
 
-    @Test func `a podcast's own value wins over that for all, and that over the standard`() {
+    @Test func `a podcast’s own value overrides the one for all, which overrides the default`() {
         let values = Self.values(all: ["speed": "1.2", "gain": "3"], podcast: ["speed": "2"])
         #expect(values.value(of: .speed, for: "p1") == .init(text: "2", source: .podcast))
         #expect(values.value(of: .speed, for: "p2") == .init(text: "1.2", source: .all))
@@ -34,7 +34,7 @@ import WireMessages
         #expect(values.podcasts(with: .speed).map(\.podcast) == ["p1"])
     }
 
-    @Test func `how far to skip comes from the settings' file only where nothing else says it`() {
+    @Test func `the settings file’s skip distance applies only where none is set`() {
         let file = [SettingKey.skipForward: "45"]
         #expect(Self.values(file: file).number(.skipForward, for: "p1") == 45)
         #expect(Self.values(file: file).value(of: .skipForward).source == .file)
@@ -44,15 +44,15 @@ import WireMessages
         #expect(Self.values().number(.skipBack, for: nil) == 10)
     }
 
-    @Test func `a value that a later version wrote does no harm`() {
+    @Test func `the default replaces a value that can’t be read`() {
         #expect(Self.values(all: ["skipForward": "far", "unheardOf": "1"]).number(.skipForward, for: nil) == 30)
     }
 
-    @Test func `what holds for all alike has no value of a podcast`() {
+    @Test func `a setting that isn’t per podcast ignores a podcast’s value`() {
         #expect(Self.values(podcast: ["autoPlay": "on"]).value(of: .autoPlay, for: "p1").text == "off")
     }
 
-    @Test func `values are numbers, truth values and words`() {
+    @Test func `values are written as JSON numbers, booleans and strings`() {
         #expect(SettingKey.speed.json("1.5") == .number(1.5))
         #expect(SettingKey.boost.json("on") == .bool(true))
         #expect(SettingKey.playedThreshold.json("95%") == .string("95%"))

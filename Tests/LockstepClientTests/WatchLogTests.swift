@@ -21,7 +21,7 @@ import WireMessages
         return replica
     }
 
-    @Test func `the retained state comes first with its own places, then events`() {
+    @Test func `retained values come first, with the sequence numbers of their publication`() {
         var log = WatchLog(prefixes: [], changesOnly: false)
         let put = Self.event(.put, .playbackState, 3, WirePlaybackState().wireBytes)
         let lines = log.events(for: .snapshot(Self.replica([put], at: 9)))
@@ -36,7 +36,7 @@ import WireMessages
             ))
     }
 
-    @Test func `keys that are gone after a resync have a null payload`() {
+    @Test func `topics that are gone after a resync have a null payload`() {
         var log = WatchLog(prefixes: ["playback"], changesOnly: true)
         let put = Self.event(.put, .playbackState, 3)
         #expect(log.events(for: .snapshot(Self.replica([put], at: 9))).isEmpty)
@@ -45,7 +45,7 @@ import WireMessages
         #expect(lines.map(\.epoch) == [6])
     }
 
-    @Test func `a topic that is not known is printed as bytes`() {
+    @Test func `an unknown topic’s payload is printed in base 64`() {
         let json = StreamPayload.json(Self.event(.put, Topic("stream/other/thing"), 1, [1, 2, 3]))
         #expect(json == .object(["base64": .string("AQID")]))
         let delta = StreamPayload.json(Self.event(.delta, Topic("stream/other/thing"), 2, [1, 2, 3]))
@@ -53,13 +53,13 @@ import WireMessages
         #expect(StreamPayload.json(Self.event(.delete, .playbackState, 1)) == .null)
     }
 
-    @Test func `prefixes choose topics`() {
+    @Test func `only topics with a chosen prefix are reported`() {
         var log = WatchLog(prefixes: ["queue"], changesOnly: false)
         #expect(log.events(for: .event(Self.event(.put, .playbackState, 1))).isEmpty)
         #expect(log.events(for: .event(Self.event(.put, .queue("main"), 2))).count == 1)
     }
 
-    @Test func `idle status has no episode and position 0`() {
+    @Test func `the status of an idle player has no episode and position 0`() {
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
         let json = PlayerState(WirePlaybackState()).json(at: now)
         #expect(json["state"] == .string("idle"))
@@ -71,7 +71,7 @@ import WireMessages
         StreamPayload.json(event(.put, topic, 1, message.wireBytes)).line
     }
 
-    @Test func `settings are an object of what has been set`() {
+    @Test func `settings are printed as an object of the values that were set`() {
         var state = WireSettingsState()
         state.podcast = "p1"
         state.settings = [("boost", "on"), ("newerKey", "x"), ("speed", "1.5")].map { key, value in
@@ -85,7 +85,7 @@ import WireMessages
                 == #"{"podcast":"p1","settings":{"boost":true,"newerKey":"x","speed":1.5}}"#)
     }
 
-    @Test func `what plays next names the reason where nothing does, and the outcome of each load`() {
+    @Test func `the next entry’s JSON has the reason why nothing follows and the outcome of each load`() {
         let next = WireQueueNext.with {
             $0.queue = "main"
             $0.current.id = "q1"
@@ -106,7 +106,7 @@ import WireMessages
         #expect(json.line.hasSuffix(loads))
     }
 
-    @Test func `bookmarks are a list`() {
+    @Test func `bookmarks are printed as an array`() {
         let marks = WireBookmarks.with {
             $0.bookmarks = [
                 .with {
@@ -122,7 +122,7 @@ import WireMessages
                 == #"[{"id":"b1","episode":"e1","title":null,"position":12.5,"note":null,"createdAt":1.5}]"#)
     }
 
-    @Test func `a download is on the stream as the command prints it, and its progress beside it`() {
+    @Test func `a download’s event has the JSON that the command prints, and its progress has its own`() {
         let download = WireDownload.with {
             $0.episode = "e1"
             $0.state = .downloading
@@ -139,7 +139,7 @@ import WireMessages
                 == #"{"episode":"e1","receivedBytes":5,"totalBytes":null,"bytesPerSecond":2.5}"#)
     }
 
-    @Test func `the player's retry, sleep timer, chapter and sound are on the stream`() {
+    @Test func `the player’s JSON has its retry, sleep timer, chapter and sound`() {
         var state = WirePlaybackState()
         state.status = .loading
         state.chapter = 2
@@ -160,7 +160,7 @@ import WireMessages
         #expect(json["local"] == .bool(false))
     }
 
-    @Test func `queues tell their modes, and entries why they are there`() {
+    @Test func `a queue’s JSON has its modes, and each entry the reason why it was added`() {
         let queue = WireQueueState.with {
             $0.name = "evening"
             $0.modes = .with {

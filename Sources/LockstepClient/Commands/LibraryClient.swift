@@ -180,7 +180,6 @@ public struct EpisodeSequence: AsyncSequence, Sendable {
         private var isLast = false
         /// The maximum number of episodes that are still read; nil: all.
         var limit: Int?
-        /// The number of episodes in all, after the first page.
         private(set) var total = 0
 
         init(fleet: Fleet, query: WireEpisodesQuery) {

@@ -45,7 +45,6 @@ package enum LoadOutcome: Sendable, Hashable {
 }
 
 extension Fleet {
-    /// The maximum time until a load is audible, or its obstacle is known.
     private static let loadLimit = Duration.seconds(30)
     /// The maximum time for the load that has taken another one’s place.
     private static let successorLimit = Duration.seconds(3)
@@ -128,7 +127,6 @@ private struct ReportedAttempts: Sendable {
 }
 
 extension PlayerState {
-    /// The snapshot that screens show now.
     package var snapshot: PlayerSnapshot { PlayerSnapshot(self) }
 
     /// Its sentence, and the queue that it was loaded from where that isn’t Up Next.

@@ -84,11 +84,21 @@ public struct PlayerClient: Sendable {
     /// - Throws: `nothingLoaded`; `revisionMismatch` when something else is loaded; `notFound` and `atEdge` for chapters.
     public func seek(_ target: SeekTarget, of load: LoadID? = nil) async throws(Failure) -> Answer<SeekOutcome> {
         let reply = try await reply { request in
-            if case .to(let position) = target {
-                request.seek.position = position
+            switch target {
+            case .to(let position): request.seek.position = position
+            case .by(let distance): request.seekRelative.by = distance
+            case .fraction(let part): request.seekRelative.fraction = part
+            case .skipForward(let seconds): request.seekRelative.skip.secondsIfUnset = seconds ?? 0
+            case .skipBack(let seconds):
+                request.seekRelative.skip.back = true
+                request.seekRelative.skip.secondsIfUnset = seconds ?? 0
+            case .chapter(let number): request.seekRelative.chapter.number = UInt32(clamping: number)
+            case .nextChapter: request.seekRelative.chapter.neighbour = .next
+            case .previousChapter: request.seekRelative.chapter.neighbour = .previous
+            }
+            if case .to = target {
                 request.seek.loadID = load?.text ?? ""
             } else {
-                request.seekRelative = WireSeekRelative(target)
                 request.seekRelative.loadID = load?.text ?? ""
             }
         }
@@ -101,10 +111,11 @@ public struct PlayerClient: Sendable {
     /// - Throws: `invalidArgument` naming the range.
     public func setSpeed(_ change: LevelChange) async throws(Failure) -> Answer<SpeedOutcome> {
         let reply = try await reply { request in
-            if case .to(let speed) = change {
-                request.setSpeed.speed = speed
-            } else {
-                request.changeSpeed = .init(change)
+            switch change {
+            case .to(let speed): request.setSpeed.speed = speed
+            case .by(let difference): request.changeSpeed.by = difference
+            case .steps(let count, let size):
+                (request.changeSpeed.steps, request.changeSpeed.step) = (Int32(clamping: count), size)
             }
         }
         let forOthers = reply.setting.source == .podcast ? DisplayText.sanitised(reply.setting.valueForAll) : nil
@@ -117,10 +128,11 @@ public struct PlayerClient: Sendable {
     /// - Throws: `invalidArgument` naming the range.
     public func setVolume(_ change: LevelChange) async throws(Failure) -> Answer<PlayerState> {
         try await ask { request in
-            if case .to(let percent) = change {
-                request.setVolume.volume = percent
-            } else {
-                request.changeVolume = .init(change)
+            switch change {
+            case .to(let percent): request.setVolume.volume = percent
+            case .by(let difference): request.changeVolume.by = difference
+            case .steps(let count, let size):
+                (request.changeVolume.steps, request.changeVolume.step) = (Int32(clamping: count), size)
             }
         }
     }
@@ -232,36 +244,5 @@ public struct PlayerClient: Sendable {
         var request = WirePlaybackRequest()
         fill(&request)
         return try await fleet.ask(.playback, request, reply: WirePlaybackReply.self)
-    }
-}
-
-extension WireSeekRelative {
-    /// A seek that starts from where the player is.
-    init(_ target: PlayerClient.SeekTarget) {
-        self.init()
-        switch target {
-        case .to: break
-        case .by(let distance): by = distance
-        case .fraction(let part): fraction = part
-        case .skipForward(let seconds): skip.secondsIfUnset = seconds ?? 0
-        case .skipBack(let seconds):
-            skip.back = true
-            skip.secondsIfUnset = seconds ?? 0
-        case .chapter(let number): chapter.number = UInt32(clamping: number)
-        case .nextChapter: chapter.neighbour = .next
-        case .previousChapter: chapter.neighbour = .previous
-        }
-    }
-}
-
-extension WireChangeLevel {
-    /// A change that starts from the player’s level.
-    init(_ change: PlayerClient.LevelChange) {
-        self.init()
-        switch change {
-        case .to: break
-        case .by(let difference): by = difference
-        case .steps(let count, let size): (steps, step) = (Int32(clamping: count), size)
-        }
     }
 }

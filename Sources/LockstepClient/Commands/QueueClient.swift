@@ -22,7 +22,7 @@ public struct QueueClient: Sendable {
         case episodeOfShownQueues(EpisodeID)
     }
 
-    /// The target of a move. The other entry is named as people do who see the queue.
+    /// The target of a move. Another entry is named by a text, as in `Target.text`.
     public enum Place: Sendable, Hashable {
         /// In front of the entry that this text means.
         case before(String)
@@ -44,7 +44,7 @@ public struct QueueClient: Sendable {
         case duration
         /// The time at which the entry was added.
         case added
-        /// The rest of the episode.
+        /// The time that is left in the episode.
         case remaining
     }
 

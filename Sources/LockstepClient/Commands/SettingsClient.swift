@@ -43,7 +43,6 @@ public struct SettingsClient: Sendable {
     }
 }
 
-/// A reply that says which value of a setting holds.
 private protocol SettingAnswer {
     var setting: WireSettingReply { get }
 }

@@ -26,14 +26,12 @@ public indirect enum JSONValue: Sendable, Hashable {
         /// The member’s value.
         public var value: JSONValue
 
-        /// A member of this name.
         package init(name: String, value: JSONValue) {
             self.name = name
             self.value = value
         }
     }
 
-    /// An object of these members.
     package static func object(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue {
         .object(members.map { Member(name: $0.key, value: $0.value) })
     }
@@ -57,7 +55,6 @@ public indirect enum JSONValue: Sendable, Hashable {
     /// Text, or null where there is none.
     package static func text(_ text: String) -> JSONValue { text.isEmpty ? .null : .string(text) }
 
-    /// The value of an object's member, or nil.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value

@@ -2,7 +2,6 @@ import FoundationEssentials
 import PodcastModel
 package import WireMessages
 
-/// The payloads of the stream as JSON, chosen by topic.
 package enum StreamPayload {
     /// The payload of `event`: null for a key that is gone; an object `{"base64"}` for a topic that this version does
     /// not know or a payload that it cannot read, with `"delta":true` if that changes the value before it.
@@ -105,33 +104,26 @@ package enum StreamPayload {
         func entry(_ entry: WireQueueEntry) -> JSONValue {
             .object(["id": .string(entry.id), "episode": entry.episode.json])
         }
-        let reason: JSONValue =
-            switch next.reason {
-            case .nothingLoaded: .string("nothingLoaded")
-            case .ended: .string("ended")
-            case .lastEntry: .string("lastEntry")
-            case .noOtherEntry: .string("noOtherEntry")
-            case .unknown, .UNRECOGNIZED: .null
-            }
         return .object([
             "queue": .string(next.queue), "current": next.hasCurrent ? entry(next.current) : .null,
-            "following": next.hasFollowing ? entry(next.following) : .null, "reason": reason,
+            "following": next.hasFollowing ? entry(next.following) : .null,
+            "reason": .text(NextState.Reason(next.reason)?.rawValue ?? ""),
             "loads": .array(next.loads.map(json)),
         ])
     }
 
     private static func json(_ load: WireDecidedLoad) -> JSONValue {
-        let outcome: JSONValue =
+        let outcome =
             switch load.outcome {
-            case .pending: .string("pending")
-            case .accepted: .string("accepted")
-            case .refused: .string("refused")
-            case .superseded: .string("superseded")
-            case .unknown, .UNRECOGNIZED: .null
+            case .pending: "pending"
+            case .accepted: "accepted"
+            case .refused: "refused"
+            case .superseded: "superseded"
+            case .unknown, .UNRECOGNIZED: ""
             }
         return .object([
             "loadId": .string(load.loadID), "queue": .string(load.queue), "entry": .string(load.entry),
-            "outcome": outcome, "error": load.hasFailure ? load.failure.json : .null,
+            "outcome": .text(outcome), "error": load.hasFailure ? load.failure.json : .null,
             "afterLoad": .text(load.afterLoad),
         ])
     }

@@ -1,5 +1,5 @@
-import FoundationEssentials
 package import PodcastModel
+import SwiftProtobuf
 package import WireMessages
 
 // The wire's messages as the documented JSON (`protocols/cli.md`).
@@ -30,10 +30,20 @@ extension Failure {
         guard known == .ambiguous, let message = try? WireCandidates(wireBytes: detail) else { return [] }
         return message.candidates.map { (DisplayText.sanitised($0.id), DisplayText.sanitised($0.title)) }
     }
+
+    /// The failure of a text that could mean several things, of which it lists 20.
+    package static func ambiguous(_ message: String, _ candidates: [(id: String, title: String)]) -> Failure {
+        let detail = WireCandidates.with {
+            $0.candidates = candidates.prefix(20).map { candidate in
+                .with { ($0.id, $0.title) = (candidate.id, candidate.title) }
+            }
+        }
+        return Failure(
+            code: FailureCode.ambiguous.rawValue, message: message + " Say which by its ID:", detail: detail.wireBytes)
+    }
 }
 
 extension WirePlaybackState.Status {
-    /// The word for the state.
     package var word: String {
         switch self {
         case .idle, .unknown, .UNRECOGNIZED: "idle"
@@ -47,7 +57,6 @@ extension WirePlaybackState.Status {
 }
 
 extension WireAlert.Severity {
-    /// The word for the severity.
     package var word: String {
         switch self {
         case .warning: "warning"
@@ -58,7 +67,6 @@ extension WireAlert.Severity {
 }
 
 extension WireServiceStatus.State {
-    /// The word for the state.
     package var word: String {
         switch self {
         case .starting: "starting"
@@ -191,7 +199,6 @@ extension WireHistoryItem {
 }
 
 extension WireFeedResult {
-    /// The word for what became of it.
     package var word: String {
         switch kind {
         case .added: "added"
@@ -234,5 +241,43 @@ extension SettingKey {
         case .flag: .bool(text == "on")
         default: .string(text)
         }
+    }
+}
+
+extension WireDownload.State {
+    package var word: String {
+        switch self {
+        case .notDownloaded, .UNRECOGNIZED: "notDownloaded"
+        case .queued: "queued"
+        case .downloading: "downloading"
+        case .paused: "paused"
+        case .downloaded: "downloaded"
+        case .failed: "failed"
+        }
+    }
+
+    package var shownWord: String { self == .notDownloaded ? "not downloaded" : word }
+}
+
+extension WireDownload {
+    package var json: JSONValue {
+        .object([
+            "episode": .string(episode), "state": .string(state.word), "receivedBytes": .unsigned(receivedBytes),
+            "totalBytes": .known(totalBytes), "error": hasError && state == .failed ? error.json : .null,
+            "title": .text(title),
+            "podcast": .object(["id": .string(podcastID), "title": .string(podcastTitle)]), "path": .text(path),
+            "reason": .text(reason), "waitsFor": .text(waitsFor), "attempt": .integer(Int64(attempt)),
+            "nextAttempt": .moment(milliseconds: nextAttempt), "requestedAt": .moment(milliseconds: requestedAt),
+            "finishedAt": .moment(milliseconds: finishedAt), "note": .text(note),
+        ])
+    }
+}
+
+extension WireDownloadProgress {
+    package var json: JSONValue {
+        .object([
+            "episode": .string(episode), "receivedBytes": .unsigned(receivedBytes),
+            "totalBytes": .known(totalBytes), "bytesPerSecond": .number(bytesPerSecond),
+        ])
     }
 }

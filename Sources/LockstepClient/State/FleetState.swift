@@ -18,12 +18,10 @@ public enum Connection: Sendable, Hashable {
 /// The state of a fleet at one moment, as far as a connection observes it. A value: it never changes.
 public struct FleetState: Sendable {
     package internal(set) var view: FleetView
-    /// The topics that the connection observes; nil: none.
     let selection: TopicSelection?
     /// The reason why the connection has ended; set when it has.
     var ending: Failure??
 
-    /// A state that shows what a view holds.
     package init(_ view: FleetView, observing selection: TopicSelection? = .all) {
         (self.view, self.selection) = (view, selection)
     }
@@ -44,7 +42,6 @@ public struct FleetState: Sendable {
         connection != .live || !observes(part) || part.owner.map { !isReady($0) } ?? false
     }
 
-    /// Whether the connection observes a part.
     func observes(_ part: FleetPart) -> Bool {
         selection.map { selection in part.prefixes.allSatisfy { selection.contains(Topic($0)) } } ?? false
     }
@@ -103,15 +100,17 @@ public struct FleetState: Sendable {
 
     /// All bookmarks: those of an episode together, by their positions; the episodes with the newest ones first.
     public var bookmarks: [Bookmark] {
-        view.bookmarks.values.map(\.bookmarks).sorted { left, right in
-            (left.map(\.createdAt).max() ?? 0) > (right.map(\.createdAt).max() ?? 0)
-        }.flatMap { $0.sorted { ($0.position, $0.id) < ($1.position, $1.id) } }.compactMap(Bookmark.init)
+        view.bookmarks.values.map { ($0.bookmarks.map(\.createdAt).max() ?? 0, $0) }
+            .sorted { $0.0 > $1.0 }.flatMap { Self.bookmarks($0.1) }
     }
 
     /// An episode’s bookmarks, by their positions.
     public func bookmarks(of episode: EpisodeID) -> [Bookmark] {
-        (view.bookmarks[episode.text]?.bookmarks ?? []).sorted { ($0.position, $0.id) < ($1.position, $1.id) }
-            .compactMap(Bookmark.init)
+        view.bookmarks[episode.text].map(Self.bookmarks) ?? []
+    }
+
+    private static func bookmarks(_ wire: WireBookmarks) -> [Bookmark] {
+        wire.bookmarks.sorted { ($0.position, $0.id) < ($1.position, $1.id) }.compactMap(Bookmark.init)
     }
 
     /// The settings and the values that hold.

@@ -5,25 +5,17 @@ package import WireMessages
 
 /// The stream’s messages: decoded once, with deltas applied, and with what may be out of date marked.
 package struct FleetView: Sendable {
-    /// The retained values, encoded.
     package private(set) var replica = Replica()
     package private(set) var connection = ConnectionState.connecting
-    /// The player’s state; nil until the player has published one.
     package private(set) var player: WirePlaybackState?
     package private(set) var output: WireOutputState?
-    /// The queues, by name.
     package private(set) var queueStates: [String: QueueState] = [:]
-    /// The queue that plays, the entry that follows, and the loads that were decided.
     package private(set) var next: WireQueueNext?
-    /// The podcasts, by ID.
     package private(set) var podcasts: [String: WirePodcast] = [:]
-    /// The alerts that wait for an answer, by topic.
     package private(set) var alerts: [Topic: WireAlert] = [:]
-    /// The files of episodes that are there, come or failed to come, by the episode’s ID.
     package private(set) var downloads: [String: WireDownload] = [:]
     /// The progress of downloads under way, by the episode’s ID: ahead of `downloads`, and lossy.
     package private(set) var progress: [String: WireDownloadProgress] = [:]
-    /// The bookmarks of the episodes that have any, by the episode’s ID.
     package private(set) var bookmarks: [String: WireBookmarks] = [:]
     /// The owners’ settings, by topic: those for a podcast, or for all.
     package private(set) var settings: [Topic: WireSettingsState] = [:]
@@ -32,7 +24,6 @@ package struct FleetView: Sendable {
 
     package init() {}
 
-    /// Up Next; nil: not known yet.
     package var mainQueue: WireQueueState? { queueStates[QueueName.default]?.wire }
 
     /// The alerts, errors before warnings before information, and of each kind the oldest first.

@@ -8,7 +8,6 @@ public struct Podcast: Sendable, Hashable {
     /// The podcast’s ID.
     public let id: PodcastID
 
-    /// A podcast as the services name it; nil: it has no readable ID.
     package init?(_ wire: WirePodcast) {
         guard let id = PodcastID(wire.id) else { return nil }
         (self.id, self.wire) = (id, wire)
@@ -40,7 +39,6 @@ public struct Episode: Sendable, Hashable {
     /// The episode’s ID.
     public let id: EpisodeID
 
-    /// An episode as the services name it; nil: it has no readable ID.
     package init?(_ wire: WireEpisode) {
         guard let id = EpisodeID(wire.id) else { return nil }
         (self.id, self.wire) = (id, wire)
@@ -108,7 +106,6 @@ public struct Bookmark: Sendable, Hashable {
     /// The episode’s ID.
     public let episode: EpisodeID
 
-    /// A bookmark as the player names it; nil: it has no readable IDs.
     package init?(_ wire: WireBookmark) {
         guard let id = BookmarkID(wire.id), let episode = EpisodeID(wire.episode) else { return nil }
         (self.id, self.episode, self.wire) = (id, episode, wire)
@@ -190,7 +187,6 @@ public struct DownloadState: Sendable, Hashable {
         case .notDownloaded, .UNRECOGNIZED: .notDownloaded
         }
     }
-    /// The status as sentences say it: `not downloaded`.
     package var statusWord: String { wire.state.shownWord }
     /// The bytes that have arrived.
     public var receivedBytes: UInt64 { wire.receivedBytes }

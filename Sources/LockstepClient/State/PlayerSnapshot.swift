@@ -38,12 +38,10 @@ package struct PlayerSnapshot: Sendable, Hashable {
     package var chapter: Int?
     package let retry: RetryState?
     package var sleep: SleepTimerState?
-    /// The queue that plays.
     package var queue = QueueState(.init())
     package var alerts: [Alert] = []
     package var services: [ServiceState] = []
 
-    /// A snapshot of the player alone.
     package init(_ player: PlayerState = .unknown, at now: Moment = .now) {
         self.player = player
         episode = player.episode
@@ -56,7 +54,6 @@ package struct PlayerSnapshot: Sendable, Hashable {
         sleep = player.sleepTimer(at: now)
     }
 
-    /// A snapshot of the whole state.
     package init(_ state: FleetState, now: Moment) {
         self.init(state.player, at: now)
         connection = state.connection
@@ -77,7 +74,6 @@ package struct PlayerSnapshot: Sendable, Hashable {
         player.status != .finished && entry.episode.id == episode?.id
     }
 
-    /// The state in a word or two.
     package var stateWord: String {
         switch player.status {
         case .playing(isBuffering: true): "buffering"
@@ -99,7 +95,6 @@ package struct PlayerSnapshot: Sendable, Hashable {
         player.duration.map { Double(max(0, ClockText.wholeSeconds($0) - ClockText.wholeSeconds(position))) }
     }
 
-    /// The title, with a word for one that is empty.
     package var shownTitle: String { episode.map { $0.title.isEmpty ? "(no title)" : $0.title } ?? "" }
 
     /// `Chapter 2 of 5: A title`; nil: the position is in none.
@@ -118,7 +113,6 @@ package struct PlayerSnapshot: Sendable, Hashable {
 
     package var unreadyServices: [ServiceState] { services.filter { !$0.isReady } }
 
-    /// The fleet in a few words.
     package var health: String {
         switch connection {
         case .connecting: return "connecting …"

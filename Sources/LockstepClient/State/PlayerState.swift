@@ -22,7 +22,7 @@ public struct PlayerState: Sendable, Hashable {
 
     /// The cause of a pause.
     public enum Pause: Sendable, Hashable {
-        /// A user, or a start that begins paused.
+        /// A user, or a load that was requested as paused.
         case user
         /// The sleep timer.
         case sleepTimer
@@ -67,7 +67,6 @@ public struct PlayerState: Sendable, Hashable {
 
     package var statusWord: String { wire.status.word }
 
-    /// Whether the position moves on.
     package var isRunning: Bool { wire.anchor.running }
 
     /// The rate of the position: above the speed while silence is passed over.
@@ -193,7 +192,6 @@ public struct EpisodeSummary: Sendable, Hashable {
     /// The position at which it resumes, in seconds.
     public var position: Double
 
-    /// An episode as the services name it; nil: it has no readable ID.
     package init?(_ wire: WireEpisodeSummary) {
         guard let id = EpisodeID(wire.id) else { return nil }
         self.id = id

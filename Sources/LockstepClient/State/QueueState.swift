@@ -15,7 +15,6 @@ public struct QueueState: Sendable, Hashable {
         /// The reason why it is in the queue, in words; empty: not known.
         public let reason: String
 
-        /// An entry as the queue names it; nil: it has no readable ID.
         package init?(_ wire: WireQueueEntry) {
             guard let id = QueueEntryID(wire.id), let episode = EpisodeSummary(wire.episode) else { return nil }
             (self.id, self.episode) = (id, episode)
@@ -123,7 +122,6 @@ public struct QueueModes: Sendable, Hashable {
 }
 
 extension WireRepeat {
-    /// The word for it.
     var word: String {
         switch self {
         case .off, .UNRECOGNIZED: "off"
@@ -136,7 +134,7 @@ extension WireRepeat {
 /// The queue that plays and the entry that follows, as the queue service has decided.
 public struct NextState: Sendable, Hashable {
     /// The reason why nothing follows.
-    public enum Reason: Sendable, Hashable {
+    public enum Reason: String, Sendable, Hashable {
         /// Nothing is loaded.
         case nothingLoaded
         /// The loaded episode has ended or failed, and nothing followed it.
@@ -145,6 +143,16 @@ public struct NextState: Sendable, Hashable {
         case lastEntry
         /// The queue has no other entry.
         case noOtherEntry
+
+        init?(_ wire: WireQueueNext.Reason) {
+            switch wire {
+            case .nothingLoaded: self = .nothingLoaded
+            case .ended: self = .ended
+            case .lastEntry: self = .lastEntry
+            case .noOtherEntry: self = .noOtherEntry
+            case .unknown, .UNRECOGNIZED: return nil
+            }
+        }
     }
 
     /// The name of the queue that plays.
@@ -162,14 +170,7 @@ public struct NextState: Sendable, Hashable {
         queue = wire.queue
         current = wire.hasCurrent ? .init(wire.current) : nil
         following = wire.hasFollowing ? .init(wire.following) : nil
-        reason =
-            switch wire.reason {
-            case .nothingLoaded: .nothingLoaded
-            case .ended: .ended
-            case .lastEntry: .lastEntry
-            case .noOtherEntry: .noOtherEntry
-            case .unknown, .UNRECOGNIZED: nil
-            }
+        reason = Reason(wire.reason)
         loads = wire.loads
     }
 }

@@ -9,7 +9,7 @@ public struct SettingValue: Sendable, Hashable {
         case podcast
         /// For all podcasts.
         case all
-        /// In a file of the program that shows it.
+        /// In the settings file of the program that shows it.
         case file
         /// Nowhere: it is the default.
         case standard

@@ -41,7 +41,6 @@ struct WatchLog: Sendable {
         self.changesOnly = changesOnly
     }
 
-    /// The events of an update, in order.
     mutating func events(for update: ReplicaUpdate) -> [FleetEvent] {
         switch update {
         case .connection: return []

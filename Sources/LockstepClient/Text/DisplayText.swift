@@ -39,7 +39,6 @@ package enum DisplayText {
             ? text.utf8.count : text.unicodeScalars.reduce(0) { $0 + width($1) }
     }
 
-    /// The columns of one scalar: 0, 1 or 2.
     package static func width(_ scalar: Unicode.Scalar) -> Int {
         if scalar.value < 0x300 { return scalar.value == 0 ? 0 : 1 }
         switch scalar.properties.generalCategory {

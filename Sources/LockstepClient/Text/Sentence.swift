@@ -1,6 +1,5 @@
 import PodcastModel
 
-/// The sentences of commands and plain screens.
 package enum Sentence {
     /// The loaded episode and its playback state: `Paused at 12:34 of 58:10: A title, A podcast.`
     package static func status(_ snapshot: PlayerSnapshot) -> String {
@@ -31,11 +30,6 @@ package enum Sentence {
         case .paused(by: .stop): "Stopped at \(snapshot.place)"
         case .paused(by: .user), .idle: "Paused at \(snapshot.place)"
         }
-    }
-
-    /// The effect of a seek to the end.
-    package static func playedToEnd(_ episode: EpisodeSummary) -> String {
-        "That is the end of “\(episode.title)”, which counts as played."
     }
 
     /// The speed, the volume and the output: `Speed 1.5, volume 80 %.`
@@ -76,7 +70,6 @@ package enum Sentence {
         return isFadingOut ? text + ", fading out" : text
     }
 
-    /// The sleep timer of a player.
     package static func sleep(_ snapshot: PlayerSnapshot) -> String {
         sleep(snapshot.sleep, isFadingOut: snapshot.player.isFadingOut)
     }
@@ -98,7 +91,6 @@ package enum Sentence {
         return parts.dropLast().joined(separator: ", ") + " and " + last
     }
 
-    /// With a capital at its beginning.
     package static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
     /// The whole screen in one sentence, for those who listen to it.
@@ -139,7 +131,6 @@ package enum Sentence {
         return "\(count)\(alerts.count > 1 ? ", first" : ""): \(stopped(first.title)) See `lockstep alerts`."
     }
 
-    /// An alert and how to answer it.
     package static func alert(_ alert: PlayerSnapshot.Alert) -> String {
         let actions = alert.answers.isEmpty ? "" : " Answers: \(alert.answers.joined(separator: ", "))."
         let message = alert.message.isEmpty ? "" : " \(stopped(alert.message))"

@@ -1,6 +1,5 @@
 import PodcastModel
 
-/// Lengths and moments as people read and write them.
 package enum TimeText {
     /// A place as a clock, to the nearest second: where a chapter begins, which a file may say as 59.95.
     package static func mark(_ seconds: Double?) -> String { ClockText.format(seconds.map { $0.rounded() }) }
@@ -21,7 +20,6 @@ package enum TimeText {
         return total * 60 + seconds
     }
 
-    /// The words for the units, from the largest on.
     private static let units: [(words: Set<String>, seconds: Double)] = [
         (["h", "hr", "hrs", "hour", "hours"], 3_600), (["m", "min", "mins", "minute", "minutes"], 60),
         (["s", "sec", "secs", "second", "seconds"], 1),
