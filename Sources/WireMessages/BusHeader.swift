@@ -1,4 +1,4 @@
-/// The kind of a message: the second byte of its header. The numbers are the wire's (see `protocols/bus.md`).
+/// The kind of a message: the second byte of its header (see `protocols/bus.md`).
 package enum MessageKind: UInt8, Sendable, CaseIterable {
     // Of the stream; also of PUBLISH, which has the kind of the event that it asks for.
     /// Replaces the topic's retained value and what stands behind it.
@@ -17,9 +17,8 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case sync = 7
 
     // Between a service and the bus.
-    /// A service introduces itself.
     case hello = 16
-    /// The bus accepts it.
+    /// The bus accepts the service.
     case welcome = 17
     /// The bus has given publishes their sequences.
     case acknowledge = 18
@@ -27,20 +26,16 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case ready = 19
     /// The bus refuses a message; the code is its second frame.
     case reject = 20
-    /// The service leaves the bus.
     case goodbye = 21
-    /// The service is alive.
     case ping = 22
-    /// The bus is alive, too.
     case pong = 23
     /// The state of another service.
     case status = 24
 
     // Requests.
-    /// A command or query.
     case request = 32
     case reply = 33
-    /// Its refusal; the payload is a `WireFailure`.
+    /// The refusal of a request; the payload is a `WireFailure`.
     case failure = 34
 
     // Joining.
@@ -52,12 +47,7 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case snapshot = 42
 
     /// Whether a message of this kind gets a sequence in the stream.
-    package var isSequenced: Bool {
-        switch self {
-        case .put, .delta, .delete, .event: true
-        default: false
-        }
-    }
+    package var isSequenced: Bool { self == .put || self == .delta || self == .delete || self == .event }
 }
 
 /// The header of every message on every socket of the bus: 40 bytes, big-endian, the same layout throughout.
@@ -73,7 +63,6 @@ package struct BusHeader: Sendable, Hashable {
     package static let currentVersion: UInt8 = 1
 
     package var kind: MessageKind
-    /// Bits by kind; see `Flags`.
     package var flags: Flags
     /// The generation of the service that speaks or is spoken to; of ACKNOWLEDGE: how many are acknowledged.
     package var generation: UInt32
@@ -89,7 +78,6 @@ package struct BusHeader: Sendable, Hashable {
     /// The flags that this version knows; unknown bits are carried along.
     package struct Flags: OptionSet, Sendable, Hashable {
         package let rawValue: UInt16
-        /// Flags of these bits.
         package init(rawValue: UInt16) { self.rawValue = rawValue }
         /// Of REPLAY and SNAPSHOT: another chunk follows.
         package static let more = Flags(rawValue: 1)
@@ -101,7 +89,6 @@ package struct BusHeader: Sendable, Hashable {
         package static let noAnswer = Flags(rawValue: 8)
     }
 
-    /// A header; what is not named is zero.
     package init(
         _ kind: MessageKind, flags: Flags = [], generation: UInt32 = 0, epoch: UInt64 = 0, sequence: UInt64 = 0,
         originSequence: UInt64 = 0, time: UInt64 = 0
@@ -135,17 +122,10 @@ package struct BusHeader: Sendable, Hashable {
             time: number(at: 32, as: UInt64.self))
     }
 
-    /// Reads a header out of an array; see `init(decoding:)`.
     package init(decoding bytes: [UInt8]) throws(FrameError) {
-        var failure: FrameError?
-        let header = bytes.withUnsafeBytes { buffer -> BusHeader? in
-            do throws(FrameError) { return try BusHeader(decoding: buffer) } catch {
-                failure = error
-                return nil
-            }
+        self = try bytes.withUnsafeBufferPointer { bytes throws(FrameError) in
+            try BusHeader(decoding: UnsafeRawBufferPointer(bytes))
         }
-        guard let header else { throw failure ?? .truncated(expected: Self.length, got: bytes.count) }
-        self = header
     }
 
     /// Writes the 40 bytes into `bytes`, which must have room for them.
@@ -161,7 +141,6 @@ package struct BusHeader: Sendable, Hashable {
         bytes.storeBytes(of: time.bigEndian, toByteOffset: 32, as: UInt64.self)
     }
 
-    /// The 40 bytes of the wire.
     package var encoded: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             encode(into: UnsafeMutableRawBufferPointer(buffer))
@@ -172,20 +151,15 @@ package struct BusHeader: Sendable, Hashable {
 
 /// The reason why a frame can’t be read. The message that holds it is dropped and counted; nothing else happens.
 package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Shorter than its layout.
     case truncated(expected: Int, got: Int)
-    /// A version that this code does not read.
     case unknownVersion(UInt8)
-    /// A kind that this code does not know.
     case unknownKind(UInt8)
-    /// A kind that has no business on this socket.
+    /// A kind that is not allowed on this socket.
     case unexpectedKind(MessageKind)
-    /// Too few or too many frames.
     case frameCount(expected: Int, got: Int)
     /// A topic or name that is not UTF-8 or breaks the rules of its form.
     case badText
 
-    /// The fault, for a log.
     package var description: String {
         switch self {
         case .truncated(let expected, let got): "\(got) bytes where \(expected) were expected"

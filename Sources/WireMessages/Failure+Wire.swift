@@ -19,7 +19,6 @@ extension Failure {
 }
 
 extension WireFailure {
-    /// The failure as the wire carries it.
     package init(_ failure: Failure) {
         self.init()
         code = failure.code
@@ -28,7 +27,7 @@ extension WireFailure {
         detail = Data(failure.detail)
     }
 
-    /// The failure as the wire brought it; one without a code is an `internalError`.
+    /// The failure; one without a code is an `internalError`.
     package var failure: Failure {
         Failure(
             code: code.isEmpty ? FailureCode.internalError.rawValue : code, message: message, retry: retry,

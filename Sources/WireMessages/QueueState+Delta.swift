@@ -1,9 +1,7 @@
 extension WireQueueState {
-    /// Applies a delta's steps in order, and takes its revision.
-    ///
-    /// A step that names an entry which is not there does the nearest thing: an insert goes to the end, a removal
-    /// or an update does nothing. An insert of an entry that is there moves it.
-    /// - Returns: false if a step named an entry that is not there, so that the state is better read anew.
+    /// Applies a delta's steps in order, and its revision. An insert of an entry that is there moves it; one behind an entry
+    /// that is missing goes to the end, and a removal or an update of a missing entry does nothing.
+    /// - Returns: false if a step named a missing entry, so that the state should be fetched again.
     @discardableResult
     package mutating func apply(_ delta: WireQueueDelta) -> Bool {
         var consistent = true
@@ -38,11 +36,11 @@ extension WireQueueState {
         switch step.step {
         case .insert(let insert): return self.insert(insert.entry, after: insert.after)
         case .remove(let id):
-            guard let index = place(of: id) else { return false }
+            guard let index = index(of: id) else { return false }
             entries.remove(at: index)
             return true
         case .update(let update):
-            guard let index = place(of: update.entry.id) else { return false }
+            guard let index = index(of: update.entry.id) else { return false }
             entries[index] = update.entry
             return true
         case .setCurrent(let id):
@@ -56,16 +54,16 @@ extension WireQueueState {
     private mutating func insert(_ entry: WireQueueEntry, after: String) -> Bool {
         // Long puts continue at the end: look there first.
         if !after.isEmpty, entries.last?.id == after, entry.id != after {
-            if let old = entries.firstIndex(where: { $0.id == entry.id }) { entries.remove(at: old) }
+            if let old = index(of: entry.id) { entries.remove(at: old) }
             entries.append(entry)
             return true
         }
-        if let old = place(of: entry.id) { entries.remove(at: old) }
+        if let old = index(of: entry.id) { entries.remove(at: old) }
         if after.isEmpty {
             entries.insert(entry, at: 0)
             return true
         }
-        guard let index = place(of: after) else {
+        guard let index = index(of: after) else {
             entries.append(entry)
             return false
         }
@@ -75,15 +73,13 @@ extension WireQueueState {
 
     private mutating func reorder(_ ids: [String]) -> Bool {
         let named = Set(ids)
-        let places = entries.indices.filter { named.contains(entries[$0].id) }
+        let indices = entries.indices.filter { named.contains(entries[$0].id) }
         var present: [String: WireQueueEntry] = [:]
-        for place in places { present[entries[place].id] = entries[place] }
+        for index in indices { present[entries[index].id] = entries[index] }
         let ordered = ids.compactMap { present.removeValue(forKey: $0) }
-        for (place, entry) in zip(places, ordered) { entries[place] = entry }
+        for (index, entry) in zip(indices, ordered) { entries[index] = entry }
         return ordered.count == ids.count
     }
 
-    private func place(of id: String) -> Int? {
-        entries.firstIndex { $0.id == id }
-    }
+    private func index(of id: String) -> Int? { entries.firstIndex { $0.id == id } }
 }

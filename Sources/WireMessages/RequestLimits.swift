@@ -35,8 +35,7 @@ package enum RequestLimits {
         WireAliasQuery.protoMessageName: [2: identity, 3: identity],
     ]
 
-    /// The refusal of a request to a service for its length; nil if every text fits. A payload that cannot be read is
-    /// left to the service, which says so.
+    /// The refusal of a request that has too long a text; nil if every text fits, or the payload cannot be read.
     package static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
         if let failure = refusal(originBytes: origin.utf8.count) { return failure }
         // No text is longer than the request: most need no closer look.
@@ -46,7 +45,6 @@ package enum RequestLimits {
         return refusal(of: request)
     }
 
-    /// The refusal of an origin of this length; nil if it fits.
     package static func refusal(originBytes count: Int) -> Failure? {
         guard count > origin else { return nil }
         return Failure(.tooLarge, "The request’s origin has \(count) bytes; at most \(origin) are allowed.")
@@ -67,9 +65,7 @@ package enum RequestLimits {
         }
     }
 
-    fileprivate static func limit(of field: Int, in message: String) -> Int {
-        texts[message]?[field] ?? text
-    }
+    fileprivate static func limit(of field: Int, in message: String) -> Int { texts[message]?[field] ?? text }
 
     fileprivate struct Excess: Error {
         var message: String

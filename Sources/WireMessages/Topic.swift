@@ -7,24 +7,17 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let text: String
 
     /// A topic of any text, which is not checked: the bus checks what a service publishes (`TopicRule`).
-    package init(_ text: String) {
-        self.text = text
-    }
+    package init(_ text: String) { self.text = text }
 
-    /// A topic of the stream: `stream/<owner>/<rest>`.
     package static func stream(_ owner: ServiceName, _ rest: String) -> Topic { Topic("stream/\(owner.text)/\(rest)") }
-    /// A topic of telemetry: `live/<owner>/<rest>`.
     package static func live(_ owner: ServiceName, _ rest: String) -> Topic { Topic("live/\(owner.text)/\(rest)") }
 
-    /// The heartbeats of the bus.
     package static let heartbeat = Topic("bus/heartbeat")
     /// The prefix that every observer subscribes to.
     package static let streamPrefix = "stream/"
     /// The state of a service, put by the bus.
     package static func service(_ name: ServiceName) -> Topic { stream(.bus, "service/\(name.text)") }
-    /// The state of the player.
     package static let playbackState = stream(.playback, "state")
-    /// The sound devices that there are.
     package static let playbackOutput = stream(.playback, "output")
     /// An event: an episode's position or played mark changed.
     package static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
@@ -38,7 +31,6 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
     /// An event: episodes of a podcast came, changed or went.
     package static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
-    /// The bookmarks of an episode.
     package static func bookmarks(of episode: String) -> Topic { stream(.playback, "bookmarks/\(episode)") }
     /// The state of an episode’s file.
     package static func download(_ episode: String) -> Topic { stream(.downloads, "download/\(episode)") }
@@ -48,12 +40,9 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func settings(_ owner: ServiceName, podcast: String) -> Topic {
         stream(owner, "settings/\(podcast.isEmpty ? "all" : podcast)")
     }
-    /// The state of the database.
     package static let persistenceStatus = stream(.persistence, "status")
-    /// An alert of an owner.
     package static func alert(_ owner: ServiceName, _ id: String) -> Topic { stream(owner, "alert/\(id)") }
 
-    /// The parts between the slashes.
     package var parts: [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }
 
     /// The owner of a `stream/` or `live/` topic.
@@ -72,7 +61,6 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
         return text.hasPrefix("live/") == (kind == .live) && (kind == .live || kind.isSequenced)
     }
 
-    /// Orders topics by their text.
     package static func < (left: Topic, right: Topic) -> Bool { left.text < right.text }
     package var description: String { text }
 }
@@ -80,7 +68,6 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
 /// A message of the stream, or of telemetry, as it arrived.
 package struct StreamEvent: Sendable, Hashable {
     package var topic: Topic
-    /// Its position and origin.
     package var header: BusHeader
     /// Protobuf: the message that the topic has.
     package var payload: [UInt8]
@@ -91,15 +78,13 @@ package struct StreamEvent: Sendable, Hashable {
         self.payload = payload
     }
 
-    /// Its position in the stream.
     package var position: StreamPosition { StreamPosition(epoch: header.epoch, sequence: header.sequence) }
 }
 
 /// A position in the stream. Positions compare by epoch, then by sequence.
 package struct StreamPosition: Sendable, Hashable, Comparable {
-    /// The life of the bus.
     package var epoch: UInt64
-    /// The count of events in it, from 1; 0: before the first.
+    /// The number of the event in its epoch, from 1; 0: before the first.
     package var sequence: UInt64
 
     package init(epoch: UInt64, sequence: UInt64) {
@@ -125,12 +110,10 @@ package struct RequestID: Sendable, Hashable, CustomStringConvertible {
         self.low = low
     }
 
-    /// A new id, unlike any other.
     package static func random() -> RequestID {
         RequestID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
     }
 
-    /// Nil unless `bytes` are 16.
     package init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == Self.length else { return nil }
         var high: UInt64 = 0
@@ -141,7 +124,6 @@ package struct RequestID: Sendable, Hashable, CustomStringConvertible {
         self.init(high: high, low: low)
     }
 
-    /// The 16 bytes of the wire.
     package var bytes: [UInt8] {
         [high, low].flatMap { value in (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) } }
     }

@@ -1,13 +1,9 @@
 package import PodcastModel
 
 extension WireAlert {
-    /// An alert of an owner.
+    /// An alert of an owner, about a `subject` of the owner’s choice, an episode and a podcast, each by its ID or empty.
     ///
-    /// - Parameters:
-    ///   - name: what its ID is derived from: the same name gives the same alert, also in another life of the owner.
-    ///   - subject: what it is about, in its owner's words.
-    ///   - episode: the ID of the episode that it is about, or empty.
-    ///   - podcast: the ID of the podcast that it is about, or empty.
+    /// - Parameter name: the seed of its ID: the same name gives the same alert, also after a restart of the owner.
     package init(
         _ code: String, of owner: ServiceName, named name: String, title: String, message: String,
         severity: Severity = .warning, actions: [String] = ["dismiss"], subject: String = "", episode: String = "",
@@ -29,13 +25,10 @@ extension WireAlert {
 }
 
 extension WireAnswerAlert {
-    /// Judges the answer: the first one to an alert wins.
+    /// Checks the answer to an alert, of which the first one wins: whether it is to be carried out; false: it repeats the
+    /// winner. Without either the alert doesn’t exist.
     ///
-    /// - Parameters:
-    ///   - winner: the answer that has won before, if the alert has been answered.
-    ///   - alert: the alert, while it waits for an answer.
-    /// - Returns: whether it is to be carried out; false: it is the one that has won.
-    /// - Throws: `alreadyAnswered` with another one; `notFound`; `invalidArgument` for an answer that it does not take.
+    /// - Throws: `alreadyAnswered`, `notFound`, or `invalidArgument` for an answer that the alert does not offer.
     package func isFirst(after winner: String?, to alert: WireAlert?) throws(Failure) -> Bool {
         if let winner {
             guard winner == action else {
@@ -43,9 +36,7 @@ extension WireAnswerAlert {
             }
             return false
         }
-        guard let alert else {
-            throw Failure(.notFound, "Alert \(self.alert) no longer exists.")
-        }
+        guard let alert else { throw Failure(.notFound, "Alert \(self.alert) no longer exists.") }
         guard alert.actions.contains(action) else {
             let actions = alert.actions.joined(separator: ", ")
             throw Failure(.invalidArgument, "“\(action)” isn’t an answer to this alert; its answers are \(actions).")
@@ -53,7 +44,7 @@ extension WireAnswerAlert {
         return true
     }
 
-    /// The reply to it; `changed`: whether this request ended the alert.
+    /// The reply; `changed`: whether this request ended the alert.
     package func answered(changed: Bool) -> WireAlertAnswered {
         var answered = WireAlertAnswered()
         answered.alert = alert

@@ -9,14 +9,10 @@ extension SwiftProtobuf.Message {
     }
 
     /// The message as a `bytes` field of another one carries it.
-    package var wireData: Data {
-        (try? serializedData()) ?? Data()
-    }
+    package var wireData: Data { (try? serializedData()) ?? Data() }
 
     /// Reads a message; unknown fields are kept, as a later version may have written them.
-    package init(wireBytes: [UInt8]) throws {
-        try self.init(serializedBytes: wireBytes)
-    }
+    package init(wireBytes: [UInt8]) throws { try self.init(serializedBytes: wireBytes) }
 }
 
 extension WireEpisodeSummary {

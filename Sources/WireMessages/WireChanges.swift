@@ -1,7 +1,6 @@
 package import SwiftProtobuf
 
 extension WireChange {
-    /// Writes a record of a collection.
     package static func putting(_ collection: String, _ key: String, _ value: some SwiftProtobuf.Message) -> WireChange
     {
         var change = WireChange()
@@ -23,7 +22,6 @@ extension WireChange {
         return change
     }
 
-    /// Deletes all documents of a collection.
     package static func deletingDocuments(_ collection: String) -> WireChange {
         var change = WireChange()
         change.deleteDocuments = collection
@@ -38,7 +36,6 @@ extension WireChange {
         return change
     }
 
-    /// Deletes all records of a collection.
     package static func deletingAll(_ collection: String) -> WireChange {
         var change = WireChange()
         change.deleteCollection = collection

@@ -1,7 +1,7 @@
 package import PodcastModel
 
 extension ChapterMark {
-    /// A chapter as it travels; nil if it has no place.
+    /// Nil if the position is invalid.
     package init?(_ wire: WireChapter) {
         guard let start = PlaybackPosition(seconds: wire.start) else { return nil }
         self.init(
@@ -11,7 +11,6 @@ extension ChapterMark {
 }
 
 extension WireChapter {
-    /// A chapter as it travels.
     package init(_ mark: ChapterMark) {
         self.init()
         start = mark.start.seconds
@@ -23,12 +22,12 @@ extension WireChapter {
 }
 
 extension [WireChapter] {
-    /// The number, from 1, of the chapter at a place, in seconds; 0: it is in none. The list is in order.
+    /// The number, from 1, of the chapter at a position, in seconds; 0: it is in none. The list is in order.
     ///
-    /// - Parameter tolerance: so many seconds before its start a chapter has begun.
-    package func number(at place: Double, tolerance: Double) -> Int {
-        guard let index = lastIndex(where: { $0.start <= place + tolerance }) else { return 0 }
+    /// - Parameter tolerance: the seconds by which a chapter begins early.
+    package func number(at position: Double, tolerance: Double) -> Int {
+        guard let index = lastIndex(where: { $0.start <= position + tolerance }) else { return 0 }
         let end = self[index].end
-        return end > self[index].start && place >= end ? 0 : index + 1
+        return end > self[index].start && position >= end ? 0 : index + 1
     }
 }

@@ -5,10 +5,8 @@ package import SwiftProtobuf
 /// Fields of a message may come in any order, and those of a repeated field are simply added: so a long list need not be
 /// encoded again each time that it is sent.
 package struct WireFields: Sendable {
-    /// The message so far.
     package private(set) var bytes: [UInt8] = []
 
-    /// A message without fields.
     package init() {}
 
     /// A message that continues `beginning`.
@@ -17,13 +15,12 @@ package struct WireFields: Sendable {
         bytes += beginning.wireBytes
     }
 
-    /// Adds a field that holds a message or bytes. `number` is the field's, from 1 to 15.
+    /// Adds a field that holds a message, bytes or a text. `number` is the field's, from 1 to 15.
     package mutating func append(_ number: UInt8, _ value: [UInt8]) {
         begin(number, count: value.count)
         bytes.append(contentsOf: value)
     }
 
-    /// Adds a field that holds a text. `number` is the field's, from 1 to 15.
     package mutating func append(_ number: UInt8, _ text: String) {
         var text = text
         text.withUTF8 { utf8 in
