@@ -11,7 +11,7 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
     /// - Throws: `episodeUnavailable` for an empty address, `badURL` for any other that is not one of these.
     public init(enclosure address: String) throws(Failure) {
         guard !address.isEmpty else { throw Failure(.episodeUnavailable, "The episode has no audio.") }
-        guard !address.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
+        guard !address.utf8.contains(where: \.isASCIIControl) else {
             throw Failure(.badURL, "The episode’s address holds control characters.")
         }
         if address.hasPrefix("/") {

@@ -37,7 +37,7 @@ public struct CalendarTime: Sendable, Hashable {
         func number(_ range: Range<Int>) -> Int? {
             var value = 0
             for byte in bytes[range] {
-                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+                guard byte.isASCIIDigit else { return nil }
                 value = value * 10 + Int(byte - UInt8(ascii: "0"))
             }
             return value
@@ -49,9 +49,11 @@ public struct CalendarTime: Sendable, Hashable {
         self.init(
             year: year, month: month, day: day,
             milliseconds: ((hour * 60 + minute) * 60 + second) * 1_000 + millisecond)
-        // A day that the month doesn’t have is one of the month before or after.
-        guard CalendarTime(timestamp) == self else { return nil }
+        guard exists else { return nil }
     }
+
+    /// Whether the month has that day: another one is a day of the month before or after.
+    var exists: Bool { CalendarTime(timestamp) == self }
 
     /// The moment in UTC.
     public var timestamp: Timestamp {

@@ -17,7 +17,7 @@ public enum ClockText {
 }
 
 /// A number with zeros before it, up to a width.
-func padded(_ value: some BinaryInteger, _ width: Int) -> String {
-    let digits = String(value)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+func padded(_ value: some CustomStringConvertible, _ width: Int) -> String {
+    let digits = value.description
+    return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
 }

@@ -29,7 +29,7 @@ public enum HTMLEntities {
     /// The character that a reference at the beginning of `bytes` stands for, such as `&amp;`, `&#38;` or `&#x26;`, and the
     /// reference's length. Nil for an ampersand that begins none.
     public static func reference(in bytes: ArraySlice<UInt8>) -> (character: Unicode.Scalar, length: Int)? {
-        let name = bytes.dropFirst().prefix(12).prefix(while: isNameByte)
+        let name = bytes.dropFirst().prefix(12).prefix { $0 == UInt8(ascii: "#") || $0.isASCIIAlphanumeric }
         guard !name.isEmpty, name.endIndex < bytes.endIndex, bytes[name.endIndex] == UInt8(ascii: ";"),
             let character = character(named: String(decoding: name, as: UTF8.self))
         else { return nil }
@@ -58,10 +58,5 @@ public enum HTMLEntities {
         let isHexadecimal = digits.hasPrefix("x") || digits.hasPrefix("X")
         let value = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
         return value.flatMap { $0 == 0 ? nil : Unicode.Scalar($0) }
-    }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: "#") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
     }
 }

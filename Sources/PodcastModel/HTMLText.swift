@@ -82,14 +82,14 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
         var inner = bytes[(index + 1)...]
         let isEnd = inner.first == UInt8(ascii: "/")
         if isEnd { inner = inner.dropFirst() }
-        guard let first = inner.first, isLetter(first) || first == UInt8(ascii: "!") || first == UInt8(ascii: "?")
+        guard let first = inner.first, first.isASCIILetter || first == UInt8(ascii: "!") || first == UInt8(ascii: "?")
         else { return nil }
         guard let end = Self.end(of: inner) else {
             index = bytes.count
             return Tag()
         }
         index = end + 1
-        let name = inner.prefix { isLetter($0) || isDigit($0) }
+        let name = inner.prefix(while: \.isASCIIAlphanumeric)
         return Tag(
             name: String(decoding: name, as: UTF8.self).lowercased(), isEnd: isEnd,
             attributes: inner[name.endIndex..<end])
@@ -116,5 +116,3 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
 private func isMark(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "<") || byte == UInt8(ascii: "&") }
 private func isQuote(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") }
 private func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-private func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-private func isLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) }

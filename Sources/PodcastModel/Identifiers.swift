@@ -20,47 +20,29 @@ extension Identifier {
 
     /// Whether `text` is the shape of an identifier of this kind.
     static func accepts(_ text: String) -> Bool {
-        let bytes = text.utf8
-        guard let first = text.first, first == prefix, bytes.count >= 2, bytes.count <= 64 else { return false }
-        return bytes.allSatisfy { byte in
-            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-        }
+        text.first == prefix && (2...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { $0.isASCIIDigit || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
     }
 
     /// The identifier that `seed` gives: the same for the same seed, on every machine.
     ///
     /// 80 bits of two FNV-1a hashes over different offsets: stable and short, not for security.
     public static func derived(from seed: String) -> Self {
-        var text = String(prefix)
-        text += hexadecimal(fnv1a(seed.utf8, basis: 0xcbf2_9ce4_8422_2325), digits: 16)
-        text += hexadecimal(fnv1a(seed.utf8.reversed(), basis: 0x8422_2325_cbf2_9ce4), digits: 4)
-        guard let id = Self(text) else { preconditionFailure("a derived identifier has the right shape") }
-        return id
+        with(
+            fnv1a(seed.utf8, basis: 0xcbf2_9ce4_8422_2325), fnv1a(seed.utf8.reversed(), basis: 0x8422_2325_cbf2_9ce4))
     }
 
     /// A new identifier, unlike any other.
     public static func random() -> Self {
-        var generator = SystemRandomNumberGenerator()
-        return random(using: &generator)
+        with(.random(in: .min ... .max), .random(in: .min ... .max))
     }
 
-    /// A new identifier out of `generator`.
-    public static func random(using generator: inout some RandomNumberGenerator) -> Self {
-        let high = UInt64.random(in: .min ... .max, using: &generator)
-        let low = UInt64.random(in: .min ... .max, using: &generator)
-        guard let id = Self(String(prefix) + hexadecimal(high, digits: 16) + hexadecimal(low, digits: 4)) else {
-            preconditionFailure("a random identifier has the right shape")
-        }
+    /// The identifier of 80 bits: all of `high` and the last 16 of `low`.
+    private static func with(_ high: UInt64, _ low: UInt64) -> Self {
+        let text = padded(String(high, radix: 16), 16) + padded(String(low & 0xffff, radix: 16), 4)
+        guard let id = Self(String(prefix) + text) else { preconditionFailure("20 hexadecimal digits are accepted") }
         return id
     }
-}
-
-/// The last `digits` hexadecimal digits of a number, lower case.
-private func hexadecimal(_ value: UInt64, digits: Int) -> String {
-    let text = String(value, radix: 16)
-    let padded = String(repeating: "0", count: max(0, 16 - text.count)) + text
-    return String(padded.suffix(digits))
 }
 
 /// FNV-1a, 64 bits (the constants are those of its authors, draft-eastlake-fnv), with its bits well mixed.

@@ -1,7 +1,7 @@
 /// Dates as feeds and servers write them: RFC 822 with its many mistakes, and ISO 8601.
 public enum InternetDate {
-    /// The moment that `text` names; a missing time is midnight, a missing or unknown zone UTC. The day's name is ignored,
-    /// being often wrong. Nil for anything that is no date between 1970 and 2199.
+    /// The moment that `text` names; a missing time is midnight, a missing or unknown zone UTC. The name of the weekday, which
+    /// is often wrong, is ignored. Nil for anything that is no date between 1970 and 2199.
     public static func parse(_ text: String) -> Timestamp? {
         guard text.utf8.count <= 100 else { return nil }
         let tokens = tokens(text)
@@ -9,15 +9,14 @@ public enum InternetDate {
         if parts.year < 70 { parts.year += 2_000 } else if parts.year < 100 { parts.year += 1_900 }
         // A three-digit year is what some programs made of the year 2000.
         if (100..<200).contains(parts.year) { parts.year += 1_900 }
-        guard (1970...2199).contains(parts.year), (1...12).contains(parts.month),
-            (1...daysIn(month: parts.month, of: parts.year)).contains(parts.day), (0...24).contains(parts.hour),
-            (0...59).contains(parts.minute), (0...60).contains(parts.second), abs(parts.offset) <= 26 * 60
+        guard (1970...2199).contains(parts.year), (1...12).contains(parts.month), (1...31).contains(parts.day),
+            (0...24).contains(parts.hour), (0...59).contains(parts.minute), (0...60).contains(parts.second)
         else { return nil }
+        var time = CalendarTime(year: parts.year, month: parts.month, day: parts.day, milliseconds: 0)
+        guard time.exists else { return nil }
         let seconds = (parts.hour * 60 + parts.minute - parts.offset) * 60 + parts.second
-        let moment = CalendarTime(
-            year: parts.year, month: parts.month, day: parts.day, milliseconds: seconds * 1_000 + parts.millisecond
-        ).timestamp
-        return moment.milliseconds < 0 ? nil : moment
+        time.milliseconds = seconds * 1_000 + parts.millisecond
+        return time.timestamp.milliseconds < 0 ? nil : time.timestamp
     }
 
     private struct Parts {
@@ -180,14 +179,9 @@ public enum InternetDate {
         "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
         "december",
     ]
-
-    private static func daysIn(month: Int, of year: Int) -> Int {
-        let isLeap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
-        return month == 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
-    }
 }
 
-/// How long a server wants to be left alone (RFC 9110, 10.2.3).
+/// The value of a `Retry-After` field (RFC 9110, 10.2.3).
 public enum RetryAfter {
     /// The wait in seconds from `now` that the field's value asks for, at least 0: a number of seconds, or a date. Nil for
     /// anything else.

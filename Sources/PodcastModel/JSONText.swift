@@ -12,8 +12,7 @@ public enum JSONText {
             case "\r": quoted += "\\r"
             case "\t": quoted += "\\t"
             case ..<" ", "\u{7f}"..."\u{9f}", "\u{2028}", "\u{2029}":
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                quoted += "\\u" + padded(String(scalar.value, radix: 16), 4)
             default: quoted.unicodeScalars.append(scalar)
             }
         }

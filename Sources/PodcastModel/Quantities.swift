@@ -4,7 +4,7 @@ public struct PlaybackPosition: Sendable, Hashable, Comparable {
     public let seconds: Double
 
     /// The start of an episode.
-    public static let zero = PlaybackPosition(unchecked: 0)
+    public static let zero = PlaybackPosition(clamping: 0)
 
     /// Nil for a negative number, an infinity or NaN.
     public init?(seconds: Double) {
@@ -12,11 +12,7 @@ public struct PlaybackPosition: Sendable, Hashable, Comparable {
         self.seconds = seconds
     }
 
-    private init(unchecked seconds: Double) {
-        self.seconds = seconds
-    }
-
-    /// The nearest position to `seconds`: what is negative or NaN becomes the start, what is infinite too.
+    /// The nearest position to `seconds`; the start for a negative number, an infinity or NaN.
     public init(clamping seconds: Double) {
         self.seconds = seconds.isFinite ? max(0, seconds) : 0
     }
@@ -62,9 +58,7 @@ public struct PlaybackSpeed: Sendable, Hashable, Comparable {
         self.factor = factor
     }
 
-    private init(unchecked factor: Double) {
-        self.factor = factor
-    }
+    private init(unchecked factor: Double) { self.factor = factor }
 
     /// Orders speeds by their factors.
     public static func < (left: Self, right: Self) -> Bool { left.factor < right.factor }
@@ -86,9 +80,7 @@ public struct Volume: Sendable, Hashable, Comparable {
         self.percent = percent
     }
 
-    private init(unchecked percent: Double) {
-        self.percent = percent
-    }
+    private init(unchecked percent: Double) { self.percent = percent }
 
     /// Orders volumes by their percentages.
     public static func < (left: Self, right: Self) -> Bool { left.percent < right.percent }
@@ -100,9 +92,7 @@ public struct Timestamp: Sendable, Hashable, Comparable, Codable {
     public let milliseconds: Int64
 
     /// The moment that many milliseconds after 1970-01-01 00:00:00 UTC.
-    public init(milliseconds: Int64) {
-        self.milliseconds = milliseconds
-    }
+    public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// The seconds since 1970.
     public var seconds: Double { Double(milliseconds) / 1_000 }
@@ -117,9 +107,7 @@ public struct MonotonicTime: Sendable, Hashable, Comparable {
     public let nanoseconds: UInt64
 
     /// The moment at that reading of the clock.
-    public init(nanoseconds: UInt64) {
-        self.nanoseconds = nanoseconds
-    }
+    public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
     /// The moment later by `duration`; earlier if it is negative; never before the clock's start.
     public func advanced(by duration: Duration) -> MonotonicTime {

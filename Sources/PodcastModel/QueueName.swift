@@ -14,13 +14,7 @@ public enum QueueName {
 
     /// Whether a text can be the name of a queue.
     public static func isValid(_ text: String) -> Bool {
-        guard (1...40).contains(text.utf8.count), let first = text.utf8.first else { return false }
-        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
-        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-        let isLetter = { letters.contains($0 | 0x20) }
-        return isLetter(first)
-            && text.utf8.allSatisfy {
-                isLetter($0) || digits.contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
-            }
+        guard (1...40).contains(text.utf8.count), let first = text.utf8.first, first.isASCIILetter else { return false }
+        return text.utf8.allSatisfy { $0.isASCIIAlphanumeric || "-_".utf8.contains($0) }
     }
 }

@@ -11,9 +11,7 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
         self.text = text
     }
 
-    private init(known text: String) {
-        self.text = text
-    }
+    private init(known text: String) { self.text = text }
 
     /// The bus, which the others connect to.
     public static let bus = ServiceName(known: "bus")

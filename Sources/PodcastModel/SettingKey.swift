@@ -1,65 +1,21 @@
-/// A setting of the listener, for one podcast or for all; where nothing is set the default holds.
+/// A setting of the listener, for one podcast or for all; its `rule` tells its meaning and the value that holds where
+/// nothing is set.
 ///
-/// Values travel and are stored as text in the key's own writing (`value(of:)` gives it), so that a later version's key
-/// or value is carried along by an older one.
+/// Values are sent and stored as text in a normal form (`value(of:)`), so that an older version keeps the keys and values
+/// of a later one.
 public enum SettingKey: String, Sendable, CaseIterable {
     // Playback.
-    /// How fast it plays.
-    case speed
-    /// How much louder than recorded, in dB.
-    case gain
-    /// How much is skipped at the start of an episode that begins at 0, in seconds.
-    case skipIntro
-    /// How much is skipped at the end, in seconds.
-    case skipOutro
-    /// How far `skip forward` goes, in seconds.
-    case skipForward
-    /// How far `skip back` goes, in seconds.
-    case skipBack
-    /// Whether silence is passed over quickly.
-    case trimSilence
-    /// Whether quiet passages are made louder.
-    case boost
-    /// Whether all episodes are brought to the same loudness.
-    case normalise
-    /// How far resuming goes back at most, in seconds; it grows with the length of the pause.
-    case rewindOnResume
-    /// The point from which an episode counts as played.
-    case playedThreshold
-    /// Whether what was playing plays on by itself when the fleet comes up.
-    case autoPlay
-    /// How long the sleep timer fades the sound out, in seconds.
-    case sleepFade
-
+    case speed, gain, skipIntro, skipOutro, skipForward, skipBack, trimSilence, boost, normalise, rewindOnResume
+    case playedThreshold, autoPlay, sleepFade
     // The queue.
-    /// The position at which new episodes are put into a queue.
-    case autoEnqueue
-    /// The queue that they are put into.
-    case autoEnqueueQueue
-
+    case autoEnqueue, autoEnqueueQueue
     // Downloads.
-    /// How many of the newest episodes are downloaded by themselves.
-    case autoDownload
-    /// The hours in which they are.
-    case autoDownloadHours
-    /// Over which network interfaces.
-    case autoDownloadNetworks
-    /// How many downloaded episodes are kept; 0: all.
-    case keepDownloads
-    /// Whether a file goes when its episode has been played.
-    case deletePlayed
-    /// How many files are fetched at once.
-    case downloadsAtOnce
-    /// How many of them from one host.
-    case downloadsPerHost
-    /// The maximum bandwidth of all downloads together, in kB/s; 0: no limit.
-    case bandwidthLimit
+    case autoDownload, autoDownloadHours, autoDownloadNetworks, keepDownloads, deletePlayed, downloadsAtOnce
+    case downloadsPerHost, bandwidthLimit
 
     /// The form of a value.
     public enum Form: Sendable, Hashable {
-        /// A number within a range.
         case number(ClosedRange<Double>)
-        /// A whole number within a range.
         case wholeNumber(ClosedRange<Int>)
         /// The word `on` or `off`.
         case flag
@@ -71,7 +27,6 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case hours
         /// `any`, or names of network interfaces with commas.
         case interfaces
-        /// The name of a queue.
         case queueName
     }
 
@@ -105,10 +60,8 @@ public enum SettingKey: String, Sendable, CaseIterable {
             rule(.playback, .number(0...120), "10", "seconds to go back at most when resuming after a pause")
         case .playedThreshold:
             rule(.playback, .threshold, "off", "when it counts as played: off, 95%, or 30s before the end")
-        case .autoPlay:
-            rule(.playback, .flag, "off", "play on by itself when the fleet comes up", isPerPodcast: false)
-        case .sleepFade:
-            rule(.playback, .number(0...120), "10", "seconds of fading out before sleep", isPerPodcast: false)
+        case .autoPlay: global(.playback, .flag, "off", "play on by itself when the fleet comes up")
+        case .sleepFade: global(.playback, .number(0...120), "10", "seconds of fading out before sleep")
         case .autoEnqueue:
             rule(
                 .queue, .word(["off", "top", "bottom", "next"]), "off",
@@ -121,24 +74,22 @@ public enum SettingKey: String, Sendable, CaseIterable {
             rule(.downloads, .interfaces, "any", "over which interfaces to download by itself: any, or wlan0,eth0")
         case .keepDownloads: rule(.downloads, .wholeNumber(0...10_000), "0", "how many files to keep; 0: all")
         case .deletePlayed: rule(.downloads, .flag, "off", "delete the file of an episode that has been played")
-        case .downloadsAtOnce:
-            rule(.downloads, .wholeNumber(1...16), "2", "how many files to fetch at once", isPerPodcast: false)
-        case .downloadsPerHost:
-            rule(.downloads, .wholeNumber(1...16), "2", "how many of them from one host", isPerPodcast: false)
+        case .downloadsAtOnce: global(.downloads, .wholeNumber(1...16), "2", "how many files to fetch at once")
+        case .downloadsPerHost: global(.downloads, .wholeNumber(1...16), "2", "how many of them from one host")
         case .bandwidthLimit:
-            rule(
-                .downloads, .wholeNumber(0...10_000_000), "0", "kB/s that downloads take together; 0: no limit",
-                isPerPodcast: false)
+            global(.downloads, .wholeNumber(0...10_000_000), "0", "kB/s that downloads take together; 0: no limit")
         }
     }
 
-    private func rule(
-        _ owner: ServiceName, _ form: Form, _ defaultValue: String, _ meaning: String, isPerPodcast: Bool = true
-    ) -> Rule {
-        Rule(owner: owner, form: form, defaultValue: defaultValue, isPerPodcast: isPerPodcast, meaning: meaning)
+    private func rule(_ owner: ServiceName, _ form: Form, _ defaultValue: String, _ meaning: String) -> Rule {
+        Rule(owner: owner, form: form, defaultValue: defaultValue, isPerPodcast: true, meaning: meaning)
     }
 
-    /// A value in the key's own writing: `1.50` becomes `1.5`, `YES` becomes `on`.
+    private func global(_ owner: ServiceName, _ form: Form, _ defaultValue: String, _ meaning: String) -> Rule {
+        Rule(owner: owner, form: form, defaultValue: defaultValue, isPerPodcast: false, meaning: meaning)
+    }
+
+    /// The normal form of a value: `1.50` becomes `1.5`, `YES` becomes `on`.
     ///
     /// - Throws: `invalidArgument`, which names the key, the value and what it may be.
     public func value(of text: String) throws(Failure) -> String {

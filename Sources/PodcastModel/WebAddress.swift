@@ -6,9 +6,8 @@
 public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// `http`, `https` or `file`.
     public let scheme: String
-    /// User, host (lower case, an international name as `xn--…`) and port (unless it is the scheme's own), as they stand
-    /// between `//` and the path.
-    public let authority: String
+    /// The part between `//` and the path; nil for a local file.
+    let server: WebAuthority?
     /// The path, beginning with a slash, percent-encoded.
     public let path: String
     /// The part behind the question mark; nil: there is none.
@@ -59,7 +58,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     public init?(filePath: String) {
         guard filePath.utf8.first == UInt8(ascii: "/"), !filePath.utf8.contains(0) else { return nil }
         scheme = "file"
-        authority = ""
+        server = nil
         path = Self.withoutDots(percentEncoded(filePath, keeping: Reference.pathBytes))
         query = nil
         guard text.utf8.count <= Self.limit else { return nil }
@@ -68,16 +67,14 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     private init?(_ parts: Reference, scheme: String) {
         switch scheme {
         case "http", "https":
-            guard let authority = parts.authority.flatMap({ WebAuthority($0[...], scheme: scheme) }) else { return nil }
-            self.authority = authority.text
+            guard let server = parts.authority.flatMap({ WebAuthority($0[...], scheme: scheme) }) else { return nil }
+            self.server = server
             query = parts.query
         case "file":
             let host = parts.authority?.lowercased() ?? ""
             guard host.isEmpty || host == "localhost", parts.path.hasPrefix("/"), percentDecoded(parts.path) != nil
-            else {
-                return nil
-            }
-            authority = ""
+            else { return nil }
+            server = nil
             query = nil
         default: return nil
         }
@@ -86,40 +83,35 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= Self.limit else { return nil }
     }
 
+    /// User, host (lower case, an international name as `xn--…`) and port (unless it is the scheme's own), as they stand
+    /// between `//` and the path.
+    public var authority: String { server?.text ?? "" }
+    private var pathAndQuery: String { path + (query.map { "?" + $0 } ?? "") }
+
     /// The whole address, normalised.
-    public var text: String { "\(scheme)://\(authority)\(path)\(query.map { "?" + $0 } ?? "")" }
+    public var text: String { "\(scheme)://\(authority)\(pathAndQuery)" }
     /// The whole address, normalised.
     public var description: String { text }
 
     /// The host and port, without user and password: for sentences, and to tell servers apart; a local file's path.
-    public var host: String {
-        isFile ? (filePath ?? path) : (authority.split(separator: "@").last.map(String.init) ?? authority)
-    }
+    public var host: String { server?.hostAndPort ?? filePath ?? path }
 
     /// User and password, decoded; nil: the address names nobody.
     public var credentials: (user: String, password: String)? {
-        guard let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) else { return nil }
-        let parts = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let userInfo = server?.userInfo else { return nil }
+        let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let user = parts.first.flatMap(percentDecoded) else { return nil }
         return (user, parts.count > 1 ? percentDecoded(parts[1]) ?? "" : "")
     }
 
     /// The whole address without user and password: for sentences, and for those that must not see them.
     public var textWithoutCredentials: String {
-        guard !isFile, authority.utf8.contains(UInt8(ascii: "@")) else { return text }
-        return "\(scheme)://\(host)\(path)\(query.map { "?" + $0 } ?? "")"
+        "\(scheme)://\(server?.hostAndPort ?? "")\(pathAndQuery)"
     }
 
     /// The server, for credentials; nil for a local file.
     public var origin: WebOrigin? {
-        guard !isFile else { return nil }
-        let colon = host.utf8.lastIndex(of: UInt8(ascii: ":"))
-        if let colon, !host.utf8[colon...].contains(UInt8(ascii: "]")),
-            let port = UInt16(host[host.utf8.index(after: colon)...])
-        {
-            return WebOrigin(scheme: scheme, host: String(host[..<colon]), port: port)
-        }
-        return WebOrigin(scheme: scheme, host: host, port: scheme == "http" ? 80 : 443)
+        server.map { WebOrigin(scheme: scheme, host: $0.host, port: $0.port ?? WebOrigin.defaultPort(of: scheme)) }
     }
 
     /// Whether it names a local file.
@@ -128,7 +120,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// The path of a local file, decoded; nil for other schemes.
     public var filePath: String? { isFile ? percentDecoded(path) : nil }
 
-    /// What is the same for two addresses of one thing: neither http or https, nor a slash at the end, nor a user and
+    /// A text by which two addresses of one thing compare: neither http or https, nor a slash at the end, nor a user and
     /// password makes a difference.
     public var identity: String {
         var path = self.path[...]
@@ -158,7 +150,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension WebAddress {
-    /// Why a text isn’t accepted as an address, as the second half of a sentence: `its host is malformed`.
+    /// The reason why a text isn’t accepted as an address, as the second half of a sentence: `its host is malformed`.
     static func flaw(of text: String) -> String {
         guard text.contains(where: { !$0.isWhitespace }) else { return "it is empty" }
         guard text.utf8.count <= limit else { return "it is longer than \(limit) bytes" }
@@ -197,12 +189,12 @@ private struct Reference {
         while let first = rest.first, first.isWhitespace { rest = rest.dropFirst() }
         while let last = rest.last, last.isWhitespace { rest = rest.dropLast() }
         guard !rest.isEmpty, rest.utf8.count <= WebAddress.limit,
-            rest.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f })
+            !rest.utf8.contains(where: \.isASCIIControl)
         else { return nil }
         // By bytes: a mark that combines with a slash would hide it.
         if let fragment = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<fragment] }
         if let colon = rest.utf8.firstIndex(of: UInt8(ascii: ":")), colon != rest.startIndex,
-            rest.utf8[..<colon].allSatisfy({ Self.isSchemeByte($0) }), !rest[rest.startIndex].isNumber
+            rest.utf8[..<colon].allSatisfy({ $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }), !rest[rest.startIndex].isNumber
         {
             scheme = rest[..<colon].lowercased()
             rest = rest[rest.utf8.index(after: colon)...]
@@ -217,14 +209,5 @@ private struct Reference {
         path = percentEncoded(rest[..<(mark ?? rest.endIndex)], keeping: Self.pathBytes)
         query = mark.map { percentEncoded(rest[rest.utf8.index(after: $0)...], keeping: Self.queryBytes) }
         if authority != nil, !path.isEmpty, !path.hasPrefix("/") { return nil }
-    }
-
-    private static func isSchemeByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."):
-            true
-        default: false
-        }
     }
 }

@@ -1,9 +1,9 @@
 import LibC
 
-/// The server that an address names, with the user and password that it may hold: what stands between `//` and the path.
+/// The part of an address between `//` and the path: a server, and perhaps a user and password.
 ///
 /// It refuses everything that a resolver or an HTTP library may stumble over, so that no later reader has to.
-struct WebAuthority {
+struct WebAuthority: Sendable, Hashable {
     /// User and password as they are written, percent-encoded; nil: none.
     let userInfo: String?
     /// The host in lower case: a name in ASCII, an IPv4 address, or an IPv6 address in brackets.
@@ -21,9 +21,7 @@ struct WebAuthority {
         var rest = text
         if let at = bytes.lastIndex(of: UInt8(ascii: "@")) {
             let encoded = percentEncoded(Self.withoutStrayPercents(text[..<at]), keeping: Self.userInfoBytes)
-            guard let decoded = percentDecoded(encoded), decoded.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
-                return nil
-            }
+            guard let decoded = percentDecoded(encoded), !decoded.utf8.contains(where: \.isASCIIControl) else { return nil }
             userInfo = encoded
             rest = text[bytes.index(after: at)...]
         } else {
@@ -31,12 +29,10 @@ struct WebAuthority {
         }
         var host = rest
         var port: UInt16?
-        if let colon = rest.utf8.lastIndex(of: UInt8(ascii: ":")),
-            !rest.utf8[colon...].contains(UInt8(ascii: "]"))
-        {
+        if let colon = rest.utf8.lastIndex(of: UInt8(ascii: ":")), !rest.utf8[colon...].contains(UInt8(ascii: "]")) {
             let digits = rest[rest.utf8.index(after: colon)...]
             host = rest[..<colon]
-            guard digits.utf8.allSatisfy(Self.isDigit) else { return nil }
+            guard digits.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
             if !digits.isEmpty {
                 guard let number = UInt16(digits), number > 0 else { return nil }
                 port = number
@@ -44,11 +40,12 @@ struct WebAuthority {
         }
         guard let host = Self.host(host) else { return nil }
         self.host = host
-        self.port = port == (scheme == "http" ? 80 : 443) ? nil : port
+        self.port = port == WebOrigin.defaultPort(of: scheme) ? nil : port
     }
 
     /// The whole authority, normalised.
-    var text: String { (userInfo.map { $0 + "@" } ?? "") + host + (port.map { ":\($0)" } ?? "") }
+    var text: String { (userInfo.map { $0 + "@" } ?? "") + hostAndPort }
+    var hostAndPort: String { host + (port.map { ":\($0)" } ?? "") }
 
     // MARK: The host
 
@@ -57,10 +54,8 @@ struct WebAuthority {
         if text.utf8.first == UInt8(ascii: "[") {
             guard text.utf8.last == UInt8(ascii: "]") else { return nil }
             let inner = text.dropFirst().dropLast()
-            guard inner.utf8.allSatisfy({ isHexadecimal($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }),
-                parses(inner, as: AF_INET6)
-            else { return nil }
-            return text.lowercased()
+            let isIPv6 = inner.utf8.allSatisfy { isHexadecimal($0) || ":.".utf8.contains($0) } && parses(inner, as: AF_INET6)
+            return isIPv6 ? text.lowercased() : nil
         }
         var labels: [String] = []
         for label in text.lowercased().utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
@@ -90,12 +85,7 @@ struct WebAuthority {
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
-            UInt8(ascii: "_"):
-            true
-        default: false
-        }
+        byte.isASCIIAlphanumeric || "-_".utf8.contains(byte)
     }
 
     /// Letters, marks and digits of any script; not what only looks like other text (full-width letters and the like).
@@ -109,8 +99,8 @@ struct WebAuthority {
     }
 
     private static func isNumber(_ label: String) -> Bool {
-        if label.utf8.allSatisfy(isDigit) { return true }
-        return label.hasPrefix("0x") && label.dropFirst(2).utf8.allSatisfy(isHexadecimal)
+        label.utf8.allSatisfy(\.isASCIIDigit)
+            || label.hasPrefix("0x") && label.dropFirst(2).utf8.allSatisfy(isHexadecimal)
     }
 
     private static func parses(_ text: Substring, as family: Int32) -> Bool {
@@ -118,9 +108,7 @@ struct WebAuthority {
         return inet_pton(family, String(text), &address) == 1
     }
 
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
-    fileprivate static func isHexadecimal(_ byte: UInt8) -> Bool { hexadecimalValue(byte) != nil }
+    private static func isHexadecimal(_ byte: UInt8) -> Bool { byte.hexadecimalValue != nil }
 
     // MARK: The user
 
@@ -199,14 +187,7 @@ enum Punycode {
 
 /// `text` with every byte but letters, digits and `kept` as `%XX`.
 func percentEncoded(_ text: some StringProtocol, keeping kept: Set<UInt8>) -> String {
-    func isPlain(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: kept.contains(byte)
-        }
-    }
+    func isPlain(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || kept.contains(byte) }
     if text.utf8.allSatisfy(isPlain) { return String(text) }
     let digits = Array("0123456789ABCDEF".utf8)
     var bytes: [UInt8] = []
@@ -225,8 +206,8 @@ func percentDecoded(_ text: some StringProtocol) -> String? {
     var bytes: [UInt8] = []
     var rest = text.utf8[...]
     while let byte = rest.popFirst() {
-        if byte == UInt8(ascii: "%"), let high = rest.first.flatMap(hexadecimalValue),
-            let low = rest.dropFirst().first.flatMap(hexadecimalValue)
+        if byte == UInt8(ascii: "%"), let high = rest.first?.hexadecimalValue,
+            let low = rest.dropFirst().first?.hexadecimalValue
         {
             bytes.append(high << 4 | low)
             rest = rest.dropFirst(2)
@@ -236,13 +217,4 @@ func percentDecoded(_ text: some StringProtocol) -> String? {
     }
     guard !bytes.contains(0) else { return nil }
     return String(validating: bytes, as: UTF8.self)
-}
-
-private func hexadecimalValue(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
 }

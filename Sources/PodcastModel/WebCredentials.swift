@@ -25,7 +25,7 @@ public struct WebCredentials: Sendable, Hashable, CustomStringConvertible, Custo
             guard text.utf8.count <= Self.limit else {
                 throw Failure(.invalidArgument, "A user name or password can’t be longer than \(Self.limit) bytes.")
             }
-            guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
+            guard !text.utf8.contains(where: \.isASCIIControl) else {
                 throw Failure(.invalidArgument, "A user name or password can’t contain control characters.")
             }
         }
@@ -47,7 +47,7 @@ extension WebAddress {
 
     /// The address without user and password.
     public var withoutCredentials: WebAddress {
-        authority.utf8.contains(UInt8(ascii: "@")) ? WebAddress(textWithoutCredentials) ?? self : self
+        server?.userInfo == nil ? self : WebAddress(textWithoutCredentials) ?? self
     }
 
     /// The address with a user and password in it, for a library that takes them no other way: never to be stored or shown.
@@ -60,9 +60,9 @@ extension WebAddress {
 
     /// A text in which no address has a user or password: show notes, GUIDs, stored names.
     ///
-    /// What stands between `://` and the last `@` before the end of a server’s name is left out, with the `@`. Where a colon
-    /// follows that begins no port, a password with a slash or the like was written as it is: its end is the last `@` before
-    /// a space or quotation mark.
+    /// Everything between `://` and the last `@` before the end of a server’s name is left out, with the `@`. Where a colon
+    /// follows that begins no port, a password with a slash or the like wasn’t encoded: its end is the last `@` before a space
+    /// or quotation mark.
     public static func withoutCredentials(in text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
         let bytes = Array(text.utf8)
@@ -92,7 +92,7 @@ extension WebAddress {
         guard authority.first != UInt8(ascii: "["), let colon = authority.firstIndex(of: UInt8(ascii: ":")) else {
             return false
         }
-        return !authority[(colon + 1)...].allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        return !authority[(colon + 1)...].allSatisfy(\.isASCIIDigit)
     }
 
     private static func endsAddress(_ byte: UInt8) -> Bool {
@@ -104,7 +104,7 @@ extension WebAddress {
     /// Of one that can’t be read as an address everything up to the last `@` is left out: a password may stand anywhere in it.
     public static func repeatable(_ text: String) -> String {
         if let address = WebAddress(text) {
-            return address.authority.utf8.contains(UInt8(ascii: "@")) ? address.textWithoutCredentials : text
+            return address.server?.userInfo == nil ? text : address.textWithoutCredentials
         }
         let bytes = Array(text.utf8)
         guard let (credentials, _) = possibleCredentials(in: bytes) else { return text }

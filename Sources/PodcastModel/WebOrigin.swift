@@ -11,6 +11,8 @@ public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible
         (self.scheme, self.host, self.port) = (scheme, host, port)
     }
 
+    static func defaultPort(of scheme: String) -> UInt16 { scheme == "http" ? 80 : 443 }
+
     /// The origin of an address, whatever its path; nil for text that is no http or https address.
     public init?(_ text: String) {
         guard let origin = WebAddress(text)?.origin else { return nil }
@@ -23,8 +25,8 @@ public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible
     }
 
     /// The origin as an address without a path; the port is left out where it is the scheme's own.
-    public var text: String { "\(scheme)://\(host)" + (port == (scheme == "http" ? 80 : 443) ? "" : ":\(port)") }
-    /// The same as `text`.
+    public var text: String { "\(scheme)://\(host)" + (port == Self.defaultPort(of: scheme) ? "" : ":\(port)") }
+    /// The origin as an address without a path.
     public var description: String { text }
 
     /// Orders origins by their text.
