@@ -8,10 +8,9 @@ import ProcessKit
 import SupervisorControl
 import WireMessages
 
-/// Publishes the supervisor’s alerts on the stream. It joins the bus when there is the first one, on threads of its own,
-/// so that the supervisor neither waits for the bus nor depends on it.
+/// Publishes the supervisor’s alerts on the stream. It joins the bus for the first one, on threads of its own, so that the
+/// supervisor neither waits for the bus nor depends on it.
 final class AlertLink: Sendable {
-    /// An event for the supervisor.
     enum Event: Sendable {
         /// The user answered that this service is to be retried.
         case retry(String)
@@ -29,19 +28,16 @@ final class AlertLink: Sendable {
     private let backoff: Backoff
 
     private struct State: Sendable {
-        /// Nil: it has not joined the bus, or could not stay there.
+        /// Nil while it isn’t on the bus.
         var loop: ServiceLoop<AlertHandler>?
-        /// The concerns by service: a new loop knows nothing of them.
+        /// The concerns by service, for the next loop.
         var concerns: [String: FleetConcern] = [:]
-        /// How often it could not join or stay since there was nothing to show.
+        /// How often it could not join or stay since there was no concern.
         var failures = 0
         var isRetryScheduled = false
         var isStopped = false
     }
 
-    /// The link of a home's supervisor.
-    ///
-    /// - Throws: `badConfiguration` when there is no pipe.
     init(
         home: LockstepHome,
         backoff: Backoff = .exponential(first: .seconds(1), longest: .seconds(60), jitter: 0.2)
@@ -50,7 +46,7 @@ final class AlertLink: Sendable {
         self.backoff = backoff
         var ends: [Int32] = [-1, -1]
         guard lockstep_pipe(&ends, 1) == 0 else {
-            throw Failure(.badConfiguration, "A pipe can’t be made: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "A pipe can’t be made: \(SystemError.reason()).")
         }
         (descriptor, bell) = (ends[0], ends[1])
         _ = fcntl(bell, F_SETFL, O_NONBLOCK)
@@ -61,7 +57,7 @@ final class AlertLink: Sendable {
         close(bell)
     }
 
-    /// Shows what needs attention of a service; nil: nothing does any more.
+    /// Shows the concern about a service; nil: there is none any more.
     func show(_ concern: FleetConcern?, of service: String) {
         state.withLockedValue { state in
             state.concerns[service] = concern
@@ -74,7 +70,7 @@ final class AlertLink: Sendable {
         }
     }
 
-    /// Leaves the bus, for good.
+    /// Leaves the bus for ever.
     func stop() {
         state.withLockedValue { state in
             state.isStopped = true
@@ -83,7 +79,7 @@ final class AlertLink: Sendable {
     }
 
     /// The events since the last call.
-    func takeEvents() -> [Event] {
+    func removeEvents() -> [Event] {
         var bytes = [UInt8](repeating: 0, count: 64)
         while read(descriptor, &bytes, bytes.count) > 0 {}
         return events.withLockedValue { events in
@@ -159,7 +155,7 @@ private struct AlertHandler: ServiceHandler {
         switch event {
         case .bus(.epochBegan): return [.publish(alerts.publications), .ready]
         case .input(.concern(let service, let concern)):
-            // Without a bus it is dropped, and put when there is one.
+            // Without a bus it is dropped, and published when the bus is back.
             return [.publish(alerts.update(concern, of: service, at: now.wall))]
         case .bus(.command(let command)):
             let answering = alerts.answer(command.payload, at: now.wall)

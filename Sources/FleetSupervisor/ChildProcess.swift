@@ -12,7 +12,7 @@ struct ChildProcess {
     /// Its standard output and error.
     let output: Int32
     var splitter = LineSplitter()
-    /// For the report of a crash.
+    /// For a crash report.
     var lastLines: [[UInt8]] = []
     /// The state of its threads when it was found to hang.
     var hangingThreads: [String]?
@@ -46,8 +46,7 @@ struct ChildProcess {
         self.output = output[0]
     }
 
-    /// The lines that it has written since the last call; at most about 256 KiB are read, so that no child keeps the
-    /// supervisor from the others.
+    /// The lines since the last call; at most about 256 KiB are read, so that no child delays the others.
     mutating func newLines() -> [[UInt8]] {
         var lines: [[UInt8]] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
@@ -68,7 +67,7 @@ struct ChildProcess {
         return signalled != 0 ? .signalled(code) : .exited(code)
     }
 
-    /// Ends what is left of its session, takes it off the system's table and closes its descriptors.
+    /// Kills the rest of its session, reaps it and closes its descriptors.
     func release() {
         _ = kill(-pid, SIGKILL)
         lockstep_reap(pid)
@@ -85,10 +84,10 @@ struct ControlConnection {
     var output: [UInt8] = []
     var waitsForReady = false
     var waitsForEnd = false
-    /// Whose lines it follows: nil nobody's, empty everybody's.
+    /// The service whose lines it follows; empty: all; nil: none.
     var follows: String?
     var isBroken = false
-    /// Bytes that may wait for a client that does not read.
+    /// The maximum number of bytes that wait for a slow client.
     static let outputLimit = 4 << 20
 
     init(_ descriptor: Int32) { self.descriptor = descriptor }
@@ -109,7 +108,7 @@ struct ControlConnection {
         }
     }
 
-    /// The requests that have come; ends the connection when the client has.
+    /// The requests since the last call; marks the connection as broken when the client has closed it.
     mutating func requests() -> [[UInt8]] {
         var chunk = [UInt8](repeating: 0, count: 16_384)
         let count = read(descriptor, &chunk, chunk.count)

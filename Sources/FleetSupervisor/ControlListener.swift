@@ -5,15 +5,13 @@ import SupervisorControl
 
 /// The control socket. Confined to the supervisor's thread.
 ///
-/// When the process has no descriptor left a waiting connection can be neither taken nor overlooked: `poll` would report
-/// it again at once, for ever. A descriptor is kept in reserve, with which such a connection is taken and refused; if
-/// even that has gone, nobody is looked at for a second.
+/// While the process has no descriptor left, `poll` would report a waiting connection again and again. So a descriptor is kept
+/// in reserve, with which such a connection is accepted and refused; if even that fails, accepting pauses for a second.
 struct ControlListener {
     private var listener: Int32
     private var reserve: Int32
     private var pausedUntil: MonotonicTime?
 
-    /// Listens on this descriptor, and closes it in the end.
     init(_ descriptor: Int32) {
         listener = descriptor
         reserve = Self.spare()
@@ -21,10 +19,10 @@ struct ControlListener {
 
     /// The descriptor to poll; −1 for none.
     var descriptor: Int32 { pausedUntil == nil ? listener : -1 }
-    /// When to look again although nothing was polled.
+    /// When a pause ends.
     var deadline: MonotonicTime? { pausedUntil }
 
-    /// The connections that wait. Those for which there is no descriptor hear `busy`.
+    /// The waiting connections. Those for which there is no descriptor are refused with `busy`.
     mutating func accept(now: MonotonicTime) -> [ControlConnection] {
         guard listener >= 0 else { return [] }
         if let due = pausedUntil, now < due { return [] }
@@ -38,7 +36,7 @@ struct ControlListener {
             } else if errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM {
                 switch refuseOne() {
                 case .refused: continue
-                case .nobodyWaits: return connections
+                case .noneWaits: return connections
                 case .impossible:
                     pausedUntil = now.advanced(by: .seconds(1))
                     return connections
@@ -49,7 +47,6 @@ struct ControlListener {
         }
     }
 
-    /// Takes nobody any more.
     mutating func close() {
         for descriptor in [listener, reserve] where descriptor >= 0 { closeDescriptor(descriptor) }
         (listener, reserve) = (-1, -1)
@@ -57,17 +54,17 @@ struct ControlListener {
 
     private enum Refusal {
         case refused
-        /// Without a free descriptor the system does not even look whether somebody does.
-        case nobodyWaits
+        /// Without a free descriptor the system reports EMFILE even then.
+        case noneWaits
         case impossible
     }
 
-    /// Takes the first one that waits and tells it that there is no room.
+    /// Accepts the first waiting connection and refuses it.
     private mutating func refuseOne() -> Refusal {
         guard reserve >= 0 else { return .impossible }
         closeDescriptor(reserve)
         let descriptor = lockstep_accept(listener)
-        let nobodyWaits = descriptor < 0 && errno == EAGAIN
+        let noneWaits = descriptor < 0 && errno == EAGAIN
         if descriptor >= 0 {
             var connection = ControlConnection(descriptor)
             connection.send(
@@ -77,7 +74,7 @@ struct ControlListener {
             closeDescriptor(descriptor)
         }
         reserve = Self.spare()
-        if nobodyWaits { return .nobodyWaits }
+        if noneWaits { return .noneWaits }
         return descriptor >= 0 ? .refused : .impossible
     }
 

@@ -1,3 +1,4 @@
+import BusKit
 import LibC
 import PodcastModel
 import SupervisorControl
@@ -10,17 +11,16 @@ extension CrashReports {
         ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no,output-to=\(folder),format=json"]
     }
 
-    /// Ensures that the crashed process left one readable report under its service’s name. The runtime names its
-    /// files after the process's name, cut to 15 bytes; where it left none, or half a one, what is known is written.
+    /// Ensures that the crashed process left one readable report under its service’s name. The runtime names its files after
+    /// the process's name, cut to 15 bytes; in place of a missing or incomplete one a report of the known facts is written.
     func ensureReport(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
         var isComplete = false
         for name in SystemCall.names(in: folder) {
-            let pieces = name.components(around: "-\(pid)-")
-            guard let pieces, !name.contains("-supervisor.json") else { continue }
+            guard let number = name.firstRange(of: "-\(pid)-"), !name.contains("-supervisor.json") else { continue }
             let path = folder + "/" + name
-            let wanted = folder + "/lockstep-\(service)-\(pid)-\(pieces)"
+            let wanted = folder + "/lockstep-\(service)-\(pid)-\(name[number.upperBound...])"
             if path != wanted { _ = rename(path, wanted) }
-            let text = SystemCall.contents(wanted, limit: 64 << 20) ?? []
+            let text = (try? SmallFile.contents(wanted, limit: 64 << 20)) ?? []
             if text.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") { isComplete = true } else { _ = unlink(wanted) }
         }
         if !isComplete { write(service: service, pid: pid, end: end, threads: threads, lastLines: lastLines) }
@@ -43,19 +43,7 @@ extension CrashReports {
             }
 
             """
-        SystemCall.write(text, to: folder + "/lockstep-\(service)-\(pid)-supervisor.json")
-    }
-}
-
-extension String {
-    /// The text behind `separator`, if it occurs.
-    fileprivate func components(around separator: String) -> String? {
-        let bytes = Array(utf8)
-        let wanted = Array(separator.utf8)
-        guard bytes.count >= wanted.count else { return nil }
-        for start in 0...(bytes.count - wanted.count) where Array(bytes[start..<(start + wanted.count)]) == wanted {
-            return String(decoding: bytes[(start + wanted.count)...], as: UTF8.self)
-        }
-        return nil
+        let path = folder + "/lockstep-\(service)-\(pid)-supervisor.json"
+        try? SmallFile.replaceWhole(path, with: text, isDurable: false)
     }
 }

@@ -3,27 +3,25 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The supervisor's alerts, and the answers to them. They last as long as their causes, which end with the supervisor at
-/// the latest; so nothing of them is kept on disk.
+/// The supervisor's alerts and the answers to them. Their causes end with the supervisor at the latest, so they aren’t stored.
 struct FleetAlerts: Sendable {
     /// The outcome of an answer.
     struct Answering: Sendable {
-        /// The reply to whoever answered.
         var result: Result<[UInt8], Failure>
         /// The publications that precede the reply.
         var publications: [Publication] = []
-        /// A service that is to be tried again.
+        /// The service that is to be retried.
         var retries: String?
     }
 
     private var alerts = OwnerAlerts(.supervisor)
-    /// The concern about each service, also where somebody has dismissed it.
+    /// The alert about each service, also a dismissed one.
     private var occurrences: [String: WireAlert] = [:]
 
-    /// Every alert that waits for an answer.
+    /// The alerts that wait for an answer.
     var publications: [Publication] { alerts.retained }
 
-    /// Updates the alert of a service; nil: it needs no attention any more.
+    /// Updates the alert about a service; nil: its cause has ended.
     mutating func update(_ concern: FleetConcern?, of service: String, at now: Timestamp) -> [Publication] {
         guard let concern else { return end(service) }
         if var known = occurrences[service], known.code == concern.code {
@@ -42,36 +40,31 @@ struct FleetAlerts: Sendable {
         return gone + alerts.raise(alert).publications
     }
 
-    /// The first answer wins; the same one again is answered alike, another one is refused.
+    /// The first answer wins; a repetition gets the same reply, another answer is refused.
     mutating func answer(_ request: [UInt8], at now: Timestamp) -> Answering {
         if let failure = RequestLimits.refusal(origin: "", payload: request, service: .supervisor) {
             return Answering(result: .failure(failure))
         }
         guard case .answerAlert(let answer)? = (try? WireSupervisorRequest(wireBytes: request))?.command else {
-            return Answering(
-                result: .failure(
-                    Failure(
-                        .unknownCommand,
-                        "On the bus the supervisor takes answers to its alerts only; for the rest it has its own socket."
-                    )))
+            let message = "On the bus the supervisor takes answers to its alerts only; for the rest it has its own socket."
+            return Answering(result: .failure(Failure(.unknownCommand, message)))
         }
-        var reply = WireSupervisorReply()
-        var answering: Answering
         do throws(Failure) {
             let change = try alerts.answer(answer, at: now)
+            var reply = WireSupervisorReply()
             reply.alertAnswered = answer.answered(changed: change != nil)
-            answering = Answering(result: .success(reply.wireBytes))
-            guard let change else { return answering }
-            answering.publications = change.publications
+            var answering = Answering(result: .success(reply.wireBytes), publications: change?.publications ?? [])
+            // A dismissed alert stays so while it is the same occurrence; that of a service that is retried may come back.
+            if change != nil, answer.action == Self.retry,
+                let service = occurrences.first(where: { $0.value.id == answer.alert })?.key
+            {
+                occurrences[service] = nil
+                answering.retries = service
+            }
+            return answering
         } catch {
             return Answering(result: .failure(error))
         }
-        // A dismissed alert stays so while it is the same occurrence; that of a service that is retried may come back.
-        if answer.action == Self.retry, let service = occurrences.first(where: { $0.value.id == answer.alert })?.key {
-            occurrences[service] = nil
-            answering.retries = service
-        }
-        return answering
     }
 
     fileprivate static let retry = "retry"

@@ -2,10 +2,10 @@ import PodcastModel
 import SupervisorControl
 
 /// A reason why a service needs its user’s attention.
-package enum FleetConcern: Sendable, Hashable {
-    /// It was restarted so often within an hour; how its last process ended.
+enum FleetConcern: Sendable, Hashable {
+    /// The number of restarts within an hour, and how the last process ended.
     case restartsOften(Int, last: String)
-    /// It does not start; a sentence that names it and says why.
+    /// A sentence that names the service and the reason.
     case doesNotStart(String)
 
     /// The code of its alert, which stays the same during one occurrence.
@@ -29,7 +29,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// When a concern goes away by itself, if nothing happens; nil for none.
+    /// When a concern ends unless something happens; nil: none does.
     var concernDeadline: MonotonicTime? {
         services.compactMap { service -> MonotonicTime? in
             switch service.concern {

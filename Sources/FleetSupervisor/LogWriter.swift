@@ -4,14 +4,14 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import SupervisorControl
 
-/// Writes the services' logs on a thread of its own, so that a slow or full disk holds up nobody.
+/// Writes the services' logs on a thread of its own, so that a slow or full disk blocks nothing else.
 ///
-/// `NAME.log` is the newest; at its limit it becomes `NAME.log.1`, and so on. What waits is bounded; what does not fit,
-/// or cannot be written, is dropped, counted, and the count written when writing works again.
+/// `NAME.log` is the newest; at its limit it becomes `NAME.log.1`, and so on. The queue is bounded; lines that do not fit, or
+/// cannot be written, are dropped, and their number is logged when writing works again.
 final class LogWriter: Sendable {
-    /// Bytes of a file before it is rotated.
+    /// The size of a file at which it is rotated, in bytes.
     let fileLimit: Int
-    /// The files kept for a service, the newest included.
+    /// The number of files of a service, the newest included.
     let fileCount: Int
     private let folder: String
     private let pending = NIOLockedValueBox(Pending())
@@ -19,7 +19,7 @@ final class LogWriter: Sendable {
     private let woken: Int32
     private let thread = NIOLockedValueBox<SystemThread?>(nil)
 
-    /// Bytes that may wait to be written.
+    /// The maximum size of the queue in bytes.
     static let pendingLimit = 4 << 20
 
     struct Pending {
@@ -46,7 +46,7 @@ final class LogWriter: Sendable {
         closeDescriptor(woken)
     }
 
-    /// Adds a line. Never waits.
+    /// Never waits.
     func append(_ service: String, _ line: [UInt8]) {
         let wasEmpty = pending.withLockedValue { pending in
             guard pending.size + line.count <= Self.pendingLimit else {
@@ -60,7 +60,7 @@ final class LogWriter: Sendable {
         if wasEmpty { _ = write(wake, [1], 1) }
     }
 
-    /// Writes what waits and ends the thread.
+    /// Writes the queue and ends the thread.
     func close() {
         pending.withLockedValue { $0.closing = true }
         _ = write(wake, [1], 1)
@@ -71,8 +71,6 @@ final class LogWriter: Sendable {
         last?.join()
     }
 
-    // MARK: - The thread
-
     private func work() {
         var files: [String: LogFile] = [:]
         var byte = [UInt8](repeating: 0, count: 64)
@@ -80,11 +78,8 @@ final class LogWriter: Sendable {
             let count = read(woken, &byte, byte.count)
             if count < 0, errno != EINTR { return }
             let batch = pending.withLockedValue { pending in
-                let batch = pending
-                pending.lines = []
-                pending.size = 0
-                pending.dropped = [:]
-                return batch
+                defer { pending = Pending(closing: pending.closing) }
+                return pending
             }
             for (service, line) in batch.lines {
                 files[service, default: LogFile(folder + "/\(service).log")].append(
@@ -140,7 +135,7 @@ private struct LogFile {
         return true
     }
 
-    /// Whole, or not at all: half a line is taken back.
+    /// Writes a whole line or nothing.
     private mutating func put(_ line: [UInt8]) -> Bool {
         let bytes = line + [UInt8(ascii: "\n")]
         guard write(descriptor, bytes, bytes.count) == bytes.count else {

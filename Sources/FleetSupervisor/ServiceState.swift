@@ -1,15 +1,15 @@
-package import PodcastModel
-package import SupervisorControl
+import PodcastModel
+import SupervisorControl
 
 /// How a process ended.
-package enum ProcessEnd: Sendable, Hashable {
-    /// It exited by itself with this code.
+enum ProcessEnd: Sendable, Hashable {
+    /// With this code.
     case exited(Int32)
-    /// It was killed by this signal.
+    /// By this signal.
     case signalled(Int32)
 
     /// A phrase for people: `exited with 1`.
-    package var words: String {
+    var words: String {
         switch self {
         case .exited(0): "exited (0)"
         case .exited(78): "exited with 78: its configuration can’t be used"
@@ -19,8 +19,8 @@ package enum ProcessEnd: Sendable, Hashable {
         }
     }
 
-    /// Whether the signal is one that the program brings on itself, and that leaves a crash report.
-    package var isCrash: Bool {
+    /// Whether a fault of the program raised the signal, which leaves a crash report.
+    var isCrash: Bool {
         guard case .signalled(let signal) = self else { return false }
         return [3, 4, 5, 6, 7, 8, 11].contains(signal)
     }
@@ -35,62 +35,54 @@ package enum ProcessEnd: Sendable, Hashable {
 }
 
 /// The state of a service and its process.
-package struct ServiceState: Sendable, Hashable {
-    /// The plan that it follows.
-    package let plan: ServicePlan
-    package internal(set) var condition: ServiceCondition = .waiting
+struct ServiceState: Sendable, Hashable {
+    let plan: ServicePlan
+    var condition: ServiceCondition = .waiting
     /// Its process; nil when there is none.
-    package internal(set) var pid: Int32?
-    /// When the process was started.
-    package internal(set) var startedAt: MonotonicTime?
-    /// When it reported READY.
-    package internal(set) var readyAt: MonotonicTime?
-    /// How often a process was started after the first.
-    package internal(set) var restarts = 0
-    /// How the last process ended, and why, in words; nil before the first end.
-    package internal(set) var lastEnd: String?
+    var pid: Int32?
+    var startedAt: MonotonicTime?
+    /// When the process reported READY.
+    var readyAt: MonotonicTime?
+    /// The number of starts after the first.
+    var restarts = 0
+    /// A phrase about how the last process ended, and why; nil before the first end.
+    var lastEnd: String?
     /// The service's own last STATUS line.
-    package internal(set) var status: String?
-    /// When it is tried again.
-    package internal(set) var nextTry: MonotonicTime?
+    var status: String?
+    var nextTry: MonotonicTime?
     /// The reason why it needs its user’s attention, if there is one.
-    package internal(set) var concern: FleetConcern?
-    /// A warning worth showing: it was restarted very often.
-    package var warning: String? {
+    var concern: FleetConcern?
+    var warning: String? {
         guard case .restartsOften(let count, _) = concern else { return nil }
         return "it was restarted \(count) times within an hour"
     }
 
-    /// The times of the last failures within the window.
+    /// The times of the failed starts within the window.
     var failures: [MonotonicTime] = []
-    /// Failures in a row.
     var failuresInARow = 0
     /// The times of the restarts within the last hour.
     var restartTimes: [MonotonicTime] = []
     /// The last sign of life, READY being the first; nil before it: then it is not watched.
     var lastSign: MonotonicTime?
-    /// When a start that says nothing is given up.
+    /// When a silent start fails.
     var startDeadline: MonotonicTime?
     /// When it gets SIGKILL, unless it has ended.
     var killAt: MonotonicTime?
     /// The reason why it is being ended, for `lastEnd`.
     var endReason: String?
-    /// Whether it starts again at once after the end that somebody asked for.
+    /// Whether it starts again at once after a requested end.
     var startsAgain = false
     /// Whether the last process crashed or hung.
     var hasCrashed = false
-    /// Whether a process was started before.
     var hasStarted = false
     /// Whether it has been ready before.
     var hasServed = false
-    /// Whether it was given up: then the next failure gives it up again at once.
+    /// Whether it is only retried every few minutes: another failure keeps it so.
     var circuitIsOpen = false
 
     init(_ plan: ServicePlan) { self.plan = plan }
 
-    /// Whether it serves, late or not.
-    package var serves: Bool { condition == .ready || condition == .late }
-    /// Whether there is a process.
+    var serves: Bool { condition == .ready || condition == .late }
     var runs: Bool { pid != nil }
 
     // MARK: - Steps of the machine
@@ -122,32 +114,21 @@ package struct ServiceState: Sendable, Hashable {
 
     mutating func recordSignOfLife(now: MonotonicTime, _ limits: SupervisorLimits, starting: Bool = false) {
         if condition == .starting { startDeadline = now.advanced(by: limits.startSilence) }
-        guard !starting, condition != .stopping, condition != .hung, runs else { return }
+        guard !starting, !isEnding, runs else { return }
         lastSign = now
         if condition == .late { condition = .ready }
     }
 
-    mutating func beginTermination(at now: MonotonicTime, because reason: String?) {
-        condition = .stopping
-        killAt = now.advanced(by: plan.stopLimit)
+    /// Whether its process is already expected to end.
+    var isEnding: Bool { condition == .stopping || condition == .hung }
+
+    /// Expects its process to end within `limit`.
+    mutating func beginEnd(
+        _ condition: ServiceCondition, within limit: Duration, because reason: String?, now: MonotonicTime
+    ) {
+        self.condition = condition
+        killAt = now.advanced(by: limit)
         endReason = reason
-        lastSign = nil
-        startDeadline = nil
-    }
-
-    mutating func recordHang(silence: String, now: MonotonicTime, _ limits: SupervisorLimits) {
-        condition = .hung
-        killAt = now.advanced(by: limits.crashReport)
-        endReason = "it " + silence
-        lastSign = nil
-        startDeadline = nil
-    }
-
-    mutating func recordCrashReport(now: MonotonicTime, _ limits: SupervisorLimits) {
-        guard runs, condition != .stopping, condition != .hung else { return }
-        condition = .hung
-        killAt = now.advanced(by: limits.afterCrash)
-        endReason = "it crashed"
         lastSign = nil
         startDeadline = nil
     }
@@ -172,6 +153,12 @@ package struct ServiceState: Sendable, Hashable {
         failuresInARow = 0
         circuitIsOpen = false
         nextTry = nil
+    }
+
+    /// Waits for its start as if it had never failed.
+    mutating func startAnew() {
+        forgetFailures()
+        condition = .waiting
     }
 
     mutating func dropOldRestarts(now: MonotonicTime, _ limits: SupervisorLimits) {

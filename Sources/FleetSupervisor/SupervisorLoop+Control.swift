@@ -5,7 +5,7 @@ import ProcessKit
 import SupervisorControl
 
 extension SupervisorLoop {
-    /// Answers a line of the control socket, at once or when what it waits for has come.
+    /// Answers a line of the control socket, at once or later.
     func answer(_ line: [UInt8], at index: Int) {
         do {
             let request = try ControlCoding.request(line)
@@ -68,10 +68,10 @@ extension SupervisorLoop {
         throw Failure(.notFound, "There is no service \(bare). The services are \(names).")
     }
 
-    /// Tells those who wait for the fleet that it is complete, or why it will not be.
+    /// Tells the waiting clients that the fleet is complete, or why it isn’t.
     func reportReady(_ failure: String?) {
         if let failure { notifier.status(failure) } else { notifier.status("Every service is ready.") }
-        // A service manager is told either way: what works, works, and what does not is tried again.
+        // The service manager is told either way: a failing service is retried while the others work.
         notifier.ready()
         if let failure {
             writeLog(failure)
@@ -96,15 +96,11 @@ extension SupervisorLoop {
         let crashed = crashes.all()
         var reports = machine.services.map { service in
             ServiceReport(
-                name: service.plan.name,
-                state: service.condition.rawValue,
-                pid: service.pid,
-                restarts: service.restarts,
+                name: service.plan.name, state: service.condition.rawValue, pid: service.pid, restarts: service.restarts,
                 uptime: service.pid == nil ? nil : service.startedAt.map { rounded(now.since($0)) },
                 pss: service.pid.flatMap(ProcessFacts.proportionalMemory),
                 cpu: service.pid.flatMap(ProcessFacts.processorTime),
-                status: service.status,
-                lastEnd: service.lastEnd,
+                status: service.status, lastEnd: service.lastEnd,
                 nextTry: service.nextTry.map { max(0, rounded($0.since(now))) },
                 warning: service.warning,
                 crashReport: crashed.first { $0.service == service.plan.name }?.path)

@@ -25,7 +25,7 @@ extension SupervisorLoop {
         }
         let count = poll(&waiting, nfds_t(waiting.count), timeout())
         let ready = count > 0 ? Set(waiting.lazy.filter { $0.revents != 0 }.map(\.fd)) : []
-        // First what a process sent and wrote, then its exit.
+        // The messages and the output of a process before its exit.
         readNotifications(ready)
         readOutput(ready)
         readExits(ready)
@@ -37,7 +37,7 @@ extension SupervisorLoop {
         }
         serveClients(ready)
         if now >= nextWatchdog {
-            // Not at every turn: the service manager’s queue is short, and must have room for other messages.
+            // Not at every turn: the service manager’s queue is short and must have room for other messages.
             notifier.watchdog()
             nextWatchdog = now.advanced(by: .milliseconds(500))
         }
@@ -97,7 +97,7 @@ extension SupervisorLoop {
     private func readExits(_ ready: Set<Int32>) {
         for (name, child) in children where child.pidDescriptor < 0 || ready.contains(child.pidDescriptor) {
             guard let end = child.end() else { continue }
-            // What it sent before its exit counts.
+            // The messages that it sent before its exit count.
             readNotifications(Set(notifications.map(\.descriptor)))
             recordExit(name, end)
         }
@@ -128,7 +128,7 @@ extension SupervisorLoop {
     }
 
     private func readAlertEvents() {
-        for item in alerts.takeEvents() {
+        for item in alerts.removeEvents() {
             switch item {
             case .retry(let name):
                 writeLog("asked to retry \(name), by the answer to its alert")

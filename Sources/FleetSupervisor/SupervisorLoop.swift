@@ -1,13 +1,13 @@
 import BusKit
 import CProcess
 import LibC
-package import PodcastModel
+import PodcastModel
 import ProcessKit
 import SupervisorControl
 
-/// The supervisor: performs what its machine decides. It lives on the one thread that calls `run`, because the kernel
-/// ties the children to the thread that started them; everything it waits for is a descriptor.
-package final class SupervisorLoop {
+/// Performs the effects of the supervisor’s machine. It stays on the one thread that calls `run`, because the kernel ties the
+/// children to the thread that started them; everything it waits for is a descriptor.
+final class SupervisorLoop {
     let configuration: SupervisorConfiguration
     let notifier: ProcessNotifier
     let crashes: CrashReports
@@ -17,7 +17,7 @@ package final class SupervisorLoop {
     var children: [String: ChildProcess] = [:]
     var connections: [ControlConnection] = []
     let startedAt = SystemClocks.monotonic()
-    /// Unlike that of any supervisor before: the player takes a restart of its own for a crash, one of the fleet not.
+    /// The ID of this run: by it the player tells a crash of its own from a restart of the fleet.
     private let fleetRun = String(UInt64.random(in: .min ... .max), radix: 36)
     private var lock: FileLock?
     private var earlierLock: FileLock?
@@ -27,16 +27,16 @@ package final class SupervisorLoop {
     var events: [SupervisorEvent] = []
     var stopRequests = 0
     private var isFinished = false
-    /// When the service manager is sent the next sign of life.
+    /// When the next sign of life for the service manager is due.
     var nextWatchdog = MonotonicTime(nanoseconds: 0)
     /// Whether the fleet has been complete before.
     var wasReady = false
 
-    /// Takes the lock, ends the processes that an earlier supervisor left behind, opens the sockets. Starts no service yet.
+    /// Takes the lock, kills the processes that an earlier supervisor left behind, opens the sockets. Starts no service yet.
     ///
     /// - Throws: `alreadyRunning` when another supervisor serves this home; `badConfiguration` when a folder or socket
     ///   cannot be made.
-    package init(_ configuration: SupervisorConfiguration) throws(Failure) {
+    init(_ configuration: SupervisorConfiguration) throws(Failure) {
         let home = configuration.home
         self.configuration = configuration
         BusLibrary.raiseDescriptorLimit()
@@ -53,7 +53,7 @@ package final class SupervisorLoop {
             )
         }
         guard let log = LogWriter(folder: home.logDirectory) else {
-            throw Failure(.badConfiguration, "The log’s thread can’t be started: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "The log’s thread can’t be started: \(SystemError.reason()).")
         }
         self.log = log
         do { alerts = try AlertLink(home: home) } catch {
@@ -81,18 +81,18 @@ package final class SupervisorLoop {
         listener.close()
     }
 
-    /// A socket’s path, which has a limit: short, whatever the service is called.
+    /// A short path, because a socket’s has a limit.
     private static func notificationPath(_ home: LockstepHome, _ index: Int) -> String { home.runFile("n\(index)") }
 
     private static func opened(_ descriptor: Int32, _ path: String) throws(Failure) -> Int32 {
         guard descriptor >= 0 else {
-            throw Failure(.badConfiguration, "The socket \(path) can’t be opened: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "The socket \(path) can’t be opened: \(SystemError.reason()).")
         }
         return descriptor
     }
 
     /// Runs the fleet until everything is stopped.
-    package func run() {
+    func run() {
         writeLog("the supervisor starts (process \(getpid())); programs from \(configuration.programDirectory)")
         handle(.start)
         while !isFinished {
@@ -102,9 +102,7 @@ package final class SupervisorLoop {
         finish()
     }
 
-    // MARK: - Performing
-
-    /// Handles an event, and all that follow from performing what the machine decides.
+    /// Handles an event, and all that follow from its effects.
     func handle(_ event: SupervisorEvent) {
         events.append(event)
         guard events.count == 1 else { return }
@@ -128,7 +126,7 @@ package final class SupervisorLoop {
             signal(name, SIGABRT)
         case .kill(let name):
             guard let pid = children[name]?.pid else { return }
-            sendSignal(SIGKILL, to: -pid)
+            _ = kill(-pid, SIGKILL)
         case .fleetReady: reportReady(nil)
         case .fleetFailed(let why): reportReady(why)
         case .concern(let name, let concern): alerts.show(concern, of: name)
@@ -137,11 +135,11 @@ package final class SupervisorLoop {
         }
     }
 
-    /// Sends a signal to the process itself. One that is stopped gets it when it continues.
+    /// Sends a signal to the process, which must not stay stopped to get it.
     private func signal(_ name: String, _ number: Int32) {
         guard let pid = children[name]?.pid else { return }
-        sendSignal(number, to: pid)
-        sendSignal(SIGCONT, to: pid)
+        _ = kill(pid, number)
+        _ = kill(pid, SIGCONT)
     }
 
     private func spawn(_ name: String) {
@@ -152,7 +150,7 @@ package final class SupervisorLoop {
             return
         }
         guard let child = ChildProcess(path: path, environment: environment(of: index)) else {
-            events.append(.unstartable(name, reason: "\(path) can’t be started: \(SystemCall.reason())"))
+            events.append(.unstartable(name, reason: "\(path) can’t be started: \(SystemError.reason())"))
             return
         }
         children[name] = child
@@ -201,7 +199,7 @@ package final class SupervisorLoop {
 
     // MARK: - The end
 
-    /// Releases the lock before it reports that everything is stopped: whoever waited for that may start anew at once.
+    /// Releases the lock before it reports that everything is stopped: a waiting client may start another fleet at once.
     private func finish() {
         writeLog("everything is stopped")
         let home = configuration.home

@@ -19,10 +19,10 @@ extension SupervisorMachine {
     mutating func terminateUnrequired(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         for index in services.indices where services[index].runs {
             let name = services[index].plan.name
-            guard services[index].condition != .stopping, services[index].condition != .hung,
+            guard !services[index].isEnding,
                 !services.contains(where: { $0.runs && $0.plan.requires.contains(name) })
             else { continue }
-            services[index].beginTermination(at: now, because: nil)
+            services[index].beginEnd(.stopping, within: services[index].plan.stopLimit, because: nil, now: now)
             effects.append(.terminate(name))
         }
         guard !isFinished, services.allSatisfy({ $0.condition == .stopped }) else { return }
@@ -43,7 +43,7 @@ extension SupervisorMachine {
                 effects.append(.kill(name))
             }
             if let silence = silence(of: services[index], together: together, now: now) {
-                services[index].recordHang(silence: silence, now: now, limits)
+                services[index].beginEnd(.hung, within: limits.crashReport, because: "it " + silence, now: now)
                 effects.append(.log("\(name) \(silence): it is ended and started again"))
                 effects.append(.abort(name))
             } else if services[index].condition == .ready,
@@ -59,7 +59,7 @@ extension SupervisorMachine {
         lastTick = now
     }
 
-    /// Discounts time in which the supervisor itself was not running: silence then is no fault of the services.
+    /// Discounts time in which the supervisor itself was not running, which is no fault of the services.
     private mutating func excuseOwnDelay(now: MonotonicTime) {
         guard let lastTick, now.since(lastTick) > .seconds(2) else { return }
         let gap = now.since(lastTick)
@@ -71,9 +71,7 @@ extension SupervisorMachine {
 
     /// The reason why the service counts as hung, or nil.
     private func silence(of service: ServiceState, together: Bool, now: MonotonicTime) -> String? {
-        guard service.condition == .ready || service.condition == .late || service.condition == .starting else {
-            return nil
-        }
+        guard service.serves || service.condition == .starting else { return nil }
         if let due = service.startDeadline, service.readyAt == nil, now >= due {
             return "has said nothing since its start"
         }

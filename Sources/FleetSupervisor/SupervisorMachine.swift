@@ -1,13 +1,13 @@
-package import PodcastModel
+import PodcastModel
 import SupervisorControl
 
 /// An event for the supervisor’s machine.
-package enum SupervisorEvent: Sendable, Hashable {
-    /// Start the fleet. The first event.
+enum SupervisorEvent: Sendable, Hashable {
+    /// The first event.
     case start
     /// The process that `spawn` asked for runs.
     case spawned(String, pid: Int32)
-    /// There is no process and will be none before something is changed: no program, no memory.
+    /// There is no process and won’t be one before something is changed: no program, no memory.
     case unstartable(String, reason: String)
     /// READY=1 of the service's current process.
     case ready(String)
@@ -15,80 +15,72 @@ package enum SupervisorEvent: Sendable, Hashable {
     case alive(String)
     /// STATUS= of the service's current process.
     case status(String, line: String)
-    /// The service's current process has left its crash report. A fault happens again when the report is written and
-    /// ends the process; a signal that somebody sent does not, and would leave it in a state that nobody knows.
+    /// The service's current process has written its crash report. A fault then recurs and ends the process; a signal that
+    /// somebody sent does not, and would leave the process in an unknown state.
     case crashed(String)
     /// The service's current process, and all of its session, is gone.
     case ended(String, ProcessEnd)
     /// Time has passed: `nextDeadline` is due, or the loop turned for another reason.
     case tick
-    /// Somebody asked to stop this service and start it again.
+    /// A request to stop this service and start it again.
     case restart(String)
-    /// Somebody asked to forget this service's failures and try again.
+    /// A request to forget this service's failures and retry it.
     case resetFailed(String)
-    /// Stop everything, in order.
     case stop
-    /// Kill every service now.
     case kill
 }
 
 /// An effect of the supervisor’s machine. Effects are performed in order.
-package enum SupervisorEffect: Sendable, Hashable {
+enum SupervisorEffect: Sendable, Hashable {
     /// Start the process; answered by `spawned` or `unstartable`.
     case spawn(String)
-    /// SIGTERM to the process.
+    /// Send SIGTERM to the process.
     case terminate(String)
-    /// SIGABRT to the process, which hangs; record what its threads are doing.
+    /// Record the state of the hanging process’s threads and send it SIGABRT.
     case abort(String)
-    /// SIGKILL to the process and its group.
+    /// Send SIGKILL to the process and its group.
     case kill(String)
     /// Every service serves. Repeated when one that was missing is back.
     case fleetReady
     /// A service can’t be started; the sentence names it and says why. It is retried all the same.
     case fleetFailed(String)
-    /// The service’s need of attention has changed; nil: it needs none any more.
+    /// The concern about a service has changed; nil: there is none any more.
     case concern(String, FleetConcern?)
     /// A line for the supervisor's log.
     case log(String)
-    /// Every service is stopped.
     case finished
 }
 
-/// Decides when which service is started, watched, ended and given up. Holds no process, socket or clock.
-package struct SupervisorMachine: Sendable {
-    /// The limits that it keeps.
-    package let limits: SupervisorLimits
-    /// The services in order of their start.
-    package internal(set) var services: [ServiceState]
-    /// Whether everything is being stopped.
-    package internal(set) var isStopping = false
+/// Decides which service is started, stopped, killed or retried, and when. Holds no process, socket or clock.
+struct SupervisorMachine: Sendable {
+    let limits: SupervisorLimits
+    /// In order of their start.
+    var services: [ServiceState]
+    var isStopping = false
     /// Whether every service serves.
-    package internal(set) var isReady = false
+    var isReady = false
 
     var isFinished = false
     var stopDeadline: MonotonicTime?
     var lastTick: MonotonicTime?
     private var random: SeededGenerator
 
-    /// A fleet that has not been started.
-    ///
     /// - Parameter seed: of the jitter.
-    package init(_ plan: FleetPlan, limits: SupervisorLimits = SupervisorLimits(), seed: UInt64) {
+    init(_ plan: FleetPlan, limits: SupervisorLimits = SupervisorLimits(), seed: UInt64) {
         self.limits = limits
         services = plan.services.map(ServiceState.init)
         random = SeededGenerator(seed: seed)
     }
 
-    /// The service of that name.
-    package func service(_ name: String) -> ServiceState? { services.first { $0.plan.name == name } }
+    func service(_ name: String) -> ServiceState? { services.first { $0.plan.name == name } }
 
-    /// The reason why the fleet isn’t complete, if a service has been given up for now; nil otherwise.
-    package var failure: String? {
+    /// The reason why the fleet isn’t complete, if a service has failed too often; nil otherwise.
+    var failure: String? {
         services.first { $0.condition == .failed || isFailingEssential($0) }.map(failureSentence)
     }
 
-    /// Decides. Events about unknown services, or that come too late, change nothing.
-    package mutating func handle(_ event: SupervisorEvent, now: MonotonicTime) -> [SupervisorEffect] {
+    /// Events about unknown services, or that come too late, change nothing.
+    mutating func handle(_ event: SupervisorEvent, now: MonotonicTime) -> [SupervisorEffect] {
         var effects: [SupervisorEffect] = []
         if lastTick == nil { lastTick = now }
         switch event {
@@ -104,7 +96,11 @@ package struct SupervisorMachine: Sendable {
                 service.status = line
                 service.recordSignOfLife(now: now, limits, starting: true)
             }
-        case .crashed(let name): with(name) { [limits] in $0.recordCrashReport(now: now, limits) }
+        case .crashed(let name):
+            with(name) { [limits] service in
+                guard service.runs, !service.isEnding else { return }
+                service.beginEnd(.hung, within: limits.afterCrash, because: "it crashed", now: now)
+            }
         case .ended(let name, let end): ended(name, end, now: now, &effects)
         case .tick: tick(now: now, &effects)
         case .restart(let name): restart(name, now: now, &effects)
@@ -124,8 +120,8 @@ package struct SupervisorMachine: Sendable {
         return effects
     }
 
-    /// When `tick` is needed next; nil when only an event can change anything.
-    package var nextDeadline: MonotonicTime? {
+    /// When the next `tick` is due; nil: only another event can change anything.
+    var nextDeadline: MonotonicTime? {
         var deadlines = services.flatMap { [$0.nextTry, $0.killAt, $0.startDeadline].compactMap(\.self) }
         if let stopDeadline, !isFinished { deadlines.append(stopDeadline) }
         if let lastTick, services.contains(where: { $0.lastSign != nil }) {
@@ -135,14 +131,12 @@ package struct SupervisorMachine: Sendable {
         return deadlines.min()
     }
 
-    // MARK: - Steps
-
-    private mutating func with(_ name: String, _ change: (inout ServiceState) -> Void) {
+        private mutating func with(_ name: String, _ change: (inout ServiceState) -> Void) {
         guard let index = services.firstIndex(where: { $0.plan.name == name }) else { return }
         change(&services[index])
     }
 
-    /// Derives what to do from the new state, whatever the event was.
+    /// Derives effects from the new state, whatever the event was.
     private mutating func applyState(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         if isStopping {
             terminateUnrequired(now: now, &effects)
@@ -171,8 +165,8 @@ package struct SupervisorMachine: Sendable {
         }
     }
 
-    /// Whether what the service requires serves. One that cannot be brought up holds back none but where nothing works
-    /// without it, and so does one that went away after the service had been up once.
+    /// Whether the required services serve. Only essential ones hold a service back when they can’t be started, or go away
+    /// after it has served once.
     private func isSatisfied(_ service: ServiceState) -> Bool {
         service.plan.requires.allSatisfy { name in
             guard let needed = self.service(name), !needed.serves else { return true }
@@ -191,24 +185,20 @@ package struct SupervisorMachine: Sendable {
         if isStopping {
             with(name) { $0.condition = .stopped }
         } else if service.startsAgain {
-            with(name) { service in
-                service.forgetFailures()
-                service.condition = .waiting
-            }
+            with(name) { $0.startAnew() }
         } else if [.exited(78), .exited(126), .exited(127)].contains(end) {
             giveUp(name, now: now, &effects)
         } else if !settled || end == .exited(0) {
             failed(name, now: now, &effects)
         } else {
             with(name) { service in
-                service.forgetFailures()
-                service.condition = .waiting
+                service.startAnew()
                 service.restartTimes.append(now)
             }
         }
     }
 
-    /// Handles a failed start: waits, longer each time, or gives up for now.
+    /// Handles a failed start: schedules a retry, later each time, or opens the circuit.
     private mutating func failed(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         let random = random.unit()
         var opens = false
@@ -255,15 +245,12 @@ package struct SupervisorMachine: Sendable {
     private mutating func restart(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         guard !isStopping, let service = service(name) else { return }
         with(name) { $0.startsAgain = $0.runs }
-        guard service.runs else {
-            with(name) { service in
-                service.forgetFailures()
-                service.condition = .waiting
-            }
-            return
+        guard service.runs else { return with(name) { $0.startAnew() } }
+        guard !service.isEnding else { return }
+        with(name) { service in
+            service.beginEnd(
+                .stopping, within: service.plan.stopLimit, because: "a restart was asked for", now: now)
         }
-        guard service.condition != .stopping, service.condition != .hung else { return }
-        with(name) { $0.beginTermination(at: now, because: "a restart was asked for") }
         effects.append(.terminate(name))
     }
 }

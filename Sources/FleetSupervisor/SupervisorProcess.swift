@@ -28,8 +28,7 @@ package enum SupervisorProcess {
         }
     }
 
-    /// Redirects what the runtime itself may print to a file. Whoever started the process sees the end of its output, and
-    /// knows that it runs.
+    /// Redirects the output of the runtime to a file. The end of the former output tells the starting process that it runs.
     private static func redirectOutput(_ home: LockstepHome) {
         let path = home.logDirectory + "/supervisor.err"
         var file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

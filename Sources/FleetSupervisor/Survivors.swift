@@ -3,13 +3,12 @@ import LibC
 import PodcastModel
 import SupervisorControl
 
-/// Processes of an earlier supervisor that are still there.
+/// Processes of an earlier supervisor that still run.
 struct Survivors {
     private let home: LockstepHome
     /// The run directory, and that of the fleet before where it was another.
     private let folders: [String]
 
-    /// Looks in the run directory of `home`, and in that of the fleet before.
     init(home: LockstepHome, earlierRunDirectory: String? = nil) {
         self.home = home
         folders = [home.runDirectory] + [earlierRunDirectory].compactMap(\.self).filter { $0 != home.runDirectory }
@@ -18,12 +17,12 @@ struct Survivors {
     /// Remembers the service's process for a later supervisor.
     func record(_ service: String, pid: Int32) {
         let start = ProcessFacts.startTime(of: pid) ?? 0
-        SystemCall.write("\(pid) \(start)\n", to: file(service))
+        try? SmallFile.replaceWhole(file(service), with: "\(pid) \(start)\n", isDurable: false)
     }
 
     func forget(_ service: String) { _ = unlink(file(service)) }
 
-    /// The processes that are still there: recorded by a supervisor, or holding a service's lock.
+    /// The running processes that a supervisor has recorded, or that hold a service's lock.
     func find(_ services: [ServicePlan]) -> [Int32] {
         let pids = folders.flatMap { folder in
             services.flatMap { [recorded($0.name, in: folder), lockHolder($0, in: folder)].compactMap(\.self) }
@@ -31,7 +30,7 @@ struct Survivors {
         return Array(Set(pids)).sorted()
     }
 
-    /// Ends them and waits, at most `limit`. Returns those that are still there.
+    /// Kills them and waits, at most `limit`. Returns those that still run.
     func clear(_ services: [ServicePlan], limit: Duration = .seconds(5)) -> [Int32] {
         ProcessEnding.end(with: SIGKILL, within: limit) { find(services) }.remaining
     }
@@ -39,7 +38,7 @@ struct Survivors {
     private func file(_ service: String) -> String { home.runFile(service + ".pid") }
 
     private func recorded(_ service: String, in folder: String) -> Int32? {
-        let parts = SystemCall.text("\(folder)/\(service).pid").split(whereSeparator: { $0 == " " || $0 == "\n" })
+        let parts = SmallFile.text(of: "\(folder)/\(service).pid").split(whereSeparator: { $0 == " " || $0 == "\n" })
         guard parts.count == 2, let pid = Int32(parts[0]), let start = UInt64(parts[1]),
             ProcessFacts.startTime(of: pid) == start
         else { return nil }

@@ -7,3 +7,17 @@
 #else
 @_exported public import Darwin
 #endif
+
+/// `close(2)` under a name that no member of a type has.
+package func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
+
+extension stat {
+    /// When the file was last written.
+    package var modified: timespec {
+        #if canImport(Darwin)
+        st_mtimespec
+        #else
+        st_mtim
+        #endif
+    }
+}

@@ -16,16 +16,17 @@ package struct CrashReport: Sendable, Hashable {
 package struct CrashReports: Sendable {
     package let folder: String
 
-    /// The reports of this home.
     package init(_ home: LockstepHome) { folder = home.crashDirectory }
 
-    /// All reports, newest first.
+    /// Newest first.
     package func all() -> [CrashReport] {
         SystemCall.names(in: folder).compactMap { name in
             let parts = name.split(separator: "-")
+            var status = stat()
             guard name.hasSuffix(".json"), parts.count >= 4, parts[0] == "lockstep", let pid = Int32(parts[2]),
-                let time = SystemCall.modified(folder + "/" + name)
+                stat(folder + "/" + name, &status) == 0
             else { return nil }
+            let time = Double(status.modified.tv_sec) + Double(status.modified.tv_nsec) / 1e9
             return CrashReport(path: folder + "/" + name, service: String(parts[1]), pid: pid, writtenAt: time)
         }
         .sorted { $0.writtenAt > $1.writtenAt }

@@ -5,11 +5,9 @@ import LibC
 package struct LogReader: Sendable {
     private let folder: String
 
-    /// The logs of this home.
     package init(_ home: LockstepHome) { folder = home.logDirectory }
 
-    /// The services that have a log.
-    package func services() -> [String] {
+    private var services: [String] {
         SystemCall.names(in: folder).filter { $0.hasSuffix(".log") }.map { String($0.dropLast(4)) }
     }
 
@@ -17,7 +15,7 @@ package struct LogReader: Sendable {
     package func last(_ count: Int, of service: String?) -> [String] {
         guard let service else {
             var lines: [(time: Int64, line: String)] = []
-            for service in services() {
+            for service in services {
                 var time: Int64 = 0
                 for line in last(count, of: service) {
                     time = Self.key(line) ?? time
@@ -34,8 +32,7 @@ package struct LogReader: Sendable {
         return lines.suffix(count)
     }
 
-    /// The time that stands in the line; lines of one time stay in their order. One without a time keeps to the others
-    /// of its service.
+    /// The time in a line; nil: it has none, and stays with the other lines of its service.
     private static func key(_ line: String) -> Int64? {
         guard let range = line.firstRange(of: "\"at\":") else { return nil }
         return Int64(line[range.upperBound...].prefix { $0.isASCII && $0.isNumber })

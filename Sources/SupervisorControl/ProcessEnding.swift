@@ -6,7 +6,7 @@ import PodcastModel
 package enum ProcessEnding {
     /// Sends a signal to the processes that `find` gives, and waits until they have ended.
     ///
-    /// - Returns: the processes that got the signal, and those of them that are still there after `limit`.
+    /// - Returns: the processes that got the signal, and those of them that still run after `limit`.
     package static func end(
         with signal: Int32, within limit: Duration, _ find: () -> [Int32]
     ) -> (signalled: [Int32], remaining: [Int32]) {

@@ -1,10 +1,11 @@
+import BusKit
 import LibC
 
 /// Facts about a process, from `/proc`; nil where there is none.
 package enum ProcessFacts {
     /// Its proportional set size in bytes.
     package static func proportionalMemory(of pid: Int32) -> Int? {
-        for line in SystemCall.text("/proc/\(pid)/smaps_rollup").split(separator: "\n") where line.hasPrefix("Pss:") {
+        for line in SmallFile.text(of: "/proc/\(pid)/smaps_rollup").split(separator: "\n") where line.hasPrefix("Pss:") {
             return line.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 1_024 }
         }
         return nil
@@ -17,7 +18,7 @@ package enum ProcessFacts {
         return (user + system) / Double(max(sysconf(Int32(_SC_CLK_TCK)), 1))
     }
 
-    /// When it was started, in ticks since the boot: with the pid it names one process for ever.
+    /// When it was started, in ticks since the boot: with the pid it identifies one process.
     package static func startTime(of pid: Int32) -> UInt64? {
         let fields = statistics(of: pid)
         return fields.count > 19 ? UInt64(fields[19]) : nil
@@ -25,7 +26,7 @@ package enum ProcessFacts {
 
     /// The name of its program, of which the system keeps 15 bytes.
     package static func name(of pid: Int32) -> String? {
-        let name = SystemCall.text("/proc/\(pid)/comm").prefix { $0 != "\n" }
+        let name = SmallFile.text(of: "/proc/\(pid)/comm").prefix { $0 != "\n" }
         return name.isEmpty ? nil : String(name)
     }
 
@@ -33,14 +34,14 @@ package enum ProcessFacts {
     package static func threads(of pid: Int32) -> [String] {
         SystemCall.names(in: "/proc/\(pid)/task").map { thread in
             let folder = "/proc/\(pid)/task/\(thread)"
-            let name = SystemCall.text(folder + "/comm").prefix { $0 != "\n" }
-            let state = fields(SystemCall.text(folder + "/stat")).first ?? "?"
-            return "\(thread) \(name): \(state), \(SystemCall.text(folder + "/wchan"))"
+            let name = SmallFile.text(of: folder + "/comm").prefix { $0 != "\n" }
+            let state = fields(SmallFile.text(of: folder + "/stat")).first ?? "?"
+            return "\(thread) \(name): \(state), \(SmallFile.text(of: folder + "/wchan"))"
         }
     }
 
     /// The fields of `/proc/PID/stat` after the name, which may itself hold spaces: the first is the state.
-    private static func statistics(of pid: Int32) -> [Substring] { fields(SystemCall.text("/proc/\(pid)/stat")) }
+    private static func statistics(of pid: Int32) -> [Substring] { fields(SmallFile.text(of: "/proc/\(pid)/stat")) }
 
     private static func fields(_ text: String) -> [Substring] {
         guard let end = text.lastIndex(of: ")") else { return [] }

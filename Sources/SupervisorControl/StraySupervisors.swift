@@ -2,15 +2,13 @@ package import BusKit
 import LibC
 package import PodcastModel
 
-/// Supervisors of a home that nobody reaches any more, because the folder with their lock and sockets was deleted under
-/// them. Found by their environment, which leads to the same data, and by the deleted lock that they hold.
+/// Supervisors of a home that can’t be reached any more, because the folder with their lock and sockets was deleted. Found by their environment, which leads to the same data, and by the deleted lock that they hold.
 package struct StraySupervisors: Sendable {
     private let home: LockstepHome
 
-    /// Those of `home`, on whose data no supervisor holds the lock.
     package init(home: LockstepHome) { self.home = home }
 
-    /// Their processes; none where the system has no `/proc`.
+    /// Their processes; none while a supervisor holds the lock of `home`, and where the system has no `/proc`.
     package func find() -> [Int32] {
         guard !FileLock.isHeld(home.fleetLock) else { return [] }
         return SystemCall.names(in: "/proc").compactMap { Int32($0) }.filter { pid in
@@ -40,14 +38,14 @@ package struct StraySupervisors: Sendable {
         guard stat(folder, &status) == 0, status.st_uid == geteuid() else { return false }
         guard holdsDeletedLock(folder) else { return false }
         let variables = ProcessEnvironment.variables(
-            SystemCall.text(folder + "/environ").split(separator: "\0").lazy.map { String($0) })
+            SmallFile.text(of: folder + "/environ").split(separator: "\0").lazy.map { String($0) })
         let its = try? LockstepHome(
             environment: variables, userID: geteuid(),
             workingDirectory: Self.target(folder + "/cwd"), directoryExists: { _ in false })
         return its?.dataDirectory == home.dataDirectory
     }
 
-    /// A supervisor that is only just ending, or starting, holds none.
+    /// A supervisor that is starting or ending holds none.
     private func holdsDeletedLock(_ folder: String) -> Bool {
         let name = home.fleetLock.split(separator: "/").last ?? ""
         return SystemCall.names(in: folder + "/fd").contains { descriptor in

@@ -7,34 +7,28 @@ package import PodcastModel
 package struct SupervisorControlClient: Sendable {
     private let home: LockstepHome
 
-    /// The supervisor of `home`, running or not.
     package init(home: LockstepHome) { self.home = home }
 
-    /// Every service, and at last the supervisor itself.
-    ///
-    /// - Throws: `noFleet` at once when none runs; this holds for every call.
+    /// Every service, and at last the supervisor itself. Like every call it throws `noFleet` at once when none runs.
     package func ps() throws(Failure) -> [ServiceReport] {
         try ask(ControlRequest("ps"), within: .seconds(5)).services ?? []
     }
 
     /// Waits until every service is ready.
     ///
-    /// - Throws: `unavailable` with the service and the reason when one cannot be brought up; `outcomeUnknown` when
-    ///   the time is over.
+    /// - Throws: `unavailable` with the reason when a service cannot be started; `outcomeUnknown` after `limit`.
     package func ready(within limit: Duration = .seconds(30)) throws(Failure) {
         _ = try ask(ControlRequest("ready"), within: limit)
     }
 
-    /// Has a service stopped in order and started again; returns what was done, in a sentence.
+    /// Stops a service and starts it again; returns a sentence about what was done.
     ///
-    /// - Throws: `notFound` for a name that is no service's.
+    /// - Throws: `notFound` for an unknown service, like the calls below.
     package func restart(_ service: String) throws(Failure) -> String {
         try ask(ControlRequest("restart", service: service), within: .seconds(5)).message ?? ""
     }
 
-    /// Retries a failed service now; returns what was done, in a sentence.
-    ///
-    /// - Throws: `notFound` for a name that is no service's.
+    /// Retries a failed service now; returns a sentence about what was done.
     package func resetFailed(_ service: String) throws(Failure) -> String {
         try ask(ControlRequest("resetFailed", service: service), within: .seconds(5)).message ?? ""
     }
@@ -44,13 +38,9 @@ package struct SupervisorControlClient: Sendable {
         _ = try ask(ControlRequest("down"), within: .seconds(40))
     }
 
-    /// Hands over the last lines of a service, or of all, and with `follow` those that come, until `handle` returns
-    /// false or the fleet stops.
-    ///
-    /// - Throws: `notFound` for a name that is no service's.
-    package func logs(
-        of service: String?, lines: Int, follow: Bool, _ handle: ([String]) -> Bool
-    ) throws(Failure) {
+    /// Hands over the last lines of a service, or of all, and with `follow` the new ones, until `handle` returns false or the
+    /// fleet stops.
+    package func logs(of service: String?, lines: Int, follow: Bool, _ handle: ([String]) -> Bool) throws(Failure) {
         let connection = try Connection(home)
         try connection.send(ControlRequest("logs", service: service, lines: lines, follow: follow))
         repeat {
@@ -77,7 +67,7 @@ package struct SupervisorControlClient: Sendable {
 private final class Connection {
     private let descriptor: Int32
     private var pending: [[UInt8]] = []
-    private var splitter = ReplySplitter()
+    private var splitter = LineSplitter(limit: .max)
 
     init(_ home: LockstepHome) throws(Failure) {
         let home = home.ofRunningFleet()
@@ -90,7 +80,7 @@ private final class Connection {
         }
         guard descriptor >= 0 else {
             guard errno == EACCES || errno == EPERM else { throw FleetPresence.noFleet(in: home) }
-            throw Failure(.badConfiguration, "Couldn’t open \(home.controlSocket): \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "Couldn’t open \(home.controlSocket): \(SystemError.reason()).")
         }
         self.descriptor = descriptor
     }
@@ -120,18 +110,5 @@ private final class Connection {
             pending += splitter.lines(chunk[..<count])
         }
         return try ControlCoding.reply(pending.removeFirst())
-    }
-}
-
-/// Answers may be longer than a log's line.
-private struct ReplySplitter {
-    private var partial: [UInt8] = []
-
-    mutating func lines(_ bytes: some Collection<UInt8>) -> [[UInt8]] {
-        partial += bytes
-        guard let end = partial.lastIndex(of: UInt8(ascii: "\n")) else { return [] }
-        let lines = partial[..<end].split(separator: UInt8(ascii: "\n")).map(Array.init)
-        partial.removeSubrange(...end)
-        return lines
     }
 }

@@ -4,13 +4,11 @@ import LibC
 package import PodcastModel
 import ProcessKit
 
-/// Starts a supervisor from another program: what `lockstep up` does.
+/// Starts a supervisor from another program, for `lockstep up`.
 package struct SupervisorLauncher: Sendable {
-    /// How a fleet came to run.
     package enum Outcome: Sendable, Hashable {
-        /// This call has started it.
         case started
-        /// Another one had, or did meanwhile.
+        /// Another call has started it, before or meanwhile.
         case alreadyRunning
     }
 
@@ -25,7 +23,6 @@ package struct SupervisorLauncher: Sendable {
     /// The supervisor’s exit code when another one serves the home (EX_TEMPFAIL).
     package static let alreadyRunningCode: Int32 = 75
 
-    /// A launcher for `home`.
     package init(home: LockstepHome, environment: [String: String] = ProcessEnvironment.current) {
         self.home = home
         self.environment = environment
@@ -46,8 +43,7 @@ package struct SupervisorLauncher: Sendable {
     /// Starts a supervisor that outlives this process, and waits until every service is ready.
     ///
     /// - Throws: `badConfiguration` when it cannot start; `alreadyRunning` when a supervisor runs that cannot be reached;
-    ///   `unavailable` naming the service that cannot be brought up (the supervisor goes on trying); `outcomeUnknown` when
-    ///   the limit passes first.
+    ///   `unavailable` naming the service that cannot be started (the supervisor retries it); `outcomeUnknown` after `limit`.
     package func startDetached(within limit: Duration = .seconds(30)) throws(Failure) -> Outcome {
         try home.prepare()
         try refuseStray()
@@ -62,9 +58,7 @@ package struct SupervisorLauncher: Sendable {
                     return .alreadyRunning
                 } catch {
                     guard error.known == .noFleet || error.known == .alreadyRunning, SystemClocks.monotonic() < due
-                    else {
-                        throw error
-                    }
+                    else { throw error }
                 }
                 _ = poll(nil, 0, 20)
                 continue
@@ -118,7 +112,7 @@ package struct SupervisorLauncher: Sendable {
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
         let words = [strdup(program), nil]
         execv(program, words)
-        return Failure(.badConfiguration, "\(program) cannot be started: \(SystemCall.reason()).")
+        return Failure(.badConfiguration, "\(program) cannot be started: \(SystemError.reason()).")
     }
 
     /// The exit code if it ended at its start, nil if it runs; and what it said. It says that it runs by giving up the
@@ -128,7 +122,7 @@ package struct SupervisorLauncher: Sendable {
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { if nothing >= 0 { close(nothing) } }
         guard nothing >= 0, lockstep_pipe(&ends, 0) == 0 else {
-            throw Failure(.badConfiguration, "There are no descriptors left: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "There are no descriptors left: \(SystemError.reason()).")
         }
         var variables = environment.filter { $0.key != "NOTIFY_SOCKET" && $0.key != ChildGuard.supervisorVariable }
         variables.merge(home.environment) { _, ours in ours }
@@ -136,7 +130,7 @@ package struct SupervisorLauncher: Sendable {
         let pid = SystemCall.spawn(
             program, [Self.detachedArgument], environment: variables, input: nothing, output: ends[1],
             parentDeathSignal: 0, directory: "/")
-        let reason = SystemCall.reason()
+        let reason = SystemError.reason()
         close(ends[1])
         defer { close(ends[0]) }
         guard pid > 0 else { throw Failure(.badConfiguration, "\(program) cannot be started: \(reason).") }

@@ -31,14 +31,16 @@ final class FakeFleet: Sendable {
         try home.prepare()
         mkdir(programs, 0o700)
         for service in FleetPlan.standard.services {
-            SystemCall.write(Self.script, to: programs + "/" + service.program)
+            try SmallFile.replaceWhole(programs + "/" + service.program, with: Self.script, isDurable: false)
             chmod(programs + "/" + service.program, 0o700)
         }
     }
 
     /// How the service behaves from its next start on: `exit CODE` before READY, `silent` after READY,
     /// `stubborn` against SIGTERM, `mute` without READY, `chatty`.
-    func behave(_ service: String, _ mode: String) { SystemCall.write(mode, to: programs + "/\(service).mode") }
+    func behave(_ service: String, _ mode: String) {
+        try? SmallFile.replaceWhole(programs + "/\(service).mode", with: mode, isDurable: false)
+    }
 
     var configuration: SupervisorConfiguration {
         SupervisorConfiguration(home: home, programDirectory: programs, environment: environment)

@@ -40,10 +40,10 @@ import Testing
         try home.prepare()
         let service = [#"{"at":1,"message":"a"}"#, #"{"at":4,"message":"d"}"#, #"{"message":"e"}"#]
         let own = [2, 3, 9].map { LogRecord.json("\($0)", level: "info", service: "supervisor", at: $0) }
-        SystemCall.write(service.joined(separator: "\n") + "\n", to: home.logDirectory + "/bus.log")
-        SystemCall.write(
-            own.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n") + "\n",
-            to: home.logDirectory + "/supervisor.log")
+        try SmallFile.replaceWhole(home.logDirectory + "/bus.log", with: service.joined(separator: "\n") + "\n")
+        try SmallFile.replaceWhole(
+            home.logDirectory + "/supervisor.log",
+            with: own.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n") + "\n")
         let lines = LogReader(home).last(5, of: nil)
         #expect(lines.count == 5)
         let messages = lines.map { $0.suffix(3).dropLast(2) }
@@ -58,8 +58,8 @@ import Testing
         writer.close()
         let names = SystemCall.names(in: folder)
         #expect(names == ["queue.log", "queue.log.1", "queue.log.2", "queue.log.3", "queue.log.4"])
-        for name in names { #expect((SystemCall.contents(folder + "/" + name)?.count ?? 0) <= 100) }
-        #expect(SystemCall.text(folder + "/queue.log").hasSuffix("line 199\n"))
+        for name in names { #expect(try SmallFile.contents(folder + "/" + name).count <= 100) }
+        #expect(SmallFile.text(of: folder + "/queue.log").hasSuffix("line 199\n"))
     }
 
     @Test func `a full disk drops and counts`() throws {

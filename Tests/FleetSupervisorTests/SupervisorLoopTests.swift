@@ -180,7 +180,7 @@ import Testing
 
     @Test func `a pid that passed to another process is left alone`() throws {
         defer { fleet.end() }
-        SystemCall.write("\(getpid()) 12345\n", to: fleet.home.runFile("bus.pid"))
+        try SmallFile.replaceWhole(fleet.home.runFile("bus.pid"), with: "\(getpid()) 12345\n")
         #expect(Survivors(home: fleet.home).find(FleetPlan.standard.services).isEmpty)
     }
 

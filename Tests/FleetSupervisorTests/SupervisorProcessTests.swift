@@ -23,7 +23,7 @@ import Testing
     }
 
     private func isGone(_ pid: Int32) -> Bool {
-        let text = SystemCall.text("/proc/\(pid)/stat")
+        let text = SmallFile.text(of: "/proc/\(pid)/stat")
         return text.isEmpty || text.contains(") Z ")
     }
 

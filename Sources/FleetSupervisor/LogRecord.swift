@@ -1,0 +1,15 @@
+import PodcastModel
+
+enum LogRecord {
+    /// The line itself if it looks like a JSON object, else an object that holds it as a message.
+    static func json(_ line: [UInt8], service: String, at milliseconds: Int64) -> [UInt8] {
+        if line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") { return line }
+        return json(String(decoding: line, as: UTF8.self), level: "notice", service: service, at: milliseconds)
+    }
+
+    static func json(_ text: String, level: String, service: String, at milliseconds: Int64) -> [UInt8] {
+        Array(
+            #"{"at":\#(milliseconds),"level":"\#(level)","service":\#(JSONText.quoted(service)),"message":\#(JSONText.quoted(text))}"#
+                .utf8)
+    }
+}
