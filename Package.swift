@@ -89,7 +89,7 @@ let package = Package(
         library("WireMessages", ["PodcastModel", protobuf]),
         library("ZeroMQ", ["CZeroMQ", "LibC", locks]),
         // The folders and files of a fleet, and whether one runs.
-        library("FleetHome", ["PodcastModel", "LibC"]),
+        library("FleetHome", ["PodcastModel", "LibC", locks]),
         // The bus, as clients see it; what every process needs; what every owner of a part of the state needs.
         library(
             "BusKit", ["FleetHome", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle]),
@@ -126,7 +126,7 @@ let package = Package(
             [
                 "LockstepClient", "FleetHome", "SupervisorControl", "PodcastModel", "LibC", "CNcurses", arguments, locks,
                 // `feed check` reads feeds by itself, with the passwords that are kept for them.
-                "FeedParsing", "FeedFetching", "WebClient", "ProcessKit",
+                "FeedParsing", "FeedFetching", "WebClient",
             ]),
 
         // Processes.

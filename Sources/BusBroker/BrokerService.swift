@@ -15,7 +15,7 @@ package struct BrokerService: Service {
     package init(_ context: ServiceContext) {
         self.context = context
         bus = BusBroker(
-            runDirectory: context.runDirectory, stateDirectory: context.home.stateDirectory, logger: context.logger,
+            runDirectory: context.home.runDirectory, stateDirectory: context.home.stateDirectory, logger: context.logger,
             pulse: context.notifyAlive)
     }
 

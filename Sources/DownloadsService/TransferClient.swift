@@ -1,6 +1,6 @@
+import BusKit
 import NIOConcurrencyHelpers
 import PodcastModel
-import ProcessKit
 import WebClient
 import WireMessages
 

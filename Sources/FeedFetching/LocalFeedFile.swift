@@ -26,14 +26,9 @@ struct LocalFeedFile: ~Copyable {
             close(descriptor)
             throw Failure(.notAFeed, "\(path) isn’t a file that can hold a feed.")
         }
-        #if canImport(Darwin)
-        let modified = status.st_mtimespec
-        #else
-        let modified = status.st_mtim
-        #endif
         self.descriptor = descriptor
         self.path = path
-        etag = "file-\(status.st_size)-\(modified.tv_sec)-\(modified.tv_nsec)"
+        etag = "file-\(status.st_size)-\(status.modified.tv_sec)-\(status.modified.tv_nsec)"
     }
 
     deinit {

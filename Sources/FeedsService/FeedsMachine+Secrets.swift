@@ -1,7 +1,7 @@
+import BusKit
 import FeedFetching
 import OwnerKit
 import PodcastModel
-import ProcessKit
 import WireMessages
 
 extension FeedsMachine {

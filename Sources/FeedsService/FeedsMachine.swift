@@ -2,7 +2,6 @@ package import BusKit
 import FoundationEssentials
 package import OwnerKit
 package import PodcastModel
-package import ProcessKit
 package import WireMessages
 
 /// Owns the podcasts and their episodes: what is subscribed to, when it is refreshed, what a fetched feed changes.

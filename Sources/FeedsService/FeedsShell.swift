@@ -1,3 +1,4 @@
+import BusKit
 import Dispatch
 import Logging
 import OwnerKit

@@ -1,7 +1,7 @@
+package import BusKit
 import FeedFetching
 package import FeedParsing
 package import PodcastModel
-package import ProcessKit
 package import WireMessages
 
 /// An order to fetch a feed.

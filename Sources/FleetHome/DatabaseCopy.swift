@@ -4,7 +4,6 @@ package import PodcastModel
 
 /// A copy of the database in the folder of backups, which can be listed without a fleet.
 package struct DatabaseCopy: Sendable, Hashable {
-    /// The content of a copy.
     package enum Kind: String, CaseIterable, Sendable {
         /// All of the database.
         case backup
@@ -29,7 +28,6 @@ package struct DatabaseCopy: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// The last part of its path.
     package var name: String { path.split(separator: "/").last.map(String.init) ?? path }
 
     /// The path of a copy that reaches `moment`.

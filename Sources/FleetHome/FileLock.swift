@@ -20,7 +20,7 @@ package final class FileLock: Sendable {
         self.path = path
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw Failure(.badConfiguration, "The lock \(path) cannot be opened: \(String(cString: strerror(errno))).")
+            throw Failure(.badConfiguration, "The lock \(path) cannot be opened: \(SystemError.reason()).")
         }
         guard Self.take(descriptor) else {
             let holder = Self.holder(of: path).map { " (process \($0))" } ?? ""
@@ -61,7 +61,7 @@ package final class FileLock: Sendable {
         SmallFile.text(of: path).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
     }
 
-    /// Whether a process holds the lock now. Several may look at once; one that wants the lock waits for them.
+    /// Whether a process holds the lock now. Several may check at once; one that wants the lock waits for them.
     package static func isHeld(_ path: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }

@@ -3,13 +3,11 @@ package import PodcastModel
 
 /// Whether a fleet runs, found out at once and without a connection to the bus.
 package enum FleetPresence {
-    /// Refuses a home without a running fleet.
-    ///
-    /// - Throws: `noFleet` when neither the supervisor nor a bus answers; `badConfiguration` for paths that are too long.
+    /// Refuses a home in which neither a supervisor nor a bus answers.
     package static func require(_ home: LockstepHome) throws(Failure) {
         try home.checkSocketPaths()
         // The supervisor while it restarts a bus, or a bus that was started by hand.
-        guard answers(home.controlSocket) || answers(home.runFile("cli.sock")) else {
+        guard answers(home.controlSocket) || answers(home.runFile(LockstepHome.clientSocket)) else {
             throw noFleet(in: home)
         }
     }

@@ -1,11 +1,9 @@
 import LibC
 package import PodcastModel
 
-/// A reason why a fleet can't keep its files in a folder.
+/// A reason why a fleet can't keep its files in a folder, in a sentence, and how to mend it, in another.
 package struct FolderFault: Sendable, Hashable {
-    /// A sentence that names the fault and the folder.
     package let message: String
-    /// A sentence that says how to mend it.
     package let advice: String
     /// The folder that has to be changed: the one that is needed, or one above it.
     package let path: String
@@ -20,12 +18,8 @@ extension LockstepHome {
         ]
     }
 
-    /// The reasons why a fleet can't use its folders, each once; none where it can.
-    ///
-    /// Whether missing folders can be created is tried with one that is removed at once, in each folder that would hold some.
-    /// - Parameters:
-    ///   - userID: the user that the folders must belong to.
-    ///   - canAccess: whether that user has such access to a path.
+    /// The reasons why a user can't run a fleet in its folders, each once. Whether missing folders can be created is tried
+    /// with one that is removed at once, in each folder that would hold some.
     package func folderFaults(userID: UInt32, canAccess: (String, Int32) -> Bool) -> [FolderFault] {
         var faults: [(folder: String, fault: FolderFault)] = []
         var tried: Set<String> = []
@@ -52,7 +46,7 @@ extension LockstepHome {
         var status = stat()
         if stat(runDirectory, &status) == 0, status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
             throw Failure(
-                .badConfiguration, "The folder \(runDirectory) is open to others and cannot be closed: \(Self.reason).")
+                .badConfiguration, "The folder \(runDirectory) is open to others and cannot be closed: \(SystemError.reason()).")
         }
     }
 
@@ -84,20 +78,19 @@ extension LockstepHome {
                 advice: "Remove it, or set LOCKSTEP_HOME to another folder.", path: path)
         }
         let isUsable = canAccess(path, R_OK | W_OK | X_OK)
-        let (number, reason) = (errno, Self.reason)
+        let number = errno
         // Whoever may write everywhere may use another user's data, but not sockets that the other could replace.
         if status.st_uid != userID, isRun || !isUsable {
             return FolderFault(
                 message: "\(path) belongs to another user (\(Self.name(ofUser: status.st_uid))).",
                 advice: "Run `lockstep` as that user, or set LOCKSTEP_HOME to another folder.", path: path)
         }
-        return isUsable
-            ? nil
-            : FolderFault(
-                message: "\(path) can’t be read and written: \(reason).",
-                advice: number == EACCES
-                    ? "Change its mode to u+rwx, or set LOCKSTEP_HOME to another folder."
-                    : "Set LOCKSTEP_HOME to another folder.", path: path)
+        guard !isUsable else { return nil }
+        return FolderFault(
+            message: "\(path) can’t be read and written: \(SystemError.reason(number)).",
+            advice: number == EACCES
+                ? "Change its mode to u+rwx, or set LOCKSTEP_HOME to another folder."
+                : "Set LOCKSTEP_HOME to another folder.", path: path)
     }
 
     /// A folder that isn't there is made by whoever needs it, if that is possible.
@@ -113,11 +106,11 @@ extension LockstepHome {
             return cannotCreate(path, in: nearest, "\(nearest) is a file, not a folder")
         }
         guard canAccess(nearest, W_OK | X_OK) else {
-            return cannotCreate(path, in: nearest, "\(nearest) isn’t writable (\(reason))")
+            return cannotCreate(path, in: nearest, "\(nearest) isn’t writable (\(SystemError.reason()))")
         }
         guard number == ENOENT else {
             return FolderFault(
-                message: "\(path) can’t be examined: \(String(cString: strerror(number))).",
+                message: "\(path) can’t be examined: \(SystemError.reason(number)).",
                 advice: "Set LOCKSTEP_HOME to another folder.", path: path)
         }
         // Some systems' folders, such as /proc, look writable.
@@ -125,7 +118,7 @@ extension LockstepHome {
         let trial = nearest + "/.lockstep-\(getpid())"
         guard mkdir(trial, 0o700) == 0 else {
             guard errno != EEXIST else { return nil }
-            return cannotCreate(path, in: nearest, "no folder can be created in \(nearest) (\(reason))")
+            return cannotCreate(path, in: nearest, "no folder can be created in \(nearest) (\(SystemError.reason()))")
         }
         rmdir(trial)
         return nil
@@ -138,12 +131,10 @@ extension LockstepHome {
     }
 
     /// Creates a folder and those above it that are missing, all for this user alone.
-    ///
-    /// - Throws: `badConfiguration`.
     package static func createFolder(_ folder: String) throws(Failure) {
         guard !make(folder) else { return }
         // Before another call sets another error number.
-        let reason = Self.reason
+        let reason = SystemError.reason()
         let fault = cannotCreate(folder, in: nearestFile(to: folder), reason)
         throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
     }
@@ -164,11 +155,9 @@ extension LockstepHome {
         return true
     }
 
-    /// A user by name and number.
+    /// The name of a user, or else the number.
     package static func name(ofUser number: UInt32) -> String {
         guard let entry = getpwuid(number), let name = entry.pointee.pw_name else { return "number \(number)" }
         return String(cString: name)
     }
-
-    private static var reason: String { String(cString: strerror(errno)) }
 }

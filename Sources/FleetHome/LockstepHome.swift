@@ -18,11 +18,7 @@ package struct LockstepHome: Sendable, Hashable {
 
     /// Finds the folders; creates nothing.
     ///
-    /// - Parameters:
-    ///   - environment: the process's environment.
-    ///   - userID: the effective user.
-    ///   - workingDirectory: what a relative `LOCKSTEP_HOME` is relative to.
-    ///   - directoryExists: whether a folder is there, for finding `/run/user/UID`.
+    /// - Parameter directoryExists: whether a folder is there and writable, for finding `/run/user/UID`.
     /// - Throws: `badConfiguration` when `LOCKSTEP_HOME` is empty, or neither it nor `HOME` is set.
     package init(
         environment: [String: String], userID: UInt32, workingDirectory: String,
@@ -74,19 +70,15 @@ package struct LockstepHome: Sendable, Hashable {
     }
 
     /// The folders of this process.
-    ///
-    /// - Throws: `badConfiguration`; see the other initialiser.
-    package static func current() throws(Failure) -> LockstepHome {
-        try LockstepHome(
-            environment: ProcessEnvironment.current, userID: geteuid(), workingDirectory: Self.workingDirectory
-        ) { path in
-            access(path, W_OK | X_OK) == 0
+    package static func current(_ environment: [String: String] = ProcessEnvironment.current) throws(Failure)
+        -> LockstepHome
+    {
+        try LockstepHome(environment: environment, userID: geteuid(), workingDirectory: workingDirectory) {
+            access($0, W_OK | X_OK) == 0
         }
     }
 
     /// The folders that an environment leads to, with the run directory of the fleet that runs there.
-    ///
-    /// - Throws: `badConfiguration` when there is no home.
     package static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
         var environment = environment
         // `--home=~/podcasts`: the shell leaves it as it is.
@@ -95,9 +87,7 @@ package struct LockstepHome: Sendable, Hashable {
         {
             environment["LOCKSTEP_HOME"] = own + given.dropFirst()
         }
-        return try LockstepHome(
-            environment: environment, userID: geteuid(), workingDirectory: workingDirectory
-        ) { access($0, W_OK | X_OK) == 0 }.ofRunningFleet()
+        return try current(environment).ofRunningFleet()
     }
 
     /// The same home with the run directory of the fleet that runs on its data; this home where none runs.
@@ -120,11 +110,8 @@ package struct LockstepHome: Sendable, Hashable {
     /// Copies of the database.
     package var backupDirectory: String { dataDirectory + "/backups" }
     package var downloadDirectory: String { dataDirectory + "/downloads" }
-    /// One folder of logs for all services.
     package var logDirectory: String { stateDirectory + "/logs" }
-    /// One file for each crash.
     package var crashDirectory: String { stateDirectory + "/crashes" }
-    /// A socket's or a lock's file.
     package func runFile(_ name: String) -> String { runDirectory + "/" + name }
     /// A small file that outlives the process, such as a service's last generation.
     package func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
@@ -136,23 +123,18 @@ package struct LockstepHome: Sendable, Hashable {
     package var earlierFleetLock: String { runFile("supervisor.lock") }
     /// The supervisor's control socket.
     package var controlSocket: String { runFile("control.sock") }
+    /// The name of the socket on which the bus serves clients.
+    package static let clientSocket = "cli.sock"
 
-    /// The length in bytes of the longest path that a socket’s address holds with its closing zero.
-    private static let longestSocketPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
-
-    /// The longest of the names of sockets in the run directory.
-    private static let longestSocketName = "control.sock"
-
-    /// Refuses a run directory whose sockets' paths the system does not hold.
-    ///
-    /// - Throws: `badConfiguration` naming the path, its length and the limit.
+    /// Refuses a run directory whose sockets' paths the system does not hold, with a `badConfiguration`.
     package func checkSocketPaths() throws(Failure) {
-        let longest = runFile(Self.longestSocketName)
-        let length = longest.utf8.count
-        guard length <= Self.longestSocketPath else {
+        // A path ends with a zero byte, and no socket has a longer name.
+        let limit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+        let length = controlSocket.utf8.count
+        guard length <= limit else {
             throw Failure(
                 .badConfiguration,
-                "The path \(longest) has \(length) bytes, and a socket’s may have \(Self.longestSocketPath). Set LOCKSTEP_HOME to a folder with a shorter path."
+                "The path \(controlSocket) has \(length) bytes, and a socket’s may have \(limit). Set LOCKSTEP_HOME to a folder with a shorter path."
             )
         }
     }

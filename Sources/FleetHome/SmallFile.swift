@@ -1,12 +1,41 @@
 import LibC
 package import PodcastModel
 
-/// Reads and writes the small files that a process must have on disk before it begins: epochs, generations and locks.
+/// The error of a call of the C library.
+package struct SystemError: Error {
+    package let number: Int32
+    /// The meaning of the number.
+    package var reason: String { Self.reason(number) }
+
+    /// The meaning of an error number.
+    package static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
+}
+
+/// Reads and writes small files: epochs, generations, locks, passwords, and the system’s in `/proc`.
 package enum SmallFile {
-    /// Writes a file anew: whole and on disk, or not at all.
+    /// Reads a file, whose size need not be known. Of one that is larger than `limit` at least `limit` bytes are read.
+    package static func contents(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw SystemError(number: errno) }
+        defer { _ = close(descriptor) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16_384)
+        while bytes.count < limit {
+            let count = read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw SystemError(number: errno) }
+            if count == 0 { break }
+            bytes += chunk[..<count]
+        }
+        return bytes
+    }
+
+    /// The text of a file; empty if it cannot be read.
+    package static func text(of path: String) -> String { String(decoding: (try? contents(path)) ?? [], as: UTF8.self) }
+
+    /// Writes a file anew: whole and on disk, or not at all. On a full disk a file of the same length is written over where
+    /// it stands, which takes no room: nothing keeps a service from starting again then.
     ///
-    /// On a full disk a file of the same length is written over where it stands, which takes no room: nothing keeps a
-    /// service from starting again then.
     /// - Throws: `diskFull`; `badConfiguration` for a folder that is missing or not writable.
     package static func replace(_ path: String, with text: String) throws(Failure) {
         do throws(Failure) {
@@ -48,16 +77,6 @@ package enum SmallFile {
         if isDurable { try synchronizeFolder(of: path) }
     }
 
-    /// The first 4 KiB of a file; empty if it cannot be read.
-    package static func text(of path: String) -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { _ = close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 4_096)
-        let count = read(descriptor, &bytes, bytes.count)
-        return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
-    }
-
     private static func synchronizeFolder(of path: String) throws(Failure) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
@@ -67,8 +86,8 @@ package enum SmallFile {
     }
 
     private static func failure(_ action: String, _ path: String, _ number: Int32 = errno) -> Failure {
-        let meaning = strerror(number).map { String(cString: $0) } ?? "error \(number)"
         let isFull = number == ENOSPC || number == EDQUOT
-        return Failure(isFull ? .diskFull : .badConfiguration, "Cannot \(action) \(path): \(meaning).")
+        return Failure(
+            isFull ? .diskFull : .badConfiguration, "Cannot \(action) \(path): \(SystemError.reason(number)).")
     }
 }

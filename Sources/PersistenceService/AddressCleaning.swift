@@ -1,7 +1,7 @@
+import BusKit
 import FoundationEssentials
 import GRDB
 import PodcastModel
-import ProcessKit
 import SwiftProtobuf
 import WireMessages
 

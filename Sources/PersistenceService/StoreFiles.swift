@@ -2,7 +2,6 @@ import BusKit
 import FoundationEssentials
 import LibC
 import PodcastModel
-import ProcessKit
 
 /// Where the database and its copies are, and the operations on their files that must be durable.
 package struct StoreFiles: Sendable, Hashable {

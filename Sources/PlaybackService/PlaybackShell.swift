@@ -1,3 +1,4 @@
+import BusKit
 import LibC
 import Logging
 import NIOConcurrencyHelpers

@@ -6,16 +6,16 @@ import WireMessages
 
 /// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
 ///
-/// A small file names the work in hand: a line is appended when work begins or ends, and now and then it is written anew.
-/// Work that was in hand when the process crashed is suspect in the next one: it runs while no other suspect does, and after
-/// `crashLimit` crashes it is refused until it is released, or until `pause` has passed: it may have been in hand by chance
-/// when something else crashed. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says
-/// that the previous process crashed or hung, and the work had begun at most `window` before: a process that was killed from
-/// outside proves nothing.
+/// A small file names the running work: a line is appended when work begins or ends, and now and then it is rewritten. Work
+/// that ran when the process crashed is suspect in the next one: it runs while no other suspect does, and after `crashLimit`
+/// crashes it is refused until it is released, or until `pause` has passed: it may have run by chance when something else
+/// crashed. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says that the previous
+/// process crashed or hung, and the work had begun at most `window` before: a process that was killed from outside proves
+/// nothing.
 package final class CrashLoopQuarantine: Sendable {
     /// Tells a service how its previous process ended: `previousCrash`, or anything else.
     package static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
-    /// The previous process crashed, or hung and was ended for that.
+    /// The previous process crashed, or was killed because it hung.
     package static let previousCrash = "crash"
     /// The number of crashes after which work is set aside.
     static let crashLimit = 2
@@ -25,7 +25,7 @@ package final class CrashLoopQuarantine: Sendable {
     static let pause: Int64 = 86_400
     /// The maximum number of suspects that are remembered.
     static let suspectLimit = 256
-    /// The size at which the file is written anew, in bytes.
+    /// The size at which the file is rewritten, in bytes.
     static let fileLimit = 256 << 10
 
     /// The record of one piece of work. Times are monotonic, in seconds.
@@ -33,9 +33,9 @@ package final class CrashLoopQuarantine: Sendable {
         var crashes = 0
         var crashedAt: Int64 = 0
         var begunAt: Int64?
-        /// The number of pieces in hand with this key.
+        /// The number of running pieces with this key.
         var count = 0
-        var isSuspectInHand: Bool { crashes > 0 && count > 0 }
+        var isRunningSuspect: Bool { crashes > 0 && count > 0 }
     }
 
     private struct Waiting: Sendable {
@@ -49,11 +49,10 @@ package final class CrashLoopQuarantine: Sendable {
     private struct State: Sendable {
         var records: [String: Record] = [:]
         var keys: [UInt64: String] = [:]
-        /// Suspects that wait until none is in hand, in order.
+        /// Suspects that wait until none is running, in order.
         var waiting: [Waiting] = []
-        /// The descriptor that lines are appended to; −1: the file must be written anew first.
+        /// The descriptor that lines are appended to; −1: the file must be rewritten first.
         var file: Int32 = -1
-        /// Bytes in the file.
         var size = 0
     }
 
@@ -81,9 +80,10 @@ package final class CrashLoopQuarantine: Sendable {
         self.path = path
         self.injected = Set(injected.split(separator: ","))
         self.clock = clock
-        let suspects = Self.suspects(in: Self.contents(of: path), hasCrashed: hasCrashed, now: Self.seconds(clock()))
+        let text = String(decoding: (try? SmallFile.contents(path, limit: 2 * Self.fileLimit)) ?? [], as: UTF8.self)
+        let suspects = Self.suspects(in: text, hasCrashed: hasCrashed, now: Self.seconds(clock()))
         state = NIOLockedValueBox(State(records: suspects))
-        // The work of the last process is judged now, and must not be judged again by the next one.
+        // The work of the last process counts now, and must not count again in the next one.
         state.withLockedValue { rewrite(&$0) }
     }
 
@@ -93,7 +93,7 @@ package final class CrashLoopQuarantine: Sendable {
         }
     }
 
-    /// Why work was refused, in a sentence whose subject is `service`.
+    /// The failure of refused work.
     package static func refusal(of what: String, by service: String) -> Failure {
         Failure(
             .quarantined, "The \(service) service crashed \(crashLimit) times over \(what), so it was set aside.")
@@ -101,12 +101,12 @@ package final class CrashLoopQuarantine: Sendable {
 
     // MARK: - Work
 
-    /// Calls `start` as soon as the work may begin: at once, or for a suspect when no other is in hand; or `refuse`, if it
+    /// Calls `start` as soon as the work may begin: at once, or for a suspect when no other is running; or `refuse`, if it
     /// was set aside. They are called with a lock held, and must return at once without calling this object.
     ///
     /// - Parameters:
-    ///   - number: names this piece of work in `end`.
-    ///   - key: names what the work is about, the same in every process.
+    ///   - number: the ID of this piece of work for `end`.
+    ///   - key: the subject of the work, the same in every process.
     ///   - postpone: is called once if the work has to wait for another suspect.
     package func begin(
         _ number: UInt64, _ key: String, start: @escaping @Sendable () -> Void,
@@ -118,7 +118,7 @@ package final class CrashLoopQuarantine: Sendable {
         }
     }
 
-    /// The work has ended, or will not begin. One that is not known is ignored.
+    /// Records that the work has ended, or won’t begin. Unknown work is ignored.
     package func end(_ number: UInt64) {
         state.withLockedValue { state in
             state.waiting.removeAll { $0.number == number }
@@ -152,25 +152,25 @@ package final class CrashLoopQuarantine: Sendable {
             record.crashes = Self.crashLimit - 1
         }
         guard record.crashes < Self.crashLimit else { return work.refuse() }
-        let isBlocked = record.crashes > 0 && state.records.contains { $0.key != work.key && $0.value.isSuspectInHand }
+        let isBlocked = record.crashes > 0 && state.records.contains { $0.key != work.key && $0.value.isRunningSuspect }
         guard !isBlocked else {
             state.waiting.append(work)
             if !isPostponed { work.postpone() }
             return
         }
         record.count += 1
-        let isInHand = record.begunAt != nil
+        let isRunning = record.begunAt != nil
         record.begunAt = record.begunAt ?? now
         state.records[work.key] = record
         state.keys[work.number] = work.key
-        if !isInHand { save(work.key, &state) }
+        if !isRunning { save(work.key, &state) }
         if injected.contains(work.key[...]) { abort() }
         work.start()
     }
 
     // MARK: - The file
 
-    /// Appends the record of a key as it is now: what the process leaves behind if it dies in the next moment.
+    /// Appends the record of a key as it is now.
     private func save(_ key: String, _ state: inout State) {
         let line = Array(Self.line(key, state.records[key] ?? Record()).utf8)
         if state.file >= 0, state.size + line.count <= Self.fileLimit {
@@ -180,7 +180,7 @@ package final class CrashLoopQuarantine: Sendable {
         rewrite(&state)
     }
 
-    /// Writes the file anew with what is known now. What fails is tried again with the next change.
+    /// Rewrites the file. A failure is retried with the next change.
     private func rewrite(_ state: inout State) {
         if state.file >= 0 { close(state.file) }
         state.file = -1
@@ -191,13 +191,10 @@ package final class CrashLoopQuarantine: Sendable {
         state.file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC)
     }
 
-    /// A key's crashes, when the last one was, when it was begun (−1: not in hand), and itself. The last line of a key counts.
+    /// The crashes of a key, the time of the last one, the time of the start (−1: not running), and the key, whose last line
+    /// counts.
     private static func line(_ key: String, _ record: Record) -> String {
         "\(record.crashes) \(record.crashedAt) \(record.begunAt ?? -1) \(key)\n"
-    }
-
-    private static func contents(of path: String) -> String {
-        String(decoding: (try? SmallFile.contents(path, limit: 2 * fileLimit)) ?? [], as: UTF8.self)
     }
 
     private static func suspects(in text: String, hasCrashed: Bool, now: Int64) -> [String: Record] {

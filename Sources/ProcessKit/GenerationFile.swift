@@ -5,7 +5,7 @@ import PodcastModel
 struct GenerationFile {
     let path: String
 
-    /// The next life's number, on disk before it is given out.
+    /// The generation of the next process, which is on disk when this returns.
     func next(now: Timestamp) throws(Failure) -> UInt32 {
         let clock = UInt32(clamping: now.milliseconds / 1_000)
         let next = max(clock, last.map { $0 == .max ? $0 : $0 + 1 } ?? 1)

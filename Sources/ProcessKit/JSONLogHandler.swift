@@ -27,7 +27,7 @@ struct JSONLogHandler: LogHandler {
         if let error = event.error { all["error"] = "\(error)" }
         let line = self.line(event.level, event.message.description, all)
         // One call a line, so that the lines of two threads never mix; what the reader does not take is lost.
-        guard Self.isTaken else { return }
+        guard Self.isWritable else { return }
         _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     }
 
@@ -53,8 +53,8 @@ struct JSONLogHandler: LogHandler {
         return start + "\"…\"}\n"
     }
 
-    /// Whether the standard error takes a line now. A reader that stands still must not hold up whoever logs.
-    private static var isTaken: Bool {
+    /// Whether the standard error takes a line now: a reader that hangs must not block whoever logs.
+    private static var isWritable: Bool {
         var error = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         return poll(&error, 1, 0) > 0 && error.revents & Int16(POLLOUT) != 0
     }

@@ -6,7 +6,7 @@ import LibC
 package struct ProcessNotifier: Sendable {
     private let address: [UInt8]?
 
-    /// Speaks to the socket that the environment names; a name that begins with `@` is an abstract one.
+    /// Sends to the socket that the environment names; a name that begins with `@` is an abstract one.
     package init(environment: [String: String] = ProcessEnvironment.current) {
         guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@"),
             name.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path)
@@ -19,7 +19,6 @@ package struct ProcessNotifier: Sendable {
         address = bytes
     }
 
-    /// Whether there is a socket to report to.
     package var isListenedTo: Bool { address != nil }
 
     /// Reports that this process serves. Waits, at most a second, while the receiver’s queue is full.
@@ -32,7 +31,7 @@ package struct ProcessNotifier: Sendable {
     package func status(_ line: String) { send("STATUS=\(line.split(separator: "\n").joined(separator: " "))") }
 
     /// Sends a datagram. The kernel queues only a few (`net.unix.max_dgram_qlen`, 10 by default): what the receiver must
-    /// learn waits for room, but not for long, because nobody may hang on whether anybody listens.
+    /// learn waits for room, but not for long: no process may depend on a reader.
     private func send(_ message: String, waits: Bool = false) {
         guard let address else { return }
         #if canImport(Glibc)

@@ -7,21 +7,15 @@ package struct ServiceContext: Sendable {
     package var name: ServiceName
     /// The generation: larger than that of any process of the same service before it.
     package var generation: UInt32
-    /// The folders of the fleet.
     package var home: LockstepHome
-    /// The logger of the service.
     package var logger: Logger
     /// The connection to whoever started the process.
     package var notifier: ProcessNotifier
-    /// The process's environment.
     package var environment: [String: String]
     /// Called when it serves for the first time; tells the notifier unless it is replaced.
     package var notifyReady: @Sendable () -> Void
     /// Called once a second from its work loop, as long as the loop and the poll thread turn.
     package var notifyAlive: @Sendable () -> Void
-
-    /// The folder of the bus's sockets.
-    package var runDirectory: String { home.runDirectory }
 
     package init(
         name: ServiceName, generation: UInt32, home: LockstepHome, logger: Logger,
@@ -37,21 +31,19 @@ package struct ServiceContext: Sendable {
         notifyAlive = { notifier.watchdog() }
     }
 
-    /// The context of a service's next life, which it counts in the home's state folder.
-    ///
-    /// - Throws: `storageFailed` or `diskFull` when the count cannot be written.
+    /// The context of a service's next process, whose generation is on disk when this returns. The bus has none: it counts
+    /// epochs.
     package static func nextLife(
         of name: ServiceName, home: LockstepHome, logger: Logger,
         notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
     ) throws(Failure) -> ServiceContext {
-        ServiceContext(
-            name: name, generation: try generationFile(of: name, home).next(now: SystemClocks.wall()), home: home,
-            logger: logger, notifier: notifier, environment: environment)
+        let generation = name == .bus ? 0 : try generationFile(of: name, home).next(now: SystemClocks.wall())
+        return ServiceContext(
+            name: name, generation: generation, home: home, logger: logger, notifier: notifier,
+            environment: environment)
     }
 
     /// Makes the generation of the service's next process larger than `generation`.
-    ///
-    /// - Throws: `storageFailed` or `diskFull` when it cannot be written.
     func recordGeneration(_ generation: UInt32) throws(Failure) {
         try Self.generationFile(of: name, home).record(generation)
     }

@@ -7,11 +7,11 @@ package import WireMessages
 
 /// An event of a service, on the bus or in its own shell.
 package enum ServiceEvent<Input: Sendable>: Sendable {
-    /// The thread has started; before everything else.
+    /// The first event.
     case started
-    /// The bus reports something; `pulse` stays with the loop.
+    /// Any but `heartbeat`, which stays with the loop.
     case bus(BusEvent)
-    /// The service's own shell reports.
+    /// A report of the service's own shell.
     case input(Input)
     /// The process is to end: finish, then `stop`.
     case stopping
@@ -19,7 +19,7 @@ package enum ServiceEvent<Input: Sendable>: Sendable {
 
 /// An effect of a service’s decision. Effects are performed in order.
 package enum ServiceEffect<Input: Sendable>: Sendable {
-    /// Publish; without a bus it is dropped, and what is retained must be put again after the next `began`.
+    /// Publish; without a bus it is dropped, and what is retained must be put again after the next `epochBegan`.
     case publish([Publication])
     /// Answer a request, behind everything that was published before.
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
@@ -48,7 +48,7 @@ package protocol ServiceHandler: SendableMetatype {
     /// Handles an event.
     mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>]
 
-    /// Returns the effects that `handle` has left for later.
+    /// Returns the effects that `handle` has deferred.
     mutating func finish(now: Moment) -> [ServiceEffect<Input>]
 }
 
@@ -60,14 +60,10 @@ extension ServiceHandler {
 package struct ServiceInputs<Input: Sendable>: Sendable {
     private let deliver: @Sendable (Input) -> Void
 
-    package init(_ deliver: @escaping @Sendable (Input) -> Void) {
-        self.deliver = deliver
-    }
+    package init(_ deliver: @escaping @Sendable (Input) -> Void) { self.deliver = deliver }
 
     /// Hands an input to the handler. From any thread; in order; never blocks.
-    package func send(_ input: Input) {
-        deliver(input)
-    }
+    package func send(_ input: Input) { deliver(input) }
 }
 
 /// A service's connection to the bus and its handler, on one thread.
@@ -89,12 +85,11 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         let (ended, end) = AsyncStream<Failure?>.makeStream()
         let thread = BusThread(
             BusConfiguration(
-                runDirectory: context.runDirectory, origin: context.name.text, observes: observes,
+                runDirectory: context.home.runDirectory, origin: context.name.text, observes: observes,
                 service: (context.name, context.generation), logger: context.logger),
             makeHandlerLoop: {
-                var loop = HandlerLoop(
-                    handler: makeHandler(ServiceInputs { inbox.send(.input($0)) }), context: context, inbox: inbox,
-                    end: end)
+                let inputs = ServiceInputs { inbox.send(.input($0)) }
+                var loop = HandlerLoop(handler: makeHandler(inputs), context: context, inbox: inbox, end: end)
                 return { loop.turn() }
             },
             onEvent: { event in
@@ -111,9 +106,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
     }
 
     /// The inputs of the shell; usable before `run()`.
-    package var inputs: ServiceInputs<Handler.Input> {
-        ServiceInputs { [inbox] in inbox.send(.input($0)) }
-    }
+    package var inputs: ServiceInputs<Handler.Input> { ServiceInputs { [inbox] in inbox.send(.input($0)) } }
 
     /// Serves until graceful shutdown, when the handler stops, or until it is cancelled. Once.
     /// - Throws: what the handler stopped with; `badConfiguration` when the bus's sockets cannot be opened.
@@ -143,7 +136,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         }
     }
 
-    /// Waits until the handler stops; returns the failure that stopped it.
+    /// Waits until the handler stops; the failure that stopped it.
     private func waitForStop() async -> Failure? {
         for await failure in ended { return failure }
         return nil
@@ -156,7 +149,6 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         }
     }
 
-    /// Runs the handler on its thread.
     private struct HandlerLoop {
         var handler: Handler
         let context: ServiceContext
@@ -214,21 +206,14 @@ private final class EventMailbox<Input: Sendable>: Sendable {
     private let state = NIOLockedValueBox(State())
 
     /// Sets the closure that wakes the handler's thread.
-    func onArrival(_ wake: @escaping @Sendable () -> Void) {
-        state.withLockedValue { $0.wake = wake }
-    }
+    func onArrival(_ wake: @escaping @Sendable () -> Void) { state.withLockedValue { $0.wake = wake } }
 
-    /// Adds an event from the handler's own thread, which looks here at the end of its turn.
-    func enqueue(_ event: ServiceEvent<Input>) {
-        _ = add(event)
-    }
+    /// Adds an event from the handler's own thread, which takes it at the end of its turn.
+    func enqueue(_ event: ServiceEvent<Input>) { _ = add(event) }
 
     /// Adds an event from elsewhere, and wakes the thread.
-    func send(_ event: ServiceEvent<Input>) {
-        add(event)?()
-    }
+    func send(_ event: ServiceEvent<Input>) { add(event)?() }
 
-    /// Adds an event.
     /// - Returns: the closure that wakes the thread, if it may not know that something waits.
     private func add(_ event: ServiceEvent<Input>) -> (@Sendable () -> Void)? {
         state.withLockedValue { state in

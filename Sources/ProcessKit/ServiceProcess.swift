@@ -11,9 +11,8 @@ import ZeroMQ
 package enum ServiceProcess {
     /// Runs a service as this process, until SIGTERM or SIGINT ends it gracefully or it fails.
     ///
-    /// It finds the fleet's folders, ties itself to the supervisor, takes the service's lock for life, counts its
-    /// life, and makes the service. When the service fails the process exits: 78 for a configuration or a database that
-    /// only a person can put right, 70 for anything else.
+    /// It ties itself to the supervisor, holds the service's lock and counts its generations. When the service fails the
+    /// process exits: 78 for a configuration or a database that only a person can repair, 70 for anything else.
     ///
     /// - Parameter returnsMemoryEarly: whether large blocks of freed memory go back to the system at once, for a service that
     ///   needs much of it for moments only. It costs some speed where such blocks are needed again and again.
@@ -43,7 +42,6 @@ package enum ServiceProcess {
         }
     }
 
-    /// The exit code of a process.
     static func exitCode(of failure: Failure?) -> Int32 {
         switch failure?.known {
         case .badConfiguration, .newerDatabase: 78
@@ -65,13 +63,8 @@ package enum ServiceProcess {
         // The bus keeps a lock and an epoch of its own.
         let lock = name == .bus ? nil : try await takeLock(home.runFile("\(name.text).lock"))
         let notifier = ProcessNotifier(environment: environment)
-        let context =
-            name == .bus
-            ? ServiceContext(
-                name: name, generation: 0, home: home, logger: logger, notifier: notifier, environment: environment)
-            : try ServiceContext.nextLife(
-                of: name, home: home, logger: logger, notifier: notifier, environment: environment)
-        let service = try make(context)
+        let service = try make(
+            .nextLife(of: name, home: home, logger: logger, notifier: notifier, environment: environment))
         var configuration = ServiceGroupConfiguration(
             services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)

@@ -1,7 +1,6 @@
 import BusKit
 import OwnerKit
 import PodcastModel
-import ProcessKit
 import Testing
 import WireMessages
 

@@ -2,7 +2,6 @@ import BusKit
 import FeedParsing
 import OwnerKit
 import PodcastModel
-import ProcessKit
 import WireMessages
 
 @testable import FeedsService

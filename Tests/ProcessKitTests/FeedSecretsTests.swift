@@ -3,7 +3,7 @@ import PodcastModel
 import TestSupport
 import Testing
 
-@testable import ProcessKit
+@testable import FleetHome
 
 @Suite struct FeedSecretsTests {
     private let mine = WebCredentials(user: "me@mail.example", password: "pä:ss %/word")

@@ -1,3 +1,4 @@
+import FleetHome
 package import ZeroMQ
 
 /// The three sockets of a bus in its run directory.
@@ -15,7 +16,7 @@ package struct BusEndpoints: Sendable, Hashable {
     package init(runDirectory: String) throws(ZeroMQError) {
         stream = try IPCEndpoint(path: runDirectory + "/pub.sock")
         services = try IPCEndpoint(path: runDirectory + "/svc.sock")
-        clients = try IPCEndpoint(path: runDirectory + "/cli.sock")
+        clients = try IPCEndpoint(path: runDirectory + "/" + LockstepHome.clientSocket)
     }
 
     /// All three, for whoever binds or removes them.

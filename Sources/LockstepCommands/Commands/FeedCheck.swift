@@ -1,10 +1,10 @@
 import ArgumentParser
 import FeedFetching
 import FeedParsing
+import FleetHome
 import FoundationEssentials
 import LockstepClient
 import PodcastModel
-import ProcessKit
 import WebClient
 
 struct FeedCommands: AsyncParsableCommand {

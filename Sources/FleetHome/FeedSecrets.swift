@@ -6,22 +6,19 @@ package import PodcastModel
 /// They are kept in one file beside the database and nowhere else: never in the database, on the stream, in logs, messages
 /// or backups. The feeds service writes it; whoever fetches something of a podcast reads it (`SecretsReader`).
 package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-    /// A user and password for one server.
-    package struct Entry: Sendable, Hashable {
-        /// The user and the password.
-        package var credentials: WebCredentials
+    private struct Entry: Sendable, Hashable {
+        var credentials: WebCredentials
         /// Whether a person has given it; else it comes from an address in the feed or a redirect.
-        package var isGiven: Bool
+        var isGiven: Bool
     }
 
-    /// The most servers of one podcast.
+    /// The maximum number of servers of one podcast.
     package static let originLimit = 16
 
     private var podcasts: [String: [WebOrigin: Entry]] = [:]
 
     package init() {}
 
-    /// Whether there are no secrets.
     package var isEmpty: Bool { podcasts.isEmpty }
 
     /// Everything of a podcast, by server.
@@ -44,16 +41,13 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         podcasts[podcast] = entries
     }
 
-    /// Removes everything of a podcast.
-    package mutating func remove(_ podcast: String) {
-        podcasts[podcast] = nil
-    }
+    package mutating func remove(_ podcast: String) { podcasts[podcast] = nil }
 
     /// Returns the secrets of these podcasts only.
     package func only(of podcasts: Set<String>) -> FeedSecrets {
-        var some = self
-        some.podcasts = self.podcasts.filter { podcasts.contains($0.key) }
-        return some
+        var selected = self
+        selected.podcasts = self.podcasts.filter { podcasts.contains($0.key) }
+        return selected
     }
 
     /// Adds what `other` has beyond this.
@@ -63,9 +57,8 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         }
     }
 
-    /// A text that doesn’t show the secrets.
+    // Neither shows the secrets.
     package var description: String { "(secrets of \(podcasts.count) podcasts)" }
-    /// A mirror that doesn’t show the secrets.
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 

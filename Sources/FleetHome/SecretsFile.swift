@@ -1,19 +1,15 @@
-package import BusKit
 import LibC
 import NIOConcurrencyHelpers
 package import PodcastModel
 
 /// The file of the feeds’ users and passwords (`secrets.json`, mode 0600). One service writes it.
 package struct SecretsFile: Sendable, Hashable {
-    /// The path of the file.
     package let path: String
 
     /// The largest file that is read, in bytes.
     static let limit = 16 << 20
 
-    package init(path: String) {
-        self.path = path
-    }
+    package init(path: String) { self.path = path }
 
     /// Reads the secrets; none without a file.
     ///
@@ -65,9 +61,9 @@ package struct SecretsFile: Sendable, Hashable {
     private func setAside(at moment: Timestamp) throws(Failure) -> String {
         let target = "\(path).damaged-\(moment.milliseconds)"
         guard rename(path, target) == 0 else {
-            let reason = String(cString: strerror(errno))
             throw Failure(
-                .storageFailed, "The file of passwords \(path) is damaged, and can’t be moved aside: \(reason).")
+                .storageFailed,
+                "The file of passwords \(path) is damaged, and can’t be moved aside: \(SystemError.reason()).")
         }
         return target
     }
@@ -90,9 +86,7 @@ package final class SecretsReader: Sendable {
     private let file: SecretsFile
     private let known = NIOLockedValueBox<(version: Version, secrets: FeedSecrets)?>(nil)
 
-    package init(_ file: SecretsFile) {
-        self.file = file
-    }
+    package init(_ file: SecretsFile) { self.file = file }
 
     /// Everything of a podcast, by server. A file that can’t be read holds nothing.
     package func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
@@ -107,14 +101,9 @@ package final class SecretsReader: Sendable {
     private var current: FeedSecrets {
         var status = stat()
         guard stat(file.path, &status) == 0 else { return FeedSecrets() }
-        #if canImport(Darwin)
-        let modified = status.st_mtimespec
-        #else
-        let modified = status.st_mtim
-        #endif
         let version = Version(
-            inode: UInt64(status.st_ino), size: Int64(status.st_size), seconds: modified.tv_sec,
-            nanoseconds: modified.tv_nsec)
+            inode: UInt64(status.st_ino), size: Int64(status.st_size), seconds: status.modified.tv_sec,
+            nanoseconds: status.modified.tv_nsec)
         return known.withLockedValue { known in
             if let known, known.version == version { return known.secrets }
             guard let secrets = try? file.read() else { return FeedSecrets() }
