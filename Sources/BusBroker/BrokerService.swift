@@ -15,8 +15,8 @@ package struct BrokerService: Service {
     package init(_ context: ServiceContext) {
         self.context = context
         bus = BusBroker(
-            runDirectory: context.home.runDirectory, stateDirectory: context.home.stateDirectory, logger: context.logger,
-            pulse: context.notifyAlive)
+            runDirectory: context.home.runDirectory, stateDirectory: context.home.stateDirectory,
+            logger: context.logger, pulse: context.notifyAlive)
     }
 
     /// Serves until graceful shutdown or cancellation.

@@ -92,7 +92,7 @@ final class TransferClient: Sendable {
         request.decompresses = false
         // A limited rate, or a slow disk, must hold the server back.
         request.sharesConnection = false
-        request.timeLimits.silence = stall
+        request.silenceLimit = stall
         if offset > 0 { request.range = WebRange(from: offset, ifRange: order.download.version.condition) }
         return try await client.send(request)
     }

@@ -91,7 +91,7 @@ package struct FeedLoader: Sendable {
         if !request.lastModified.isEmpty { fetch.headers.add("If-Modified-Since", request.lastModified) }
         fetch.credentials = request.credentials
         fetch.bodyLimit = UInt64(clamping: limits.bytes)
-        fetch.timeLimits.total = .seconds(60)
+        fetch.totalLimit = .seconds(60)
         do throws(WebFailure) {
             let response = try await client.send(fetch)
             let address = Self.lastingAddress(request.address, response.redirects)

@@ -84,7 +84,7 @@ package final class FeedFetcher: Sendable {
         var request = WebRequest(address)
         request.credentials = credentials
         request.bodyLimit = UInt64(ChaptersFile.limit)
-        request.timeLimits.total = .seconds(60)
+        request.totalLimit = .seconds(60)
         do {
             let response = try await client.send(request)
             guard (200..<300).contains(response.status) else {

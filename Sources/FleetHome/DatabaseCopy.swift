@@ -18,14 +18,10 @@ package struct DatabaseCopy: Sendable, Hashable {
     package var path: String
     /// The time in its name, at which it was made.
     package var at: Timestamp
-    /// Its size in bytes.
     package var bytes: UInt64
 
     package init(kind: Kind, path: String, at: Timestamp, bytes: UInt64) {
-        self.kind = kind
-        self.path = path
-        self.at = at
-        self.bytes = bytes
+        (self.kind, self.path, self.at, self.bytes) = (kind, path, at, bytes)
     }
 
     package var name: String { path.split(separator: "/").last.map(String.init) ?? path }
@@ -35,14 +31,14 @@ package struct DatabaseCopy: Sendable, Hashable {
         "\(folder)/\(kind.rawValue)-\(CalendarTime(moment).compact).db"
     }
 
-    /// The size of a file in bytes; nil: it is not there.
+    /// The size of a file in bytes; nil if it does not exist.
     package static func size(of path: String) -> UInt64? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         return UInt64(max(0, status.st_size))
     }
 
-    /// This path, or the first of it with a number behind it, at which there is neither a database nor a companion of one.
+    /// A path that neither a database nor a companion of one has: this one, or else this one with the next free number.
     package static func unusedPath(_ path: String) -> String {
         var unused = path
         var count = 1

@@ -3,8 +3,8 @@ package import PodcastModel
 
 /// The users and passwords of feeds, by podcast and by the server that they belong to.
 ///
-/// They are kept in one file beside the database and nowhere else: never in the database, on the stream, in logs, messages
-/// or backups. The feeds service writes it; whoever fetches something of a podcast reads it (`SecretsReader`).
+/// They are stored in one file beside the database and nowhere else: never in the database, on the stream, in logs, messages or
+/// backups. The feeds service writes it; whatever fetches something of a podcast reads it (`SecretsReader`).
 package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     private struct Entry: Sendable, Hashable {
         var credentials: WebCredentials
@@ -32,7 +32,7 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         return podcasts[podcast]?[origin]?.credentials
     }
 
-    /// Sets the user and password of a podcast at a server. What a feed says never replaces what a person has given.
+    /// Sets the user and password of a podcast at a server. Those of a feed never replace those of a person.
     package mutating func set(_ credentials: WebCredentials, for podcast: String, at origin: WebOrigin, isGiven: Bool) {
         var entries = podcasts[podcast] ?? [:]
         let old = entries[origin]
@@ -50,7 +50,7 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         return selected
     }
 
-    /// Adds what `other` has beyond this.
+    /// Adds the entries of `other` that are missing here.
     package mutating func merge(_ other: FeedSecrets) {
         for (podcast, entries) in other.podcasts {
             podcasts[podcast, default: [:]].merge(entries) { mine, _ in mine }
@@ -77,9 +77,7 @@ extension FeedSecrets {
         var given: Bool
     }
 
-    /// The secrets that a file holds. Entries that make no sense are left out.
-    ///
-    /// - Throws: an error for what is not this format.
+    /// Reads the content of a file, without invalid entries.
     init(content bytes: [UInt8]) throws {
         let content = try JSONDecoder().decode(Content.self, from: Data(bytes))
         for (podcast, lines) in content.podcasts where PodcastID(podcast) != nil {

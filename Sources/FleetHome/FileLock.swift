@@ -3,17 +3,14 @@ package import PodcastModel
 
 /// An advisory lock (`flock`) on a file, which the kernel releases when the process ends, however it ends.
 ///
-/// The file holds the pid of whoever took the lock last and, on a second line, a note of its own. Both outlast the holder:
-/// they say something about the present only while the lock is held.
+/// The file holds the pid of the last holder and, on a second line, a note. Both outlast the holder, so they are valid only
+/// while the lock is held.
 package final class FileLock: Sendable {
     package let path: String
     private let descriptor: Int32
 
-    /// Takes the lock.
+    /// Takes the lock on a file, which is created if it is missing, and leaves a note for others; see `note(of:)`.
     ///
-    /// - Parameters:
-    ///   - path: the file, which is created where it is missing.
-    ///   - note: a line for whoever finds the lock held; see `note(of:)`.
     /// - Throws: `alreadyRunning` with the holder's pid when another process has it; `badConfiguration` when the file
     ///   cannot be opened.
     package init(_ path: String, note: String = "") throws(Failure) {
@@ -50,13 +47,13 @@ package final class FileLock: Sendable {
         return true
     }
 
-    /// The process that wrote its pid into the file last; nil when there is none. It need not hold the lock any more.
+    /// The last holder; nil when there was none.
     package static func holder(of path: String) -> Int32? { lines(of: path).first.flatMap { Int32($0) } }
 
-    /// The note of the process that took the lock last; nil when it left none. It need not hold the lock any more.
+    /// The note of the last holder; nil when it left none.
     package static func note(of path: String) -> String? { lines(of: path).dropFirst().first.map { String($0) } }
 
-    /// The lines that end: one that does not is only just being written.
+    /// The complete lines: another one is just being written.
     private static func lines(of path: String) -> [Substring] {
         SmallFile.text(of: path).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
     }

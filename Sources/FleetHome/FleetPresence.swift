@@ -12,7 +12,7 @@ package enum FleetPresence {
         }
     }
 
-    /// Whether anybody listens on a socket.
+    /// Whether a process listens on a socket.
     package static func answers(_ path: String) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -37,8 +37,8 @@ package enum FleetPresence {
         return outcome == 0 || errno == EAGAIN || errno == EINPROGRESS
     }
 
-    /// The failure when no socket answers: `noFleet`, or `alreadyRunning` when a supervisor runs that nobody reaches, as
-    /// while it starts or ends, or when its run directory was removed or is out of sight (in a container).
+    /// The failure when no socket answers: `noFleet`, or `alreadyRunning` when a supervisor can’t be reached, as while it
+    /// starts or ends, or when its run directory was removed or isn’t visible (in a container).
     package static func noFleet(in home: LockstepHome) -> Failure {
         guard FileLock.isHeld(home.fleetLock) else { return noFleet }
         let process = FileLock.holder(of: home.fleetLock).map { " (process \($0))" } ?? ""
@@ -48,7 +48,5 @@ package enum FleetPresence {
         )
     }
 
-    /// What every command says when there is nobody to ask.
-    package static let noFleet = Failure(
-        .noFleet, "No fleet is running. Start one with `lockstep up --detach`.")
+    package static let noFleet = Failure(.noFleet, "No fleet is running. Start one with `lockstep up --detach`.")
 }

@@ -46,7 +46,8 @@ extension LockstepHome {
         var status = stat()
         if stat(runDirectory, &status) == 0, status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
             throw Failure(
-                .badConfiguration, "The folder \(runDirectory) is open to others and cannot be closed: \(SystemError.reason()).")
+                .badConfiguration,
+                "The folder \(runDirectory) is open to others and cannot be closed: \(SystemError.reason()).")
         }
     }
 
@@ -93,7 +94,7 @@ extension LockstepHome {
                 : "Set LOCKSTEP_HOME to another folder.", path: path)
     }
 
-    /// A folder that isn't there is made by whoever needs it, if that is possible.
+    /// The fault of a missing folder; nil if it can be created.
     private static func faultOfAbsent(
         _ path: String, _ number: Int32, _ canAccess: (String, Int32) -> Bool, _ tried: inout Set<String>
     ) -> FolderFault? {

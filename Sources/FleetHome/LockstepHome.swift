@@ -92,8 +92,8 @@ package struct LockstepHome: Sendable, Hashable {
 
     /// The same home with the run directory of the fleet that runs on its data; this home where none runs.
     ///
-    /// The run directory that the environment names may differ between a login, cron, `su` and a container, but a fleet
-    /// has only one, and everybody finds it through the lock beside the data.
+    /// The run directory of the environment may differ between a login, cron, `su` and a container, but a fleet has only one,
+    /// which the lock beside the data names.
     package func ofRunningFleet() -> LockstepHome {
         guard FileLock.isHeld(fleetLock), let folder = FileLock.note(of: fleetLock), folder.hasPrefix("/") else {
             return self
@@ -113,15 +113,13 @@ package struct LockstepHome: Sendable, Hashable {
     package var logDirectory: String { stateDirectory + "/logs" }
     package var crashDirectory: String { stateDirectory + "/crashes" }
     package func runFile(_ name: String) -> String { runDirectory + "/" + name }
-    /// A small file that outlives the process, such as a service's last generation.
+    /// A file that outlives the process, such as a service's last generation.
     package func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
     /// The lock that its supervisor holds while a fleet runs on this data. It lies beside the database, because two fleets
     /// must not share that, wherever they have their sockets; its note is the run directory of the fleet.
     package var fleetLock: String { dataDirectory + "/supervisor.lock" }
-    /// Where versions before this lock had theirs. A supervisor holds it too, so that neither a fleet of such a version nor
-    /// one of this starts beside the other.
+    /// The lock of versions before this one. A supervisor holds it too, so that fleets of both versions exclude each other.
     package var earlierFleetLock: String { runFile("supervisor.lock") }
-    /// The supervisor's control socket.
     package var controlSocket: String { runFile("control.sock") }
     /// The name of the socket on which the bus serves clients.
     package static let clientSocket = "cli.sock"
@@ -155,9 +153,7 @@ package struct LockstepHome: Sendable, Hashable {
     }
 }
 
-/// The environment of this process.
 package enum ProcessEnvironment {
-    /// Every variable, as it was when asked.
     package static var current: [String: String] {
         var entry = environ
         var texts: [String] = []
@@ -168,7 +164,7 @@ package enum ProcessEnvironment {
         return variables(texts)
     }
 
-    /// Variables by name, out of texts such as `HOME=/root`.
+    /// The variables in texts such as `HOME=/root`.
     package static func variables(_ texts: some Sequence<String>) -> [String: String] {
         var variables: [String: String] = [:]
         for text in texts {

@@ -13,7 +13,7 @@ package struct SecretsFile: Sendable, Hashable {
 
     /// Reads the secrets; none without a file.
     ///
-    /// - Throws: `storageFailed` for a file that can’t be read now; `malformed` for one that isn’t what this service writes.
+    /// - Throws: `storageFailed` for an unreadable file; `malformed` for another format.
     package func read() throws(Failure) -> FeedSecrets {
         let bytes: [UInt8]
         do throws(SystemError) {
@@ -25,15 +25,15 @@ package struct SecretsFile: Sendable, Hashable {
         do {
             return try FeedSecrets(content: bytes)
         } catch {
-            // The reason could quote what stands there.
+            // The error could quote a password.
             throw Failure(.malformed, "The file of passwords \(path) is damaged.")
         }
     }
 
-    /// Reads the secrets. A damaged file is moved aside first, so that it is neither read again nor overwritten.
+    /// Reads the secrets. A damaged file is moved aside, so that it is neither read again nor overwritten, with a sentence
+    /// about it.
     ///
-    /// - Returns: the secrets, and for a damaged file a sentence about it.
-    /// - Throws: `storageFailed` for a file that can’t be read, or moved aside, now: it stays as it is.
+    /// - Throws: `storageFailed` for a file that can’t be read or moved aside: it stays as it is.
     package func load(at moment: Timestamp) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         do throws(Failure) {
             return (try read(), nil)
@@ -43,9 +43,7 @@ package struct SecretsFile: Sendable, Hashable {
         }
     }
 
-    /// Writes it anew: whole and on the disk, or not at all.
-    ///
-    /// - Throws: `diskFull`, `badConfiguration`, `storageFailed`.
+    /// Replaces the file: whole and on the disk, or not at all.
     package func write(_ secrets: FeedSecrets) throws(Failure) {
         let bytes: [UInt8]
         do {
@@ -56,8 +54,7 @@ package struct SecretsFile: Sendable, Hashable {
         try SmallFile.replaceWhole(path, with: String(decoding: bytes, as: UTF8.self))
     }
 
-    /// Moves the file aside.
-    /// - Returns: its new path.
+    /// Moves the file aside; returns its new path.
     private func setAside(at moment: Timestamp) throws(Failure) -> String {
         let target = "\(path).damaged-\(moment.milliseconds)"
         guard rename(path, target) == 0 else {
@@ -68,13 +65,12 @@ package struct SecretsFile: Sendable, Hashable {
         return target
     }
 
-    /// Removes the file if it exists.
     package func remove() {
         _ = unlink(path)
     }
 }
 
-/// Looks up users and passwords in the file as it is now. It is read again only when it has changed.
+/// Looks up users and passwords in the current file, which is read again only when it has changed.
 package final class SecretsReader: Sendable {
     private struct Version: Hashable {
         var inode: UInt64
@@ -114,7 +110,6 @@ package final class SecretsReader: Sendable {
 }
 
 extension LockstepHome {
-    /// The users and passwords of feeds.
     package var secretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.json") }
     /// Users and passwords that persistence found in an older database, until the feeds service takes them over.
     package var movedSecretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.moved.json") }

@@ -4,7 +4,6 @@ package import PodcastModel
 /// The error of a call of the C library.
 package struct SystemError: Error {
     package let number: Int32
-    /// The meaning of the number.
     package var reason: String { Self.reason(number) }
 
     /// The meaning of an error number.
@@ -33,8 +32,8 @@ package enum SmallFile {
     /// The text of a file; empty if it cannot be read.
     package static func text(of path: String) -> String { String(decoding: (try? contents(path)) ?? [], as: UTF8.self) }
 
-    /// Writes a file anew: whole and on disk, or not at all. On a full disk a file of the same length is written over where
-    /// it stands, which takes no room: nothing keeps a service from starting again then.
+    /// Replaces a file: whole and on disk, or not at all. On a full disk a file of the same length is overwritten in place,
+    /// which takes no room, so that services can restart then.
     ///
     /// - Throws: `diskFull`; `badConfiguration` for a folder that is missing or not writable.
     package static func replace(_ path: String, with text: String) throws(Failure) {
@@ -45,7 +44,7 @@ package enum SmallFile {
         }
     }
 
-    /// Writes a file of the same length over; false if there is none, or it cannot be written.
+    /// Overwrites a file of the same length; false if there is none, or it cannot be written.
     static func overwrite(_ path: String, with text: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
@@ -55,10 +54,9 @@ package enum SmallFile {
         return pwrite(descriptor, bytes, bytes.count, 0) == bytes.count && fsync(descriptor) == 0
     }
 
-    /// Writes a file anew: whole and on disk, or not at all, also on a full disk.
+    /// Replaces a file: whole and on disk, or not at all.
     ///
     /// - Parameter isDurable: false for a file that only has to survive this process: it is written faster.
-    /// - Throws: see `replace`.
     package static func replaceWhole(_ path: String, with text: String, isDurable: Bool = true) throws(Failure) {
         let temporary = path + ".new"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

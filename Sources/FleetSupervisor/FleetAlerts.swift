@@ -46,8 +46,10 @@ struct FleetAlerts: Sendable {
             return Answering(result: .failure(failure))
         }
         guard case .answerAlert(let answer)? = (try? WireSupervisorRequest(wireBytes: request))?.command else {
-            let message = "On the bus the supervisor takes answers to its alerts only; for the rest it has its own socket."
-            return Answering(result: .failure(Failure(.unknownCommand, message)))
+            let failure = Failure(
+                .unknownCommand,
+                "On the bus the supervisor takes answers to its alerts only; for the rest it has its own socket.")
+            return Answering(result: .failure(failure))
         }
         do throws(Failure) {
             let change = try alerts.answer(answer, at: now)
@@ -76,7 +78,6 @@ struct FleetAlerts: Sendable {
 }
 
 extension WireAlert {
-    /// Describes the concern in words.
     fileprivate mutating func describe(_ concern: FleetConcern, of service: String) {
         switch concern {
         case .restartsOften(let count, let last):

@@ -18,7 +18,6 @@ enum FleetConcern: Sendable, Hashable {
 }
 
 extension SupervisorMachine {
-    /// Reports the concerns that have changed.
     mutating func reportConcerns(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         for index in services.indices {
             services[index].dropOldRestarts(now: now, limits)

@@ -38,7 +38,6 @@ enum ProcessEnd: Sendable, Hashable {
 struct ServiceState: Sendable, Hashable {
     let plan: ServicePlan
     var condition: ServiceCondition = .waiting
-    /// Its process; nil when there is none.
     var pid: Int32?
     var startedAt: MonotonicTime?
     /// When the process reported READY.
@@ -50,7 +49,6 @@ struct ServiceState: Sendable, Hashable {
     /// The service's own last STATUS line.
     var status: String?
     var nextTry: MonotonicTime?
-    /// The reason why it needs its user’s attention, if there is one.
     var concern: FleetConcern?
     var warning: String? {
         guard case .restartsOften(let count, _) = concern else { return nil }

@@ -8,7 +8,7 @@ struct SupervisorConfiguration: Sendable {
     var programDirectory: String
     /// The environment that the services inherit, besides what the supervisor sets.
     var environment: [String: String]
-    /// A descriptor that stop signals are read from; nil for none.
+    /// A descriptor that reports stop signals.
     var signals: Int32?
     /// Whether its own log is copied to standard error.
     var printsLog = false

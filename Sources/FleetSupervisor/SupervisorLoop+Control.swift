@@ -96,7 +96,8 @@ extension SupervisorLoop {
         let crashed = crashes.all()
         var reports = machine.services.map { service in
             ServiceReport(
-                name: service.plan.name, state: service.condition.rawValue, pid: service.pid, restarts: service.restarts,
+                name: service.plan.name, state: service.condition.rawValue, pid: service.pid,
+                restarts: service.restarts,
                 uptime: service.pid == nil ? nil : service.startedAt.map { rounded(now.since($0)) },
                 pss: service.pid.flatMap(ProcessFacts.proportionalMemory),
                 cpu: service.pid.flatMap(ProcessFacts.processorTime),

@@ -32,7 +32,7 @@ final class SupervisorLoop {
     /// Whether the fleet has been complete before.
     var wasReady = false
 
-    /// Takes the lock, kills the processes that an earlier supervisor left behind, opens the sockets. Starts no service yet.
+    /// Takes the locks, kills the processes that an earlier supervisor left behind, opens the sockets. Starts no service yet.
     ///
     /// - Throws: `alreadyRunning` when another supervisor serves this home; `badConfiguration` when a folder or socket
     ///   cannot be made.
@@ -91,7 +91,7 @@ final class SupervisorLoop {
         return descriptor
     }
 
-    /// Runs the fleet until everything is stopped.
+    /// Returns when everything is stopped.
     func run() {
         writeLog("the supervisor starts (process \(getpid())); programs from \(configuration.programDirectory)")
         handle(.start)
@@ -176,7 +176,6 @@ final class SupervisorLoop {
 
     // MARK: - Logs
 
-    /// Writes a line to the supervisor’s own log.
     func writeLog(_ text: String) {
         let line = LogRecord.json(text, level: "info", service: "supervisor", at: SystemClocks.wall().milliseconds)
         record([line], of: "supervisor")

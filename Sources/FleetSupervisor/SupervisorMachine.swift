@@ -1,11 +1,10 @@
 import PodcastModel
 import SupervisorControl
 
-/// An event for the supervisor’s machine.
 enum SupervisorEvent: Sendable, Hashable {
     /// The first event.
     case start
-    /// The process that `spawn` asked for runs.
+    /// The process runs.
     case spawned(String, pid: Int32)
     /// There is no process and won’t be one before something is changed: no program, no memory.
     case unstartable(String, reason: String)
@@ -30,7 +29,7 @@ enum SupervisorEvent: Sendable, Hashable {
     case kill
 }
 
-/// An effect of the supervisor’s machine. Effects are performed in order.
+/// Effects are performed in order.
 enum SupervisorEffect: Sendable, Hashable {
     /// Start the process; answered by `spawned` or `unstartable`.
     case spawn(String)
@@ -46,7 +45,6 @@ enum SupervisorEffect: Sendable, Hashable {
     case fleetFailed(String)
     /// The concern about a service has changed; nil: there is none any more.
     case concern(String, FleetConcern?)
-    /// A line for the supervisor's log.
     case log(String)
     case finished
 }
@@ -131,7 +129,7 @@ struct SupervisorMachine: Sendable {
         return deadlines.min()
     }
 
-        private mutating func with(_ name: String, _ change: (inout ServiceState) -> Void) {
+    private mutating func with(_ name: String, _ change: (inout ServiceState) -> Void) {
         guard let index = services.firstIndex(where: { $0.plan.name == name }) else { return }
         change(&services[index])
     }

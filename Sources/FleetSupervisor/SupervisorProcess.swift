@@ -4,7 +4,7 @@ import LibC
 import PodcastModel
 import SupervisorControl
 
-/// The supervisor as a process of its own: `lockstep-supervisor`.
+/// The process `lockstep-supervisor`.
 package enum SupervisorProcess {
     /// Runs the fleet until it is stopped by `lockstep down` or a signal; then the process ends.
     package static func run() -> Never {

@@ -65,7 +65,7 @@ final class StreamProbe: Sendable {
         request.credentials = credentials
         request.decompresses = false
         request.range = WebRange(from: 0, to: 0)
-        request.timeLimits = WebTimeLimits(silence: .seconds(10), total: .seconds(15))
+        (request.silenceLimit, request.totalLimit) = (.seconds(10), .seconds(15))
         // The body isn’t read: the transfer ends with the response.
         let response: WebResponse
         do {

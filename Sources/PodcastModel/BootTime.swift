@@ -9,9 +9,7 @@ public struct BootTime: Sendable, Hashable {
 
     /// A moment of a boot.
     public init(at: MonotonicTime, bootID: String, wall: Timestamp) {
-        self.at = at
-        self.bootID = bootID
-        self.wall = wall
+        (self.at, self.bootID, self.wall) = (at, bootID, wall)
     }
 
     /// The seconds that have passed at `now` for an observer of the boot `bootID`, negative before the moment. Another boot

@@ -16,21 +16,18 @@ public struct ChapterMark: Sendable, Hashable {
         start: PlaybackPosition, end: PlaybackPosition? = nil, title: String = "", url: String = "",
         imageURL: String = ""
     ) {
-        self.start = start
-        self.end = end
-        self.title = title
-        self.url = url
-        self.imageURL = imageURL
+        (self.start, self.end) = (start, end)
+        (self.title, self.url, self.imageURL) = (title, url, imageURL)
     }
 
     /// The maximum number of chapters of an episode; further ones are left out.
     public static let limit = 1_000
-    /// Beyond any episode, in seconds: what claims to lie there is a mistake.
+    /// A limit beyond any episode, in seconds.
     static let lastPosition = 1e7
     /// The longest title and address, in characters and bytes.
     static let titleLimit = 200
     static let addressLimit = 2_048
-    /// The most bytes of all titles and addresses of a list together: it travels with every state of the player.
+    /// The maximum size of all texts of a list together, in bytes: every state of the player contains it.
     static let textLimit = 96 * 1_024
 
     /// A list as players can use it: in order of the start, one at each position, none at or beyond the end of the

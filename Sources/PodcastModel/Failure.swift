@@ -11,10 +11,7 @@ public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// A failure with a code of its own.
     public init(code: String, message: String, retry: Bool = false, detail: [UInt8] = []) {
-        self.code = code
-        self.message = message
-        self.retry = retry
-        self.detail = detail
+        (self.code, self.message, self.retry, self.detail) = (code, message, retry, detail)
     }
 
     /// A failure with a known code.
@@ -36,7 +33,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case unavailable
     /// A window is full.
     case busy
-    /// The service or the bus went away while the request was with it.
+    /// The service or the bus ended while it held the request.
     case lostInFlight
     /// The deadline passed before the service began: nothing was done.
     case expired
@@ -136,8 +133,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
             .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .helloRequired, .insufficientStorage,
             .unreachable:
             true
-        default:
-            false
+        default: false
         }
     }
 }

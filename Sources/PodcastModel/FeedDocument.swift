@@ -9,9 +9,7 @@ public struct FeedDocument: Sendable, Hashable {
 
     /// A document of these parts.
     public init(channel: FeedChannel, items: [FeedItem] = [], warnings: [FeedWarning] = []) {
-        self.channel = channel
-        self.items = items
-        self.warnings = warnings
+        (self.channel, self.items, self.warnings) = (channel, items, warnings)
     }
 }
 
@@ -93,10 +91,7 @@ public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
 
     /// A warning that counts once.
     public init(code: String, message: String, count: Int = 1, items: [String] = []) {
-        self.code = code
-        self.message = message
-        self.count = count
-        self.items = items
+        (self.code, self.message, self.count, self.items) = (code, message, count, items)
     }
 
     /// The sentence, and how often.

@@ -19,9 +19,7 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
         private let attributes: ArraySlice<UInt8>
 
         fileprivate init(name: String = "", isEnd: Bool = false, attributes: ArraySlice<UInt8> = []) {
-            self.name = name
-            self.isEnd = isEnd
-            self.attributes = attributes
+            (self.name, self.isEnd, self.attributes) = (name, isEnd, attributes)
         }
 
         /// The value of an attribute, its references decoded; nil where the tag has none of that name.
@@ -49,9 +47,7 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
     private var index = 0
 
     /// The pieces of a text in UTF-8.
-    public init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-    }
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     /// The next piece; nil at the end.
     public mutating func next() -> Event? {

@@ -1,4 +1,4 @@
-/// Where an episode plays, said once instead of ticked: a position, the moment at which it held, and whether it runs on.
+/// The position of the player at a moment, and whether it advances.
 ///
 /// Every observer computes the same position from the same anchor. A new anchor is published at each
 /// discontinuity (play, pause, seek, speed) and when the engine is more than 50 ms off the present one.
@@ -11,26 +11,18 @@ public struct PlaybackAnchor: Sendable, Hashable {
     public var at: MonotonicTime
     /// The boot that `at` was read in, as in `/proc/sys/kernel/random/boot_id`.
     public var bootID: String
-    /// Whether the position moves on; while paused, loading or failed it does not.
+    /// Whether the position advances; while paused, loading or failed it does not.
     public var running: Bool
     /// The same moment in UTC, for observers of another boot or machine.
     public var wall: Timestamp
 
     /// An anchor at `position`.
     public init(
-        position: PlaybackPosition,
-        speed: PlaybackSpeed = .normal,
-        at: MonotonicTime,
-        bootID: String,
-        running: Bool,
+        position: PlaybackPosition, speed: PlaybackSpeed = .normal, at: MonotonicTime, bootID: String, running: Bool,
         wall: Timestamp
     ) {
-        self.position = position
-        self.speed = speed
-        self.at = at
-        self.bootID = bootID
-        self.running = running
-        self.wall = wall
+        (self.position, self.speed, self.running) = (position, speed, running)
+        (self.at, self.bootID, self.wall) = (at, bootID, wall)
     }
 
     /// The position at `now` of the same boot, from the start to `duration` where that is known.

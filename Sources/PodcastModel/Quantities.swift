@@ -101,7 +101,7 @@ public struct Timestamp: Sendable, Hashable, Comparable, Codable {
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 }
 
-/// A moment on CLOCK_MONOTONIC of one boot, in nanoseconds: what deadlines, timers and anchors count in.
+/// A moment on CLOCK_MONOTONIC of one boot, in nanoseconds, for deadlines, timers and anchors.
 public struct MonotonicTime: Sendable, Hashable, Comparable {
     /// Nanoseconds since an arbitrary start, the same in all processes of one boot.
     public let nanoseconds: UInt64
@@ -142,7 +142,6 @@ public struct Moment: Sendable, Hashable {
 
     /// A reading of both clocks.
     public init(monotonic: MonotonicTime, wall: Timestamp) {
-        self.monotonic = monotonic
-        self.wall = wall
+        (self.monotonic, self.wall) = (monotonic, wall)
     }
 }

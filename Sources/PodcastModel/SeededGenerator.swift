@@ -4,9 +4,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable, Hashable {
     private var state: UInt64
 
     /// The numbers of `seed`.
-    public init(seed: UInt64) {
-        state = seed
-    }
+    public init(seed: UInt64) { state = seed }
 
     /// The next random number.
     public mutating func next() -> UInt64 {

@@ -183,8 +183,7 @@ public struct HoursOfDay: Sendable, Hashable {
         guard parts.count == 2, let first = Int(parts[0]), let end = Int(parts[1]), (0...23).contains(first),
             (0...24).contains(end), first != end
         else { return nil }
-        self.first = first
-        self.end = end
+        (self.first, self.end) = (first, end)
     }
 
     /// Whether an hour of the day, 0 to 23, is one of them.

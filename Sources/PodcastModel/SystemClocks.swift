@@ -3,14 +3,10 @@ import LibC
 /// The machine's clocks, read by shells and handed to machines as their "now".
 public enum SystemClocks {
     /// Both clocks, read together.
-    public static func now() -> Moment {
-        Moment(monotonic: monotonic(), wall: wall())
-    }
+    public static func now() -> Moment { Moment(monotonic: monotonic(), wall: wall()) }
 
     /// The time on CLOCK_MONOTONIC.
-    public static func monotonic() -> MonotonicTime {
-        MonotonicTime(nanoseconds: read(CLOCK_MONOTONIC))
-    }
+    public static func monotonic() -> MonotonicTime { MonotonicTime(nanoseconds: read(CLOCK_MONOTONIC)) }
 
     /// The time of day, UTC.
     public static func wall() -> Timestamp {

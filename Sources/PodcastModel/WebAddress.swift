@@ -194,7 +194,8 @@ private struct Reference {
         // By bytes: a mark that combines with a slash would hide it.
         if let fragment = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<fragment] }
         if let colon = rest.utf8.firstIndex(of: UInt8(ascii: ":")), colon != rest.startIndex,
-            rest.utf8[..<colon].allSatisfy({ $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }), !rest[rest.startIndex].isNumber
+            rest.utf8[..<colon].allSatisfy({ $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }),
+            !rest[rest.startIndex].isNumber
         {
             scheme = rest[..<colon].lowercased()
             rest = rest[rest.utf8.index(after: colon)...]

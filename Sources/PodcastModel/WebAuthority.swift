@@ -21,7 +21,7 @@ struct WebAuthority: Sendable, Hashable {
         var rest = text
         if let at = bytes.lastIndex(of: UInt8(ascii: "@")) {
             let encoded = percentEncoded(Self.withoutStrayPercents(text[..<at]), keeping: Self.userInfoBytes)
-            guard let decoded = percentDecoded(encoded), !decoded.utf8.contains(where: \.isASCIIControl) else { return nil }
+            guard percentDecoded(encoded)?.utf8.contains(where: \.isASCIIControl) == false else { return nil }
             userInfo = encoded
             rest = text[bytes.index(after: at)...]
         } else {
@@ -54,8 +54,9 @@ struct WebAuthority: Sendable, Hashable {
         if text.utf8.first == UInt8(ascii: "[") {
             guard text.utf8.last == UInt8(ascii: "]") else { return nil }
             let inner = text.dropFirst().dropLast()
-            let isIPv6 = inner.utf8.allSatisfy { isHexadecimal($0) || ":.".utf8.contains($0) } && parses(inner, as: AF_INET6)
-            return isIPv6 ? text.lowercased() : nil
+            guard inner.utf8.allSatisfy({ isHexadecimal($0) || ":.".utf8.contains($0) }), parses(inner, as: AF_INET6)
+            else { return nil }
+            return text.lowercased()
         }
         var labels: [String] = []
         for label in text.lowercased().utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {

@@ -2,15 +2,13 @@ import BusKit
 import CProcess
 import LibC
 
-/// Ends a service with its supervisor, however that ends.
-///
-/// Three ties, because each has a gap: the kernel's parent death signal (Linux only), the check that the supervisor was
-/// still there when it was set, and the standard input, a pipe that nobody writes to and that ends with the supervisor.
+/// Ends a service when its supervisor ends, by three means, because each has a gap: the kernel's parent death signal (Linux
+/// only), the check that the supervisor still ran when it was set, and the standard input, a pipe that ends with the supervisor.
 package enum ChildGuard {
     /// The supervisor's pid; absent for a service that was started by hand.
     package static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
 
-    /// The ID of a supervisor's life: by it a service tells its own restart from that of the whole fleet.
+    /// The ID of a run of the fleet: by it a service tells its own restart from that of the whole fleet.
     package static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
 
     /// The supervisor that started this process; nil: it was started by hand.

@@ -7,31 +7,25 @@ package struct ControlRequest: Sendable, Hashable, Codable {
     package var op: String
     /// The service, without its prefix, where one is meant.
     package var service: String?
-    /// For `logs`: how many of the last lines.
+    /// For `logs`: the number of last lines.
     package var lines: Int?
-    /// For `logs`: whether lines are sent on as they come.
+    /// For `logs`: whether new lines follow.
     package var follow: Bool?
 
     package init(_ op: String, service: String? = nil, lines: Int? = nil, follow: Bool? = nil) {
-        self.op = op
-        self.service = service
-        self.lines = lines
-        self.follow = follow
+        (self.op, self.service, self.lines, self.follow) = (op, service, lines, follow)
     }
 }
 
-/// A reply of the supervisor.
 package struct ControlReply: Sendable, Hashable, Codable {
-    /// The refusal; nil for success.
     package var error: ControlError?
-    /// A sentence that says what was done.
+    /// A sentence about what was done.
     package var message: String?
     /// For `ps`: the services, and at last the supervisor itself.
     package var services: [ServiceReport]?
     /// For `logs`: lines of JSON.
     package var lines: [String]?
 
-    /// A success, or with `error` a refusal.
     package init(
         error: ControlError? = nil, message: String? = nil, services: [ServiceReport]? = nil, lines: [String]? = nil
     ) {
@@ -42,40 +36,34 @@ package struct ControlReply: Sendable, Hashable, Codable {
 package struct ControlError: Sendable, Hashable, Codable {
     package var code: String
     package var message: String
-    /// Whether the same may succeed later.
     package var retry: Bool
 
     package init(_ failure: Failure) { (code, message, retry) = (failure.code, failure.message, failure.retry) }
 
-    /// The refusal as it is thrown.
     package var failure: Failure { Failure(code: code, message: message, retry: retry) }
 }
 
-/// A service as `ps` shows it.
+/// A service as `ps` shows it; nil where there is no process.
 package struct ServiceReport: Sendable, Hashable, Codable {
     /// Without the prefix `lockstep-`.
     package var name: String
     /// A word of `ServiceCondition`.
     package var state: String
-    /// Its process; nil when there is none.
     package var pid: Int32?
-    /// How often it was started again.
     package var restarts: Int
-    /// Seconds since its process was started; nil without one.
+    /// In seconds since the start of its process.
     package var uptime: Double?
-    /// The proportional set size in bytes; nil without a process.
+    /// The proportional set size in bytes.
     package var pss: Int?
-    /// The processor time of the process in seconds.
+    /// The processor time in seconds.
     package var cpu: Double?
-    /// Its own last status line.
     package var status: String?
-    /// How its last process ended, and why.
+    /// A phrase about how its last process ended, and why.
     package var lastEnd: String?
-    /// Seconds until it is tried again.
+    /// The seconds until the next retry.
     package var nextTry: Double?
-    /// A warning that is worth a look at its log.
     package var warning: String?
-    /// The newest crash report's path.
+    /// The path of the newest one.
     package var crashReport: String?
 
     package init(

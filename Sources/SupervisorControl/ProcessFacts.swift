@@ -5,7 +5,8 @@ import LibC
 package enum ProcessFacts {
     /// Its proportional set size in bytes.
     package static func proportionalMemory(of pid: Int32) -> Int? {
-        for line in SmallFile.text(of: "/proc/\(pid)/smaps_rollup").split(separator: "\n") where line.hasPrefix("Pss:") {
+        for line in SmallFile.text(of: "/proc/\(pid)/smaps_rollup").split(separator: "\n") where line.hasPrefix("Pss:")
+        {
             return line.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 1_024 }
         }
         return nil

@@ -2,7 +2,8 @@ package import BusKit
 import LibC
 package import PodcastModel
 
-/// Supervisors of a home that can’t be reached any more, because the folder with their lock and sockets was deleted. Found by their environment, which leads to the same data, and by the deleted lock that they hold.
+/// Supervisors of a home that can’t be reached any more, because the folder with their lock and sockets was deleted. Found by
+/// their environment, which leads to the same data, and by the deleted lock that they hold.
 package struct StraySupervisors: Sendable {
     private let home: LockstepHome
 
@@ -16,9 +17,8 @@ package struct StraySupervisors: Sendable {
         }
     }
 
-    /// Asks them to stop in order, and waits until they have.
+    /// Asks them to stop in order, and waits until they have. Returns whether there were any.
     ///
-    /// - Returns: whether there were any.
     /// - Throws: `outcomeUnknown` naming the processes that have not ended after 30 s.
     package func stop(within limit: Duration = .seconds(30)) throws(Failure) -> Bool {
         let (stopped, left) = ProcessEnding.end(with: SIGTERM, within: limit, find)

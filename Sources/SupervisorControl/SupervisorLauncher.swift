@@ -18,7 +18,7 @@ package struct SupervisorLauncher: Sendable {
     /// The variable that names the folder of the executables, instead of that of the running one.
     package static let programsVariable = "LOCKSTEP_PROGRAMS"
 
-    /// The argument with which the supervisor leaves its output behind once it runs.
+    /// The argument with which the supervisor closes its output once it runs.
     package static let detachedArgument = "--detached"
     /// The supervisor’s exit code when another one serves the home (EX_TEMPFAIL).
     package static let alreadyRunningCode: Int32 = 75
@@ -82,8 +82,8 @@ package struct SupervisorLauncher: Sendable {
         }
     }
 
-    /// Whether a supervisor of a version with its lock in the run directory runs. One of this version holds both, and lets
-    /// go of that one first.
+    /// Whether a supervisor of a version with its lock in the run directory runs. One of this version holds both locks, and
+    /// releases that one first.
     private var isEarlierVersionRunning: Bool {
         let (earlier, lock) = (home.earlierFleetLock, home.fleetLock)
         return earlier != lock && FileLock.isHeld(earlier) && !FileLock.isHeld(lock) && FileLock.isHeld(earlier)
@@ -115,8 +115,7 @@ package struct SupervisorLauncher: Sendable {
         return Failure(.badConfiguration, "\(program) cannot be started: \(SystemError.reason()).")
     }
 
-    /// The exit code if it ended at its start, nil if it runs; and what it said. It says that it runs by giving up the
-    /// standard output that it was started with.
+    /// The exit code and the message if it ended at its start; nil once it runs, which it reports by closing its output.
     private func launch(_ program: String) throws(Failure) -> (Int32?, String) {
         var ends: [Int32] = [-1, -1]
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)

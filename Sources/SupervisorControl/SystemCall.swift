@@ -28,7 +28,7 @@ package enum SystemCall {
     }
 }
 
-/// `send(2)`, without SIGPIPE where the system can leave it out; the supervisor and the command line ignore it anyway.
+/// `send(2)`, without SIGPIPE where the system supports that; the supervisor and the command line ignore it anyway.
 package func sendBytes(_ descriptor: Int32, _ bytes: [UInt8], waiting: Bool) -> Int {
     #if canImport(Darwin)
     let flags = Int32(0)

@@ -1,9 +1,7 @@
 import NIOConcurrencyHelpers
 
-/// A request under way, between the task that waits for its answer and the client’s thread that receives it.
-///
-/// The body’s buffer is bounded: when it is full the thread pauses the transfer, and a reader that empties it has it
-/// resumed.
+/// A running request, between the task that waits for its answer and the client’s thread that receives it. When the buffer of
+/// the body is full the thread pauses the transfer, and the reader resumes it.
 final class Exchange: Sendable {
     private enum Ending {
         case complete
@@ -21,7 +19,6 @@ final class Exchange: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
         var waitsForBody = false
 
-        /// Whether the waiter finds what it waits for.
         var isReady: Bool { ending != nil || (waitsForBody ? unread > 0 : head != nil) }
         var unread: Int { bytes.count - taken }
 
@@ -47,10 +44,10 @@ final class Exchange: Sendable {
         }
     }
 
-    /// The number of bytes that wait for a slow reader before the transfer is paused; one more burst of the library may come.
+    /// The number of unread bytes at which the transfer is paused; one more burst of the library may follow.
     private static let bufferLimit = 256 << 10
 
-    /// Names the transfer on the client’s thread.
+    /// The ID of the transfer on the client’s thread.
     let number: UInt64
     private let mailbox: TransferMailbox
     private let state = NIOLockedValueBox(State())
@@ -62,7 +59,6 @@ final class Exchange: Sendable {
 
     // MARK: The caller’s side
 
-    /// Waits for the status and the fields.
     func head() async throws(WebFailure) -> ResponseHead {
         await wait(forBody: false)
         let (head, ending) = state.withLockedValue { ($0.head, $0.ending) }
@@ -71,7 +67,7 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Waits for bytes and takes those that there are, at most `limit`; nil: the body is complete.
+    /// Waits for bytes, and takes at most `limit` of them; nil: the body is complete.
     func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
         await wait(forBody: true)
         let (bytes, ending, resumes) = state.withLockedValue { state in
@@ -86,8 +82,7 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Ends the transfer; what has arrived and was not read is dropped. A body that lost bytes this way is never complete,
-    /// also when all of it had arrived.
+    /// Ends the transfer and drops the unread bytes. A body that lost bytes this way is never complete.
     func cancel() {
         let (waiter, isRunning) = state.withLockedValue { state in
             let isRunning = state.ending == nil
@@ -118,9 +113,7 @@ final class Exchange: Sendable {
 
     // MARK: The thread’s side
 
-    func deliver(_ head: ResponseHead) {
-        update { $0.head = head }
-    }
+    func deliver(_ head: ResponseHead) { update { $0.head = head } }
 
     func append(_ bytes: UnsafeRawBufferPointer) {
         update { state in
@@ -128,13 +121,9 @@ final class Exchange: Sendable {
         }
     }
 
-    func finish() {
-        update { $0.ending = $0.ending ?? .complete }
-    }
+    func finish() { update { $0.ending = $0.ending ?? .complete } }
 
-    func fail(_ failure: WebFailure) {
-        update { $0.ending = $0.ending ?? .failed(failure) }
-    }
+    func fail(_ failure: WebFailure) { update { $0.ending = $0.ending ?? .failed(failure) } }
 
     /// Whether the transfer waits for the reader.
     var isPaused: Bool { state.withLockedValue(\.isPaused) }
@@ -163,11 +152,7 @@ final class Exchange: Sendable {
 final class ExchangeOwner: Sendable {
     let exchange: Exchange
 
-    init(_ exchange: Exchange) {
-        self.exchange = exchange
-    }
+    init(_ exchange: Exchange) { self.exchange = exchange }
 
-    deinit {
-        exchange.cancel()
-    }
+    deinit { exchange.cancel() }
 }

@@ -10,12 +10,11 @@ struct ResponseHead: Sendable {
     var isDelimited: Bool
 }
 
-/// Reads the head of an answer line by line, as libcurl hands it over. Pure.
+/// Reads the head of an answer line by line.
 struct ResponseHeadReader {
     enum Progress {
         case incomplete
         case complete
-        /// There are more bytes than a head may have.
         case tooLong
     }
 
@@ -28,7 +27,6 @@ struct ResponseHeadReader {
     /// A week, the longest wait that a server can ask for.
     private static let longestWait = 604_800.0
 
-    /// Whether the answer sends the client elsewhere.
     var redirects: Bool { [301, 302, 303, 307, 308].contains(status) && headers["location"] != nil }
 
     /// Reads one line. A status line begins anew: interim answers (1xx) come before the final one.
@@ -41,7 +39,7 @@ struct ResponseHeadReader {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.utf8.starts(with: "HTTP/".utf8) {
             let words = text.utf8.split(separator: 0x20, maxSplits: 2)
-            status = words.count > 1 ? Substring(words[1]).description.asStatus : 0
+            status = words.count > 1 ? Self.status(Substring(words[1])) : 0
             majorVersion = words.first?.dropFirst(5).first.map { Int($0) - 0x30 } ?? 1
             headers = WebHeaders()
         } else if let first = bytes.first, first == 0x20 || first == 0x09 {
@@ -62,18 +60,16 @@ struct ResponseHeadReader {
                 || headers["transfer-encoding"] != nil)
     }
 
+    /// A status code; 0 for anything else.
+    private static func status(_ text: Substring) -> Int {
+        guard text.utf8.count == 3, let status = Int(text), status >= 100 else { return 0 }
+        return status
+    }
+
     private static func trimmed(_ text: Substring.UTF8View) -> String {
         var rest = text
         while let first = rest.first, first == 0x20 || first == 0x09 { rest = rest.dropFirst() }
         while let last = rest.last, last == 0x20 || last == 0x09 { rest = rest.dropLast() }
         return String(Substring(rest))
-    }
-}
-
-extension String {
-    /// A status code; 0 for anything else.
-    fileprivate var asStatus: Int {
-        guard utf8.count == 3, let status = UInt16(self), status >= 100 else { return 0 }
-        return Int(status)
     }
 }

@@ -2,9 +2,8 @@ import CCurl
 import LibC
 import PodcastModel
 
-/// A transfer on the client’s thread: libcurl’s handle, what has arrived, and whether it may go on.
-///
-/// libcurl’s callbacks hold it unretained: it stays in the loop’s table until its handle is out of libcurl’s hands.
+/// A transfer on the client’s thread. libcurl’s callbacks hold it unretained: it stays in the loop’s table until its handle is
+/// removed from libcurl.
 final class Transfer {
     enum End {
         case complete
@@ -14,7 +13,7 @@ final class Transfer {
     }
 
     private enum Phase {
-        /// Until the request is sent; the limit for connecting is libcurl’s to watch.
+        /// Until the request is sent; libcurl limits the time.
         case connecting
         case waitingForHead
         case receivingBody
@@ -42,7 +41,7 @@ final class Transfer {
     private var head = ResponseHeadReader()
     private var received: UInt64 = 0
     private var isPaused = false
-    /// When the server last sent something, or began to be waited for.
+    /// When the server last sent something, or the wait for it began.
     private var progress: MonotonicTime
     /// The failure for which a callback ended the transfer.
     private var failure: WebFailure?
@@ -54,7 +53,7 @@ final class Transfer {
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
 
-    /// Gives everything back. The handle must be out of libcurl’s hands.
+    /// Frees everything. The handle must be removed from libcurl.
     func close() {
         ccurl_easy_free(easy)
         ccurl_list_free(fields)
@@ -64,7 +63,7 @@ final class Transfer {
 
     // MARK: The request
 
-    /// Prepares the handle for the present address.
+    /// Prepares the handle for the current address.
     func configure() -> WebFailure? {
         guard !address.isFile else { return .badAddress(address) }
         ccurl_easy_reset(easy)
@@ -80,14 +79,12 @@ final class Transfer {
             (CURLOPT_NOSIGNAL, 1),
             // Redirects are followed here, where each address is checked and credentials are chosen by origin.
             (CURLOPT_FOLLOWLOCATION, 0),
-            // The path is normal already.
             (CURLOPT_PATH_AS_IS, 1),
             (CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
             (CURLOPT_TCP_KEEPALIVE, 1),
-            // A transfer that ends during the name look-up does not make the thread wait for it. Versions before 7.87
-            // do wait.
+            // The end of a transfer does not wait for the name look-up (from libcurl 7.87 on).
             (CCURL_QUICK_EXIT, 1),
-            (CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.timeLimits.connect)),
+            (CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(WebRequest.connectLimit)),
             (CURLOPT_HTTP_CONTENT_DECODING, request.decompresses ? 1 : 0),
             (CURLOPT_HTTP_VERSION, request.sharesConnection ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1),
         ]
@@ -101,8 +98,14 @@ final class Transfer {
             connections = ccurl_list_append(nil, "::\(target)")
             _ = ccurl_set_list(easy, CURLOPT_CONNECT_TO, connections)
         }
+        // What runs on this machine is never asked for through a proxy, which would look for it elsewhere.
+        let proxy = address.isLoopback || options.connectsTo != nil ? "" : options.proxy
         if let proxy { _ = ccurl_set_text(easy, CURLOPT_PROXY, proxy) }
-        authenticate()
+        if let credentials {
+            _ = ccurl_set_long(easy, CURLOPT_HTTPAUTH, 1)
+            _ = ccurl_set_text(easy, CURLOPT_USERNAME, credentials.user)
+            _ = ccurl_set_text(easy, CURLOPT_PASSWORD, credentials.password)
+        }
         return setFields()
     }
 
@@ -116,27 +119,14 @@ final class Transfer {
             && ccurl_set_long(easy, CURLoption(182), 3) == CURLE_OK
     }
 
-    private func authenticate() {
-        guard let credentials = credentials() else { return }
-        _ = ccurl_set_long(easy, CURLOPT_HTTPAUTH, 1)
-        _ = ccurl_set_text(easy, CURLOPT_USERNAME, credentials.user)
-        _ = ccurl_set_text(easy, CURLOPT_PASSWORD, credentials.password)
-    }
-
-    /// The credentials for the present address: those of the request for its origin, else those in the address, else,
-    /// at the origin that was asked first, what stood in that address: a redirect there names the server alone.
-    private func credentials() -> WebCredentials? {
+    /// The credentials for the current address: those of the request for its origin, else those in the address, else, at the
+    /// first origin, those in the first address: a redirect there names the server alone.
+    private var credentials: WebCredentials? {
         if let known = address.origin.flatMap({ request.credentials[$0] }) { return known }
         let isFirstOrigin = address.origin == request.address.origin
         return (address.credentials ?? (isFirstOrigin ? request.address.credentials : nil)).map {
             WebCredentials(user: $0.user, password: $0.password)
         }
-    }
-
-    /// The proxy for the present address; nil: that of the environment; empty: none. What runs on this machine is never
-    /// asked for through a proxy, which would look for it elsewhere.
-    private var proxy: String? {
-        address.isLoopback || options.connectsTo != nil ? "" : options.proxy
     }
 
     private func setFields() -> WebFailure? {
@@ -149,7 +139,7 @@ final class Transfer {
         ccurl_list_free(fields)
         fields = nil
         for field in headers.fields {
-            // With nothing behind its colon libcurl would take the field away; a semicolon sends it empty.
+            // libcurl removes a field with nothing behind its colon; a semicolon sends it empty.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             guard let longer = ccurl_list_append(fields, line) else { return .unavailable("libcurl has no memory") }
             fields = longer
@@ -162,9 +152,9 @@ final class Transfer {
         Int(min(max((duration / .milliseconds(1)).rounded(.up), 1), 86_400_000))
     }
 
-    // MARK: What arrives
+    // MARK: The answer
 
-    /// The request is about to be sent: from here on the server is waited for.
+    /// The request is about to be sent: from here on the silence of the server counts.
     fileprivate func connected() {
         phase = .waitingForHead
         progress = options.clock()
@@ -222,18 +212,18 @@ final class Transfer {
 
     // MARK: Time
 
-    /// When `expired` is to be asked next; nil: not until something happens.
+    /// When `expired` may change; nil: not until something happens.
     var deadline: MonotonicTime? {
-        let whole = request.timeLimits.total.map { start.advanced(by: $0) }
+        let whole = request.totalLimit.map { start.advanced(by: $0) }
         guard phase != .connecting, !isPaused else { return whole }
-        let silence = progress.advanced(by: request.timeLimits.silence)
+        let silence = progress.advanced(by: request.silenceLimit)
         return whole.map { min($0, silence) } ?? silence
     }
 
     /// The failure with which the transfer must end at that time; nil: it need not.
     func expired(at now: MonotonicTime) -> WebFailure? {
         guard let deadline, now >= deadline else { return nil }
-        if let total = request.timeLimits.total, now >= start.advanced(by: total) {
+        if let total = request.totalLimit, now >= start.advanced(by: total) {
             return .timeOut(address.host, total)
         }
         return .silent(address.host, hasAnswered: phase != .waitingForHead)
@@ -241,10 +231,10 @@ final class Transfer {
 
     // MARK: The end
 
-    /// The consequence of the end that libcurl reports.
+    /// The end of the transfer for libcurl.
     func ended(_ code: CURLcode, now: MonotonicTime) -> End {
         if phase == .discarding { return redirect(now) }
-        // What was found here stands, whatever libcurl makes of it.
+        // The failure that stopped libcurl.
         if let failure { return .failed(failure) }
         guard code == CURLE_OK else { return .failed(failure(of: code)) }
         return phase == .receivingBody ? .complete : .failed(.cut(address.host))
@@ -254,7 +244,9 @@ final class Transfer {
         guard let location = head.headers["location"], let next = WebAddress(location, relativeTo: address),
             !next.isFile
         else { return .failed(.badRedirect(address.host)) }
-        guard redirects.count < request.redirectLimit else { return .failed(.tooManyRedirects(request.address.host)) }
+        guard redirects.count < WebRequest.redirectLimit else {
+            return .failed(.tooManyRedirects(request.address.host))
+        }
         redirects.append(WebRedirect(status: head.status, source: address, target: next))
         address = next
         progress = now
@@ -274,7 +266,7 @@ final class Transfer {
             return .couldNotConnect(host, reason)
         case CURLE_OPERATION_TIMEDOUT:
             return phase == .connecting
-                ? .connectTimeOut(host, request.timeLimits.connect)
+                ? .connectTimeOut(host, WebRequest.connectLimit)
                 : .silent(host, hasAnswered: phase == .receivingBody)
         case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2,
             CURLE_HTTP2_STREAM:
@@ -297,23 +289,21 @@ final class Transfer {
     }
 }
 
-// MARK: - What libcurl calls
+// MARK: - Callbacks
 
-/// libcurl has bytes of the body.
 private func bodyArrived(
     _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
     hand(bytes, size &* count, to: context) { $0.receive(body: $1) }
 }
 
-/// libcurl has a line of the head.
 private func headerArrived(
     _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
     hand(bytes, size &* count, to: context) { $0.receive(header: $1) }
 }
 
-/// Hands bytes to the transfer behind libcurl's context; any result but their number ends the transfer.
+/// Hands bytes to the transfer of a context; any result but their number ends the transfer.
 private func hand(
     _ bytes: UnsafeMutablePointer<CChar>, _ length: Int, to context: UnsafeMutableRawPointer?,
     _ receive: (Transfer, UnsafeRawBufferPointer) -> Bool

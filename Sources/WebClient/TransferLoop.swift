@@ -1,10 +1,8 @@
 import CCurl
 import PodcastModel
 
-/// Runs all transfers of a client on one thread, with libcurl’s multi interface.
-///
-/// It and everything that it holds, libcurl’s handles above all, exist on that thread only: libcurl allows no handle to be
-/// used by two threads, and calls back on the thread that drives it.
+/// Runs all transfers of a client on one thread, with libcurl’s multi interface. Everything that it holds stays on that thread:
+/// libcurl forbids the use of a handle by two threads, and calls back on the thread that drives it.
 final class TransferLoop {
     private let mailbox: TransferMailbox
     private let options: WebClientOptions
@@ -26,7 +24,7 @@ final class TransferLoop {
         _ = ccurl_multi_set(multi, CURLMOPT_MAXCONNECTS, 16)
         mailbox.opened(multi)
         while true {
-            let (messages, isShut) = mailbox.take()
+            let (messages, isShut) = mailbox.removeMessages()
             for message in messages { handle(message, multi) }
             if isShut { for transfer in transfers.values { end(transfer, .cancelled, multi) } }
             guard ccurl_multi_perform(multi) == CURLM_OK else {
@@ -68,10 +66,10 @@ final class TransferLoop {
         }
     }
 
-    /// Fails what waits, and what comes until the thread has ended.
+    /// Fails the waiting requests, and those that arrive until the thread has ended.
     private func refuseAll(_ failure: WebFailure) {
         repeat {
-            for case .start(_, let exchange) in mailbox.take().messages { exchange.fail(failure) }
+            for case .start(_, let exchange) in mailbox.removeMessages().messages { exchange.fail(failure) }
         } while !mailbox.close()
     }
 

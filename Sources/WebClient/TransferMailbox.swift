@@ -2,8 +2,8 @@ import CCurl
 import LibC
 import NIOConcurrencyHelpers
 
-/// The messages of callers to the client’s thread, and the thread’s life: it starts with the first message and ends when nothing
-/// has been under way for a while, so that an idle process pays for neither a thread nor connections.
+/// The messages of callers to the client’s thread, which starts with the first message and ends after an idle time, so that an
+/// idle process has neither a thread nor connections.
 final class TransferMailbox: Sendable {
     enum Message {
         case start(WebRequest, Exchange)
@@ -24,12 +24,12 @@ final class TransferMailbox: Sendable {
         var handle: WakeupHandle?
         /// Whether a thread takes messages.
         var isRunning = false
-        /// The thread that was started last, until it is joined.
+        /// The newest thread, until it is joined.
         var thread: SystemThread?
-        /// The threads that take no messages any more and still close their connections.
+        /// The number of threads that are closing their connections and take no messages.
         var closing = 0
         var isShut = false
-        /// Those that wait for all threads to have closed their connections.
+        /// The calls of `shutdown` that wait until no thread has connections.
         var shutdowns: [CheckedContinuation<Void, Never>] = []
 
         func wake() {
@@ -56,7 +56,7 @@ final class TransferMailbox: Sendable {
 
     // MARK: The callers’ side
 
-    /// Hands a message over. After `shutdown`, and where no thread can be had, a request fails.
+    /// Sends a message to the thread. After `shutdown`, and without a thread, a request fails.
     func post(_ message: Message) {
         let refusal = state.withLockedValue { state -> WebFailure? in
             if state.isShut { return .cancelled }
@@ -69,7 +69,7 @@ final class TransferMailbox: Sendable {
                     closed()
                 }
                 guard let thread else { return .unavailable("no thread could be started") }
-                // The one before has nothing left to do but to end.
+                // The previous one is about to end.
                 state.thread?.detach()
                 state.thread = thread
                 state.isRunning = true
@@ -81,9 +81,8 @@ final class TransferMailbox: Sendable {
         if let refusal, case .start(_, let exchange) = message { exchange.fail(refusal) }
     }
 
-    /// Ends all transfers and the thread, and waits for that. What is posted later fails.
-    ///
-    /// Afterwards the process may exit: no thread is in a library that cleans up at exit.
+    /// Ends all transfers and the thread, and waits for that. Later requests fail. Afterwards the process may exit: no thread is
+    /// in a library that cleans up at exit.
     func shutdown() async {
         await withCheckedContinuation { continuation in
             let isOpen = state.withLockedValue { state in
@@ -99,26 +98,25 @@ final class TransferMailbox: Sendable {
             defer { state.thread = nil }
             return state.thread
         }
-        // It has closed everything: what is left is its last return.
         thread?.join()
     }
 
     // MARK: The thread’s side
 
-    /// From now on messages wake the thread out of waiting on `multi`.
+    /// Has messages wake the thread, which waits on `multi`.
     func opened(_ multi: UnsafeMutableRawPointer) {
         state.withLockedValue { $0.handle = WakeupHandle(multi: multi) }
     }
 
-    /// All messages since the last call, and whether the thread is to end.
-    func take() -> (messages: [Message], isShut: Bool) {
+    /// The messages since the last call, and whether the thread is to end.
+    func removeMessages() -> (messages: [Message], isShut: Bool) {
         state.withLockedValue { state in
             defer { state.messages = [] }
             return (state.messages, state.isShut)
         }
     }
 
-    /// Ends the thread’s part, unless there are messages: they would find nobody. `multi` may be freed after `true`.
+    /// Lets the thread end unless there are messages. `multi` may be freed after `true`.
     func close() -> Bool {
         state.withLockedValue { state in
             guard state.messages.isEmpty else { return false }
@@ -128,7 +126,7 @@ final class TransferMailbox: Sendable {
         }
     }
 
-    /// All connections of the thread are closed: it is about to end.
+    /// Records that all connections of a thread are closed.
     private func closed() {
         let waiters = state.withLockedValue { state -> [CheckedContinuation<Void, Never>] in
             state.closing -= 1

@@ -2,33 +2,28 @@ package import PodcastModel
 
 /// The reason why a request gave no complete answer. An answer with a status of 400 or more is an answer, not a failure.
 package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of a failure; its name is a stable word for logs.
+    /// Its name is a stable word for logs.
     package enum Kind: String, Sendable, Hashable {
-        /// The address cannot be fetched.
         case badAddress
         /// The name of the host, or of the proxy, has no address.
         case couldNotResolve
-        /// The host refuses connections or has no route to it.
+        /// The host refuses connections, or there is no route to it.
         case couldNotConnect
-        /// No connection came about in time.
         case connectTimeOut
         /// The server sent nothing for too long.
         case silent
-        /// The whole request took too long.
         case timeOut
         /// The connection ended before the answer did.
         case cut
         /// The body is larger than the request allows.
         case tooLarge
-        /// Too many redirects in a row.
         case tooManyRedirects
-        /// A redirect to something that is no http or https address.
+        /// A redirect to an address that is not http or https.
         case badRedirect
         /// No secure connection could be made: a certificate that is not trusted, or no common protocol.
         case tls
-        /// The answer is not HTTP, or not as it says it is encoded.
+        /// The answer is not HTTP, or its encoding is wrong.
         case badAnswer
-        /// The caller ended it.
         case cancelled
         /// The client cannot work at all.
         case unavailable
@@ -44,7 +39,6 @@ package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
         (self.kind, self.message, self.retry) = (kind, message, retry)
     }
 
-    /// The kind and the sentence.
     package var description: String { "\(kind.rawValue): \(message)" }
 
     /// Whether no connection came about: the network or the server is away.
@@ -64,8 +58,6 @@ package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
         return Failure(code: known.rawValue, message: message, retry: retry)
     }
 }
-
-// MARK: - The sentences
 
 extension WebFailure {
     static func badAddress(_ address: WebAddress) -> WebFailure {

@@ -4,16 +4,14 @@ package import PodcastModel
 package struct WebResponse: Sendable {
     /// The status code, 200 to 999; redirects have been followed.
     package let status: Int
-    /// The fields of the answer.
     package let headers: WebHeaders
-    /// Where the answer came from, after redirects.
+    /// The address of the answer, after redirects.
     package let address: WebAddress
-    /// The redirects that led there, in order.
+    /// In order.
     package let redirects: [WebRedirect]
     /// The wait that the server asks for (`Retry-After`), at most a week; nil: none.
     package let retryAfter: Duration?
-    /// Whether the server says where the body ends. Otherwise the end of the connection is all there is, which may be a
-    /// cut.
+    /// Whether the server announces the end of the body; otherwise a cut connection looks like its end.
     package let isDelimited: Bool
     /// The body. Dropping it ends the transfer.
     package let body: WebBody
@@ -23,37 +21,27 @@ package struct WebResponse: Sendable {
 package struct WebRedirect: Sendable, Hashable {
     /// The status code: 301, 302, 303, 307 or 308.
     package let status: Int
-    /// The address that was asked for.
     package let source: WebAddress
-    /// The address that the server named.
     package let target: WebAddress
 
-    /// Whether the server says that the move is for good.
+    /// Whether the move is permanent.
     package var isPermanent: Bool { status == 301 || status == 308 }
 }
 
-/// The bytes of a response as they arrive. A reader that lags behind makes the server wait.
-///
-/// It is read once, by one task. Cancelling that task, or dropping the body, ends the transfer.
+/// The bytes of a response as they arrive; a slow reader makes the server wait. It is read once, by one task. Cancelling that
+/// task, or dropping the body, ends the transfer.
 package struct WebBody: AsyncSequence, Sendable {
-    /// Bytes, never none of them.
+    /// At least one byte.
     package typealias Element = [UInt8]
 
     let owner: ExchangeOwner
 
-    init(_ owner: ExchangeOwner) {
-        self.owner = owner
-    }
-
-    /// Reads the body chunk by chunk.
     package struct AsyncIterator: AsyncIteratorProtocol {
         private let owner: ExchangeOwner
 
-        fileprivate init(_ owner: ExchangeOwner) {
-            self.owner = owner
-        }
+        fileprivate init(_ owner: ExchangeOwner) { self.owner = owner }
 
-        /// The bytes that have arrived since the last call; waits until there are some. Nil: the body is complete.
+        /// Waits for bytes and takes all that have arrived; nil: the body is complete.
         package mutating func next() async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: .max)
         }
@@ -71,7 +59,6 @@ package struct WebBody: AsyncSequence, Sendable {
         }
     }
 
-    /// A reader of the body.
     package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(owner) }
 
     /// The whole body, which the request’s limit bounds.

@@ -17,7 +17,7 @@ final class DatabaseService: Service {
     init(_ context: ServiceContext, _ database: NIOLockedValueBox<ScriptedDatabase>) {
         self.database = database
         host = ServiceHost(
-            name: context.name, generation: context.generation, runDirectory: context.runDirectory,
+            name: context.name, generation: context.generation, runDirectory: context.home.runDirectory,
             logger: context.logger)
     }
 

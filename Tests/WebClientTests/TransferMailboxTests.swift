@@ -18,7 +18,7 @@ import Testing
 
     @Test func `shutting down waits until all connections are closed`() async throws {
         let mailbox = TransferMailbox { mailbox in
-            while !mailbox.take().isShut { usleep(1_000) }
+            while !mailbox.removeMessages().isShut { usleep(1_000) }
             #expect(mailbox.close())
             // The thread closes its connections, which takes a while.
             usleep(50_000)
@@ -33,7 +33,7 @@ import Testing
     @Test func `shutting down waits for connections that an idle thread closes`() async throws {
         let (closing, isClosing) = AsyncStream.makeStream(of: Void.self)
         let mailbox = TransferMailbox { mailbox in
-            _ = mailbox.take()
+            _ = mailbox.removeMessages()
             #expect(mailbox.close())
             isClosing.finish()
             usleep(50_000)

@@ -37,7 +37,7 @@ import Testing
             server.route("/a", response)
             var wanted = try request(server.url("/a"))
             // On a busy machine what the others do may take longer.
-            wanted.timeLimits.silence = kind == .silent ? .milliseconds(200) : .seconds(60)
+            wanted.silenceLimit = kind == .silent ? .milliseconds(200) : .seconds(60)
             let failure = await failure(of: client, wanted)
             #expect(failure?.kind == kind, "\(what): \(failure?.description ?? "none")")
             #expect(failure?.retry == true)
@@ -50,7 +50,7 @@ import Testing
             let body = HTTPTestResponse.Body.repeated([7], total: 1 << 40)
             server.route("/a", HTTPTestResponse(body: body, chunkSize: 10, chunkInterval: 5))
             var wanted = try request(server.url("/a"))
-            wanted.timeLimits.total = .milliseconds(300)
+            wanted.totalLimit = .milliseconds(300)
             #expect(await failure(of: client, wanted)?.kind == .timeOut)
             await server.answeredAll()
         }
