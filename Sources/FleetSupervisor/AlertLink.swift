@@ -146,10 +146,8 @@ private struct AlertHandler: ServiceHandler {
     }
 
     var deadline: MonotonicTime? { nil }
-    private var alerts = FleetAlerts()
-    private let retry: @Sendable (String) -> Void
-
-    init(retry: @escaping @Sendable (String) -> Void) { self.retry = retry }
+    var alerts = FleetAlerts()
+    let retry: @Sendable (String) -> Void
 
     mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>] {
         switch event {

@@ -9,7 +9,6 @@ struct ChildProcess {
     let pidDescriptor: Int32
     /// The end of its standard input that nobody writes to: it closes when the supervisor ends.
     let lifeline: Int32
-    /// Its standard output and error.
     let output: Int32
     var splitter = LineSplitter()
     /// For a crash report.
@@ -59,7 +58,7 @@ struct ChildProcess {
         return lines
     }
 
-    /// How it ended; nil while it runs.
+    /// Nil while it runs.
     func end() -> ProcessEnd? {
         var code: Int32 = 0
         var signalled: Int32 = 0

@@ -46,7 +46,6 @@ final class LogWriter: Sendable {
         closeDescriptor(woken)
     }
 
-    /// Never waits.
     func append(_ service: String, _ line: [UInt8]) {
         let wasEmpty = pending.withLockedValue { pending in
             guard pending.size + line.count <= Self.pendingLimit else {
@@ -96,7 +95,6 @@ final class LogWriter: Sendable {
     }
 }
 
-/// One service's newest log.
 private struct LogFile {
     let path: String
     var dropped = 0

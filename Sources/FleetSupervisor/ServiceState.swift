@@ -8,7 +8,6 @@ enum ProcessEnd: Sendable, Hashable {
     /// By this signal.
     case signalled(Int32)
 
-    /// A phrase for people: `exited with 1`.
     var words: String {
         switch self {
         case .exited(0): "exited (0)"
@@ -131,7 +130,6 @@ struct ServiceState: Sendable, Hashable {
         startDeadline = nil
     }
 
-    /// Records that its process is gone.
     mutating func recordEnd(lastEnd: String, crashed: Bool) {
         self.lastEnd = lastEnd
         hasCrashed = crashed

@@ -93,25 +93,26 @@ extension SupervisorLoop {
 
     private func reports() -> [ServiceReport] {
         let now = SystemClocks.monotonic()
-        let crashed = crashes.all()
-        var reports = machine.services.map { service in
-            ServiceReport(
-                name: service.plan.name, state: service.condition.rawValue, pid: service.pid,
-                restarts: service.restarts,
-                uptime: service.pid == nil ? nil : service.startedAt.map { rounded(now.since($0)) },
-                pss: service.pid.flatMap(ProcessFacts.proportionalMemory),
-                cpu: service.pid.flatMap(ProcessFacts.processorTime),
-                status: service.status, lastEnd: service.lastEnd,
-                nextTry: service.nextTry.map { max(0, rounded($0.since(now))) },
-                warning: service.warning,
-                crashReport: crashed.first { $0.service == service.plan.name }?.path)
+        let services = machine.services.map { service in
+            var report = ServiceReport(
+                name: service.plan.name, state: service.condition.rawValue, pid: service.pid)
+            report.restarts = service.restarts
+            report.uptime = service.pid == nil ? nil : service.startedAt.map { rounded(now.since($0)) }
+            report.status = service.status
+            report.lastEnd = service.lastEnd
+            report.nextTry = service.nextTry.map { max(0, rounded($0.since(now))) }
+            report.warning = service.warning
+            return report
         }
-        reports.append(
-            ServiceReport(
-                name: "supervisor", state: machine.isStopping ? "stopping" : "ready", pid: getpid(), restarts: 0,
-                uptime: rounded(now.since(startedAt)), pss: ProcessFacts.proportionalMemory(of: getpid()),
-                cpu: ProcessFacts.processorTime(of: getpid()),
-                crashReport: crashed.first { $0.service == "supervisor" }?.path))
-        return reports
+        var own = ServiceReport(name: "supervisor", state: machine.isStopping ? "stopping" : "ready", pid: getpid())
+        own.uptime = rounded(now.since(startedAt))
+        let crashed = crashes.all()
+        return (services + [own]).map { report in
+            var report = report
+            report.pss = report.pid.flatMap(ProcessFacts.proportionalMemory)
+            report.cpu = report.pid.flatMap(ProcessFacts.processorTime)
+            report.crashReport = crashed.first { $0.service == report.name }?.path
+            return report
+        }
     }
 }

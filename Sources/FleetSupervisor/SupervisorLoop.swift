@@ -52,28 +52,21 @@ final class SupervisorLoop {
                 "Processes of an earlier fleet don’t end: \(left.map(String.init).joined(separator: ", ")). End them, then start again."
             )
         }
-        guard let log = LogWriter(folder: home.logDirectory) else {
-            throw Failure(.badConfiguration, "The log’s thread can’t be started: \(SystemError.reason()).")
-        }
-        self.log = log
-        do { alerts = try AlertLink(home: home) } catch {
-            log.close()
-            throw error
-        }
+        alerts = try AlertLink(home: home)
         crashes = CrashReports(home)
         notifier = ProcessNotifier(environment: configuration.environment)
         machine = SupervisorMachine(
             configuration.plan, limits: configuration.limits, seed: .random(in: .min ... .max))
-        do {
-            for (index, service) in configuration.plan.services.enumerated() {
-                let path = Self.notificationPath(home, index)
-                notifications.append((service.name, try Self.opened(lockstep_notification_socket(path), path)))
-            }
-            listener = ControlListener(try Self.opened(lockstep_listen(home.controlSocket), home.controlSocket))
-        } catch {
-            log.close()
-            throw error
+        for (index, service) in configuration.plan.services.enumerated() {
+            let path = Self.notificationPath(home, index)
+            notifications.append((service.name, try Self.opened(lockstep_notification_socket(path), path)))
         }
+        listener = ControlListener(try Self.opened(lockstep_listen(home.controlSocket), home.controlSocket))
+        // At last, because its thread has to be ended.
+        guard let log = LogWriter(folder: home.logDirectory) else {
+            throw Failure(.badConfiguration, "The log’s thread can’t be started: \(SystemError.reason()).")
+        }
+        self.log = log
     }
 
     deinit {

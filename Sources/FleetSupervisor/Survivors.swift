@@ -14,7 +14,6 @@ struct Survivors {
         folders = [home.runDirectory] + [earlierRunDirectory].compactMap(\.self).filter { $0 != home.runDirectory }
     }
 
-    /// Records the service's process for a later supervisor.
     func record(_ service: String, pid: Int32) {
         let start = ProcessFacts.startTime(of: pid) ?? 0
         try? SmallFile.replaceWhole(file(service), with: "\(pid) \(start)\n", isDurable: false)

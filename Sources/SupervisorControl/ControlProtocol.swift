@@ -50,7 +50,7 @@ package struct ServiceReport: Sendable, Hashable, Codable {
     /// A word of `ServiceCondition`.
     package var state: String
     package var pid: Int32?
-    package var restarts: Int
+    package var restarts = 0
     /// In seconds since the start of its process.
     package var uptime: Double?
     /// The proportional set size in bytes.
@@ -66,15 +66,7 @@ package struct ServiceReport: Sendable, Hashable, Codable {
     /// The path of the newest one.
     package var crashReport: String?
 
-    package init(
-        name: String, state: String, pid: Int32?, restarts: Int, uptime: Double?, pss: Int?, cpu: Double?,
-        status: String? = nil, lastEnd: String? = nil, nextTry: Double? = nil, warning: String? = nil,
-        crashReport: String?
-    ) {
-        (self.name, self.state, self.pid, self.restarts) = (name, state, pid, restarts)
-        (self.uptime, self.pss, self.cpu, self.status) = (uptime, pss, cpu, status)
-        (self.lastEnd, self.nextTry, self.warning, self.crashReport) = (lastEnd, nextTry, warning, crashReport)
-    }
+    package init(name: String, state: String, pid: Int32?) { (self.name, self.state, self.pid) = (name, state, pid) }
 }
 
 /// Encodes and decodes the lines of the control socket, which are JSON.

@@ -49,13 +49,7 @@ package struct StraySupervisors: Sendable {
     private func holdsDeletedLock(_ folder: String) -> Bool {
         let name = home.fleetLock.split(separator: "/").last ?? ""
         return SystemCall.names(in: folder + "/fd").contains { descriptor in
-            Self.target("\(folder)/fd/\(descriptor)").hasSuffix("/\(name) (deleted)")
+            SystemCall.target(ofLink: "\(folder)/fd/\(descriptor)").hasSuffix("/\(name) (deleted)")
         }
-    }
-
-    private static func target(_ link: String) -> String {
-        var buffer = [UInt8](repeating: 0, count: 4_096)
-        let count = max(0, readlink(link, &buffer, buffer.count))
-        return String(decoding: buffer[..<count], as: UTF8.self)
     }
 }

@@ -31,12 +31,7 @@ package struct SupervisorLauncher: Sendable {
     /// The folder of the executables.
     package static func programDirectory(_ environment: [String: String] = ProcessEnvironment.current) -> String {
         if let folder = environment[programsVariable], !folder.isEmpty { return folder }
-        var path = [UInt8](repeating: 0, count: 4_096)
-        let count = path.withUnsafeMutableBytes { bytes in
-            bytes.baseAddress.map { readlink("/proc/self/exe", $0, bytes.count) } ?? -1
-        }
-        guard count > 0 else { return "." }
-        let text = String(decoding: path[..<count], as: UTF8.self)
+        let text = SystemCall.target(ofLink: "/proc/self/exe")
         return text.lastIndex(of: "/").map { String(text[..<$0]) } ?? "."
     }
 
@@ -82,18 +77,13 @@ package struct SupervisorLauncher: Sendable {
         }
     }
 
-    /// Whether a supervisor of a version with its lock in the run directory runs. One of this version holds both locks, and
-    /// releases that one first.
-    private var isEarlierVersionRunning: Bool {
-        let (earlier, lock) = (home.earlierFleetLock, home.fleetLock)
-        return earlier != lock && FileLock.isHeld(earlier) && !FileLock.isHeld(lock) && FileLock.isHeld(earlier)
-    }
-
     /// - Throws: `alreadyRunning` when a fleet of an earlier version still runs, or one whose folder was deleted: two would
     ///   play at once.
     private func refuseStray() throws(Failure) {
-        if isEarlierVersionRunning {
-            let process = FileLock.holder(of: home.earlierFleetLock).map { " (process \($0))" } ?? ""
+        let (earlier, lock) = (home.earlierFleetLock, home.fleetLock)
+        // A supervisor of this version holds both locks, and releases the earlier one first.
+        if earlier != lock, FileLock.isHeld(earlier), !FileLock.isHeld(lock), FileLock.isHeld(earlier) {
+            let process = FileLock.holder(of: earlier).map { " (process \($0))" } ?? ""
             throw Failure(
                 .alreadyRunning,
                 "A fleet of an earlier version is still running\(process). Stop it with `lockstep down`, then start again."

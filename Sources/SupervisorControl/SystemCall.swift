@@ -1,19 +1,18 @@
 import CProcess
+import FoundationEssentials
 import LibC
 
 package enum SystemCall {
     /// The names in a folder; none if there is no such folder.
     package static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names.sorted()
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
+    }
+
+    /// The target of a symbolic link; empty if it cannot be read.
+    package static func target(ofLink path: String) -> String {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = max(0, readlink(path, &buffer, buffer.count))
+        return String(decoding: buffer[..<count], as: UTF8.self)
     }
 
     /// Starts a program in a session of its own; see `lockstep_spawn`.

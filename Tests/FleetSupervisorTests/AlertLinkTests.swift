@@ -19,7 +19,7 @@ import WireMessages
             link.show(.doesNotStart("queue doesn’t start."), of: "queue")
             var waiting = pollfd(fd: link.descriptor, events: Int16(POLLIN), revents: 0)
             #expect(poll(&waiting, 1, 10_000) == 1)
-            let event = try #require(link.takeEvents().first)
+            let event = try #require(link.removeEvents().first)
             guard case .failed = event else {
                 Issue.record("joining succeeded: \(event)")
                 return
