@@ -8,8 +8,8 @@ import Testing
 
 @testable import FleetSupervisor
 
-/// What happens at the control socket when the process has no descriptor left. The limit is lowered for an instant, under
-/// the descriptors that are there, so that nothing else in the process is harmed for longer than the call.
+/// Tests the control socket while the process has no descriptor left. The limit is lowered below the open descriptors only
+/// for the call, so that nothing else in the process is affected.
 @Suite(.serialized) struct ControlListenerTests {
     private let folder: TemporaryFolder
     private var path: String { folder.path + "/s" }

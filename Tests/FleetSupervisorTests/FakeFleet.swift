@@ -95,7 +95,7 @@ final class FakeFleet: Sendable {
         """
 }
 
-/// What the thread of a supervisor is given.
+/// The argument of a supervisor's thread.
 private final class Run: Sendable {
     let configuration: SupervisorConfiguration
     let ended: NIOLockedValueBox<Bool>

@@ -4,13 +4,13 @@ import Testing
 
 @testable import FleetSupervisor
 
-/// A machine, its clock, and the processes that it believes in.
+/// A machine, its clock, and its running processes.
 private struct Bench {
     var machine = SupervisorMachine(.standard, seed: 7)
     var now = MonotonicTime(nanoseconds: 1_000_000_000_000)
     var nextPid: Int32 = 100
     var effects: [SupervisorEffect] = []
-    /// Starts of a service whose process was believed to run.
+    /// Starts of a service whose process was running.
     var doubleStarts = 0
 
     /// Gives the event, and answers every spawn.

@@ -40,7 +40,7 @@ struct AdvanceCrashTests {
         }
     }
 
-    /// Who dies.
+    /// The services that are killed.
     enum Victim: Sendable, CaseIterable {
         case player, queue, database, bus, all
 
@@ -114,9 +114,9 @@ private final class Crash: Sendable {
     private let victim: AdvanceCrashTests.Victim
     private let files: NIOLockedValueBox<WatchedFiles?>
     private struct State {
-        /// The commits that are still to come before it strikes.
+        /// The number of commits before it strikes.
         var left: Int?
-        /// What the database's files do after the process that had them open is dead: nothing.
+        /// Whether the process that had the database’s files open is dead: then every operation fails.
         var isDead = false
         var struck: AsyncStream<Void>.Continuation?
     }
@@ -127,26 +127,26 @@ private final class Crash: Sendable {
         self.victim = victim
         files = NIOLockedValueBox(nil)
         let watched = WatchedFiles(fleet.bus.home.database) { [weak self] event in
-            self?.note(event) ?? WatchedFiles.goOn
+            self?.result(of: event) ?? WatchedFiles.proceed
         }
         files.withLockedValue { $0 = watched }
     }
 
     /// On the database's thread, before the operation.
-    private func note(_ event: WatchedFiles.Event) -> Int32 {
+    private func result(of event: WatchedFiles.Event) -> Int32 {
         let strikes = state.withLockedValue { state in
             guard event.operation == .sync, event.path.hasSuffix("-wal"), let left = state.left else { return false }
             state.left = left > 1 ? left - 1 : nil
             return left == 1
         }
         if strikes { strike() }
-        return state.withLockedValue(\.isDead) ? WatchedFiles.broken : WatchedFiles.goOn
+        return state.withLockedValue(\.isDead) ? WatchedFiles.ioError : WatchedFiles.proceed
     }
 
     private func strike() {
         for service in victim.services { fleet.kill(service) }
         state.withLockedValue { state in
-            // What was being written never reaches the disk, and nobody hears of it.
+            // The running write never reaches the disk, and no error is reported.
             state.isDead = victim.services.contains(.persistence)
             state.struck?.finish()
             state.struck = nil

@@ -112,7 +112,7 @@ struct AutoEnqueueTests {
         }
     }
 
-    /// Who dies while the feed is read anew, and how soon.
+    /// The services that are killed while the feed is refreshed.
     enum Victims: String, Sendable, CaseIterable {
         case queue, feeds, both, database
 

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import LockstepClient
 
-/// What a program sees that is written with the client library.
+/// The view of a program that uses the client library.
 @Suite(.timeLimit(.minutes(5)))
 struct ClientLibraryTests {
     private static func connection(to fleet: WholeFleet) -> Fleet {

@@ -55,7 +55,7 @@ struct DatabaseTroubleTests {
             let isFull = NIOLockedValueBox(false)
             let watch = WatchedFiles(fleet.bus.home.database) { event in
                 isFull.withLockedValue { $0 } && event.operation == .write
-                    ? WatchedFiles.diskFull : WatchedFiles.goOn
+                    ? WatchedFiles.diskFull : WatchedFiles.proceed
             }
             defer { withExtendedLifetime(watch) {} }
             // Files are watched that are opened from now on.

@@ -38,7 +38,7 @@ struct DownloadTests {
         return try #require(view.downloads["e1"])
     }
 
-    /// What has a file's name in the folder of the podcast.
+    /// The finished files in the folder of the podcast.
     private func files(_ fleet: WholeFleet) -> [String] {
         let folder = fleet.bus.home.downloadDirectory + "/Show"
         return (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -57,7 +57,7 @@ struct DownloadTests {
         throw Unseen(description: "nothing has come of the file within a minute")
     }
 
-    /// What is at a path.
+    /// The content of a file.
     private func content(_ path: String) -> [UInt8] {
         guard let file = fopen(path, "re") else { return [] }
         defer { fclose(file) }
@@ -165,7 +165,7 @@ struct DownloadTests {
         }
     }
 
-    /// What a feed says of a file's size, and whether an end that is only the connection's is believed.
+    /// The size in the feed, and the bytes after which the connection ends; 0: none.
     @Test(arguments: [(0, 0), (audio.count, 0), (audio.count, 100_000), (audio.count / 2, 0)])
     func `a connection that ends without an announced length is checked against the length in the feed`(
         announced: Int, cut: Int

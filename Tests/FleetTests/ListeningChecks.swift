@@ -16,7 +16,7 @@ struct ListeningChecks {
 
     /// By episode, in seconds: what was heard by the engine's word and the player's.
     private var places: [String: Double] = [:]
-    /// What has been open last, so that its place is known, and where somebody wanted to be in it.
+    /// The last opened load, and the requested positions by episode.
     private var opened = ""
     private var sought: [String: Double] = [:]
     /// By episode: where its device was lost. Until playback is known to have resumed, it may go back to there.
@@ -116,7 +116,7 @@ struct ListeningChecks {
         return complaint
     }
 
-    /// What was not stored is lost.
+    /// Unstored positions are lost.
     mutating func forget(but stored: [String: Double]) {
         for episode in places.keys { places[episode] = stored[episode] ?? 0 }
     }
@@ -133,7 +133,7 @@ struct ListeningChecks {
     /// Playback has resumed after the loss of its device.
     mutating func recover() { losses = [:] }
 
-    /// What is heard has been stored.
+    /// The position has been stored.
     mutating func note(_ changes: [WireChange]) {
         if changes.contains(where: { $0.put.collection == "session" }) { isLate = false }
     }

@@ -31,7 +31,7 @@ struct LongEpisodeTests {
             """
     }
 
-    /// What an observer has seen of the player, each state once.
+    /// The states of the player that an observer has seen, each once.
     private final class Seen: Sendable {
         let states = Awaited<[WirePlaybackState]>([])
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// What a service has opened it closes.
+/// A service closes everything that it opens.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct OpenAndCloseTests {
     @Test(arguments: [ServiceName.persistence, .playback, .queue, .feeds])

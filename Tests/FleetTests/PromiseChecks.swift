@@ -2,7 +2,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// What clients were told, against what is stored and shown then.
+/// Compares the replies to clients with the stored and published state.
 struct PromiseChecks {
     private struct Asked {
         var request: WirePlaybackRequest
@@ -39,7 +39,7 @@ struct PromiseChecks {
     /// The player has taken a command.
     mutating func note(_ state: WirePlaybackState, behind id: RequestID) { ofPlayer[id]?.after = state }
 
-    /// What is stored has changed.
+    /// The stored state has changed.
     mutating func note(_ records: [String: StoredRecord]) {
         guard let record = records["session/current"], let session = try? WireSessionRecord(wireBytes: record.value)
         else { return }
@@ -85,7 +85,7 @@ struct PromiseChecks {
             : "\(state.status) \(state.loadID) at \(state.anchor.position) was acknowledged, but \(session.status) \(session.loadID) at \(session.position) is stored"
     }
 
-    /// What was answered is gone for good.
+    /// The effects of acknowledged requests are lost.
     func judge(_ shown: SimulatedScreen) -> String? {
         shown.alerts.values.first { answered.contains($0.id) }.map { "\($0.code) stands although it was answered" }
     }

@@ -75,7 +75,7 @@ struct QueueModel: Equatable {
         request.restore.revision = known[random.below(known.count)]
     }
 
-    /// What the transaction did: the places of entries that the mark decides, and the revision.
+    /// Takes over from a transaction the positions of entries that the mark decides, and the revision.
     mutating func take(_ transaction: QueueMachine.Transaction, of name: String) {
         for change in transaction.changes {
             guard case .put(let record)? = change.change, record.collection == "history/\(name)", undone == 0,

@@ -4,7 +4,7 @@ import PlaybackService
 import PodcastModel
 import WireMessages
 
-/// What goes wrong around the services, and what they must make of it.
+/// The faults around the services.
 extension QueueSimulation {
     /// Something goes wrong, or is well again; every third time something dies soon after.
     func trouble() {
@@ -88,7 +88,7 @@ extension QueueSimulation {
 
     // MARK: The device comes back, and everything is prompt
 
-    /// What happens to a device that was lost while it played.
+    /// The fate of a device that was lost during playback.
     enum Return: CaseIterable {
         case works
         /// It can be used only a second later.

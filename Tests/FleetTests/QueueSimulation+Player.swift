@@ -5,7 +5,7 @@ import PlaybackService
 import PodcastModel
 import WireMessages
 
-/// What the player does, and what becomes of it.
+/// The steps of the player and their effects.
 extension QueueSimulation {
     func handlePlayer() {
         if !playerInbox.isEmpty { take(playerInbox.removeFirst()) }
@@ -63,7 +63,7 @@ extension QueueSimulation {
         }
     }
 
-    /// What a server says beside the engine, if it says anything.
+    /// The answer of a server to a probe; nil: none.
     private func probe(_ load: LoadID, _ url: String, _ serial: UInt64) {
         guard random.below(2) == 0 else { return }
         let answer: ProbeAnswer

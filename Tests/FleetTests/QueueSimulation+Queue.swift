@@ -4,7 +4,7 @@ import PodcastModel
 import QueueService
 import WireMessages
 
-/// What the queue does, and what becomes of it.
+/// The steps of the queue and their effects.
 extension QueueSimulation {
     func command(_ fill: (inout WireQueueRequest) -> Void) {
         var request = WireQueueRequest()

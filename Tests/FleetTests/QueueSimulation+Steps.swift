@@ -66,7 +66,7 @@ extension QueueSimulation {
         checkNext()
     }
 
-    /// What plays next, as the queue says, is what the queues and the player show when nothing is on its way.
+    /// The published next entry agrees with the queues and the player while no message is in flight.
     private func checkNext() {
         let next = early.next
         let queue = early.queues[.queue(next.queue)]

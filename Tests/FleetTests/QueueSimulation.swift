@@ -32,7 +32,7 @@ final class QueueSimulation {
     var device = SimulatedDevice()
     /// The database's disk takes nothing for so many steps.
     var fullFor = 0
-    /// So many steps until something dies in the midst of a fault; 0: nothing will.
+    /// The number of steps until a service is killed during a fault; 0: none is.
     var diesIn = 0
 
     // What is on its way.

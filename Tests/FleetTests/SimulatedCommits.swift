@@ -2,8 +2,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// What a service has handed to the database, in order, and the answers that wait for it: what surrounds its machine
-/// keeps them back as `OwnerRuntime` does.
+/// The transactions of a service in order, and the replies that wait for them as in `OwnerRuntime`.
 struct SimulatedCommits<Step: Sendable> {
     /// A transaction, and the queues as they are once it is durable.
     struct Waiting {

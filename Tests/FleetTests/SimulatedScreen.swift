@@ -1,7 +1,7 @@
 import BusKit
 import WireMessages
 
-/// What the stream shows, as one player's screen puts it together.
+/// The state of one player's screen.
 struct SimulatedScreen: Equatable {
     var queues: [Topic: WireQueueState] = [:]
     var player = WirePlaybackState()

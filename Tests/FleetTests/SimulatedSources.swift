@@ -7,7 +7,7 @@ import WireMessages
 
 /// Where the simulation's episodes have their audio, and what is wrong with it.
 struct SimulatedSources {
-    /// What is wrong with an episode's audio.
+    /// The fault of an episode's audio.
     enum Fault: CaseIterable {
         case none
         /// A file that nothing can decode.
@@ -72,7 +72,7 @@ struct SimulatedSources {
         episodes[id]?.download.etag = tag
     }
 
-    /// What a server says of its audio.
+    /// The answer of a server about its audio.
     static func tag(of url: String) -> String { "\"\(url)\"" }
 
     /// All of it, for an engine that begins.
@@ -84,7 +84,7 @@ struct SimulatedSources {
         return files
     }
 
-    /// What a source holds now.
+    /// The current content of a source.
     func audio(_ source: AudioSource, _ random: inout SeededGenerator) -> SimulatedEngine.Audio {
         var audio = SimulatedEngine.Audio(length: Self.length)
         switch faults[source] ?? .none {

@@ -6,7 +6,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// What must never be seen, whatever happens.
+/// The invariants that hold in every state.
 struct SimulationChecks {
     private(set) var complaints: [String] = []
     private(set) var advances = 0
@@ -56,7 +56,7 @@ struct SimulationChecks {
         expectedLoads.remove(LoadID.derived(from: request.description).text)
     }
 
-    /// What a dead player had shown but not saved may be shown again: the session before it, and the load that is repeated.
+    /// The unsaved loads of a killed player may be shown again: the session before them, and the load that is repeated.
     /// Nothing older: what was saved when it died must have been shown, unless nothing was ever saved.
     mutating func forgetLoads(since load: String?) {
         hasSaved = hasSaved || load != nil
@@ -148,7 +148,7 @@ extension QueueSimulation {
         }
     }
 
-    /// What must be so when nothing is on its way any more and some time has passed.
+    /// The invariants that hold once no message is in flight and some time has passed.
     func checkRest() {
         checkLists("in the end")
         checkPlaces()
@@ -177,7 +177,7 @@ extension QueueSimulation {
         }
     }
 
-    /// What is shown is stored.
+    /// The published state has been stored.
     private func checkStored(_ player: WirePlaybackState) {
         guard !player.loadID.isEmpty, let record = playerRecords["session/current"],
             let session = try? WireSessionRecord(wireBytes: record.value)

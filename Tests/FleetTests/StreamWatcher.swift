@@ -4,7 +4,7 @@ import PodcastModel
 import TestSupport
 import WireMessages
 
-/// What a test waited for in vain.
+/// The error of a wait that timed out.
 struct Unseen: Error, CustomStringConvertible {
     var description: String
 }
@@ -49,7 +49,7 @@ final class StreamWatcher: Sendable {
         }
     }
 
-    /// What it shows now.
+    /// The current state.
     var view: FleetView { state.now.view }
     /// The loads that have been seen playing, in order.
     var loads: [String] { state.now.loads }

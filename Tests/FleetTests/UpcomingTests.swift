@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// What follows is prepared while something plays, and chapters come from where the podcast keeps them.
+/// The next entry is prepared during playback, and chapters are read from their sources.
 @Suite(.timeLimit(.minutes(5)))
 struct UpcomingTests {
     private static let chapters = """

@@ -264,7 +264,7 @@ final class WholeFleet: Sendable {
 }
 
 extension PlaybackLimits {
-    /// What failed is tried again at once, so that a test need not wait for its end.
+    /// Failed feeds are retried at once, so that a test need not wait.
     static let hasty: PlaybackLimits = {
         var limits = PlaybackLimits()
         limits.reconnect = .steps([.milliseconds(20), .milliseconds(50), .milliseconds(100)], repeatsLast: false)

@@ -196,7 +196,7 @@ import WireMessages
         ("Positions count from 1.", "Positions count from 1."),
         ("It isn't one", "It isn’t one."),
     ])
-    func `errors of the parser look like all others`(said: String, shown: String) {
+    func `errors of the parser are worded like all others`(said: String, shown: String) {
         #expect(ParserWords.inHouse(said) == shown)
     }
 

@@ -83,7 +83,7 @@ import WireMessages
     }
 
     @Test(arguments: ["/proc", "/proc/below", "/dev/null", "FILE", "FILE/below", "LINK", "LINK/below"])
-    func `up and doctor say the same of a home that can’t be used`(path: String) throws {
+    func `up and doctor report the same about a home that can’t be used`(path: String) throws {
         let folder = try TemporaryFolder()
         try "x".write(toFile: folder.path + "/FILE", atomically: true, encoding: .utf8)
         try FileManager.default.createSymbolicLink(
@@ -161,11 +161,11 @@ import WireMessages
     }
 
     @Test(arguments: [("ready", true), ("late", true), ("hung", false), ("starting", false), ("failed", false)])
-    func `a service that is late is still asked`(state: String, serves: Bool) throws {
+    func `doctor still asks a service that is late`(state: String, serves: Bool) throws {
         #expect(try FleetCheck.serves(.bus, [Self.service(.queue, "ready"), Self.service(.bus, state)]) == serves)
     }
 
-    @Test func `a warning about the home doesn’t hide the faults below it`() throws {
+    @Test func `a warning about the home doesn’t hide the faults after it`() throws {
         try Self.withHome { check in
             let manager = FileManager.default
             #expect(chmod(check.home.configurationDirectory, 0o777) == 0)
@@ -181,7 +181,7 @@ import WireMessages
             (["One thing"], "The fleet is up. One thing. See `lockstep alerts`."),
             (["One thing", "Another"], "The fleet is up. One thing. Another. See `lockstep alerts`."),
         ] as [([String], String)])
-    func `up refers to its alerts once`(alerts: [String], sentence: String) {
+    func `up refers to alerts once`(alerts: [String], sentence: String) {
         #expect(Up.sentence(true, alerts) == sentence)
     }
 
@@ -242,7 +242,7 @@ import WireMessages
 
     @Test(
         arguments: [(10_000_000, .fault), (200_000_000, .warning), (5_000_000_000, .ok)] as [(UInt64, Finding.Level)])
-    func `less free space is a graver finding`(free: UInt64, level: Finding.Level) {
+    func `less free space is a more severe finding`(free: UInt64, level: Finding.Level) {
         #expect(HomeCheck.disk(free: free, at: "/x").level == level)
     }
 

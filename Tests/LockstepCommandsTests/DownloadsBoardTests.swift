@@ -49,7 +49,7 @@ import WireMessages
 
     private static func board(_ updates: [ReplicaUpdate]) -> DownloadsBoard { DownloadsBoard(state(updates)) }
 
-    @Test func `what comes stands before what waits, and what is there last`() {
+    @Test func `downloads under way come first, then those that wait, then the finished ones`() {
         let board = Self.board(
             [.downloaded, .paused, .failed, .queued, .downloading].enumerated().map {
                 Self.put(Self.download("e\($0)", $1))
@@ -58,7 +58,7 @@ import WireMessages
         #expect(board.isActive)
     }
 
-    @Test func `telemetry is ahead of the state, and never behind it`() {
+    @Test func `progress comes from telemetry where that is ahead of the state`() {
         var state = Self.state([Self.put(Self.download("e1", .downloading, 100, 1_000))])
         var view = state.view
         #expect(view.apply(Self.live("e1", 500, 1_000, rate: 100)) == [.download("e1")])
@@ -69,7 +69,7 @@ import WireMessages
         #expect(!DownloadsBoard(state).isActive)
     }
 
-    @Test func `a download under way has progress once telemetry has come`() {
+    @Test func `a download under way has progress once telemetry has arrived`() {
         var state = Self.state([
             Self.put(Self.download("e1", .downloading, 0, 1_000)), Self.put(Self.download("e2", .paused, 5, 1_000), 2),
         ])
@@ -80,7 +80,7 @@ import WireMessages
         #expect(!DownloadsBoard(state).hasProgressForAll)
     }
 
-    @Test func `what is under way has a bar, a rate and the time that is left`() {
+    @Test func `a download under way has a bar, a rate and the remaining time`() {
         let board = Self.board([
             Self.put(Self.download("e1", .downloading, 0, 20_000_000)),
             Self.live("e1", 5_000_000, 20_000_000, rate: 1_000_000), Self.put(Self.download("e2", .failed), 2),
@@ -101,7 +101,7 @@ import WireMessages
         #expect(lines.allSatisfy { DisplayText.width($0) <= columns })
     }
 
-    @Test func `in words a change of the state is said, and each tenth`() {
+    @Test func `in words each change of the state and each tenth is printed`() {
         var narrator = DownloadsNarrator()
         func said(_ downloads: [WireDownload]) -> [String] {
             narrator.news(downloads.compactMap { DownloadState($0) }).map(DownloadsNarrator.line)
@@ -123,7 +123,7 @@ import WireMessages
                 "paused at 5 B of 10 B. Mind this.", "downloaded, 10 B. Mind this.",
                 "failed: The server said 404. Mind this.", "downloading 50 %, 5 B of 10 B",
             ]))
-    func `what people should know is said with the state, but not while it comes`(
+    func `a note is shown with the state, but not while the download is under way`(
         state: WireDownload.State, text: String
     ) {
         var download = Self.download("e1", state, 5, 10)
@@ -133,7 +133,7 @@ import WireMessages
     }
 
     @Test(arguments: [("e12", "e12"), ("e1", "e1"), ("e2", "e2"), ("Title e2", "e2"), ("e", nil), ("x", nil)])
-    func `a download is named by its id, the beginning of one or a part of its title`(text: String, episode: String?) {
+    func `a download is found by its ID, the beginning of one or a part of its title`(text: String, episode: String?) {
         let downloads = ["e1", "e12", "e2"].compactMap { DownloadState(Self.download($0, .downloaded)) }
         #expect(DownloadText.named(text, in: downloads)?.episode.text == episode)
     }
@@ -151,11 +151,11 @@ import WireMessages
         arguments: zip(
             [.notDownloaded, .queued, .downloading, .paused, .downloaded, .failed] as [WireDownload.State],
             ["notDownloaded", "queued", "downloading", "paused", "downloaded", "failed"]))
-    func `states have their words`(state: WireDownload.State, word: String) {
+    func `each state of a download has its words`(state: WireDownload.State, word: String) {
         #expect(state.word == word)
     }
 
-    @Test func `a block is drawn over itself without wrapping, and the cursor waits at its beginning`() {
+    @Test func `a block is drawn over itself without wrapping, and the cursor returns to its beginning`() {
         var block = LiveBlock(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>", wrapOff: "<", wrapOn: ">"))
         #expect(block.show(["abc", "def"], columns: 80) == "<\rabc<el>\ndef<ed><up>\r>")
         #expect(block.show(["abc", "def"], columns: 80) == "")

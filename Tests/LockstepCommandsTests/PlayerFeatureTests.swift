@@ -82,7 +82,7 @@ import WireMessages
         #expect(MiniLine.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3, trying now "))
     }
 
-    @Test func `who waits is told what failed once, and of each further try`() {
+    @Test func `a waiting command prints the failure once, and then each further attempt`() {
         var state = Self.player()
         state.status = .loading
         state.retry.attempt = 2
@@ -94,7 +94,7 @@ import WireMessages
             Sentence.attempt(Self.snapshot(state), isSame: false) == Sentence.status(Self.snapshot(state)))
     }
 
-    @Test func `what loads says where it comes from, and that it will not play`() {
+    @Test func `a loading episode shows its queue, and that it will stay paused`() {
         var state = Self.player()
         state.status = .loading
         #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00, to be paused: The first one.")
@@ -110,7 +110,7 @@ import WireMessages
         #expect(PlayerState(state).json(at: Self.now)["willPlay"] == .null)
     }
 
-    @Test func `what is shown of the place and of the rest make up the whole`() {
+    @Test func `the shown position and the shown rest add up to the length`() {
         var snapshot = Self.snapshot(Self.player())
         for (position, place, rest) in [(9.98, "0:10", "59:50"), (9.5, "0:09", "59:51"), (0, "0:00", "1:00:00")] {
             snapshot.position = position
@@ -118,7 +118,7 @@ import WireMessages
         }
     }
 
-    @Test func `a failure that an alert tells is not told beside it`() {
+    @Test func `a failure that an alert shows isn’t shown beside it`() {
         var state = Self.player()
         state.status = .failed
         state.error.message = "The server said 404."
@@ -137,7 +137,7 @@ import WireMessages
         #expect(everything.contains("1 alert, first Playback stopped (answer 1 retry)"))
     }
 
-    @Test func `a plain player tells a retry once and no countdown`() {
+    @Test func `a plain player prints a retry once and no countdown`() {
         var state = Self.player()
         state.status = .loading
         state.retry.attempt = 1
@@ -150,7 +150,7 @@ import WireMessages
         #expect(narrator.lines(for: Self.snapshot(state, at: later), now: later.monotonic) == [])
     }
 
-    @Test func `what paused it is said where it was not its listener`() {
+    @Test func `the reason for a pause is shown unless it is the user`() {
         var state = Self.player()
         let cases: [(WirePlaybackState.PausedBy, String, JSONValue)] = [
             (.somebody, "Paused at 11:40 of 1:00:00: The first one.", .null),
@@ -169,7 +169,7 @@ import WireMessages
         #expect(PlayerState(state).json(at: Self.now)["pausedBy"] == .null)
     }
 
-    @Test func `a plain player says nothing of silence that is passed over faster`() {
+    @Test func `a plain player prints nothing about silence that is skipped`() {
         var state = Self.player()
         state.status = .playing
         state.speed = 1
@@ -182,7 +182,7 @@ import WireMessages
         #expect(snapshot.player.pace == 2.5 && narrator.lines(for: snapshot, now: later.monotonic) == [])
     }
 
-    @Test func `what loads and would stay paused is told to play by a pause key`() {
+    @Test func `the pause key makes a loading episode play that would stay paused`() {
         var state = Self.player()
         state.status = .loading
         for willPlay in [true, false] {
@@ -191,7 +191,7 @@ import WireMessages
         }
     }
 
-    @Test func `a plain player tells chapters and the sleep timer when they change and never what is left`() {
+    @Test func `a plain player prints changes of the chapter and the sleep timer, and no countdown`() {
         var narrator = PlainNarrator()
         var state = Self.player()
         func lines(after seconds: Int = 0) -> [String] {
@@ -211,7 +211,7 @@ import WireMessages
         #expect(lines() == ["Speed 1, volume 80 %, from the downloaded file."])
     }
 
-    @Test func `the sleep timer is on both players and ticks while it runs, also in a pause`() {
+    @Test func `both players show the sleep timer, which ticks also during a pause`() {
         var state = Self.player()
         state.sleep.endsAt = Self.now.monotonic.nanoseconds + 872_000_000_000
         state.sleep.bootID = SystemClocks.bootID
@@ -222,7 +222,7 @@ import WireMessages
         #expect(Self.snapshot(Self.player()).nextTick == nil)
     }
 
-    @Test func `what plays is named with its chapter and where it comes from`() {
+    @Test func `the status names the chapter and the queue of what plays`() {
         var state = Self.player()
         state.local = true
         state.sound.boost = true
@@ -236,7 +236,7 @@ import WireMessages
         #expect(everything.contains("chapter 2 of 3: News") && everything.contains("from the downloaded file"))
     }
 
-    @Test func `the position runs at the anchor's own speed`() {
+    @Test func `the position runs at the anchor’s own speed`() {
         var state = Self.player()
         state.anchor.running = true
         state.anchor.at = Self.now.monotonic.nanoseconds - 2_000_000_000
@@ -263,7 +263,7 @@ import WireMessages
         #expect(machine.screen(at: Self.now).shownList == .queue)
     }
 
-    @Test func `keys go from chapter to chapter, also held down`() {
+    @Test func `keys go from chapter to chapter, held keys too`() {
         var machine = Self.machine(Self.player())
         #expect(machine.press(.character("<"), now: Self.now) == .ask(.seek(load: "l1", to: 600)))
         #expect(machine.press(.character("<"), now: Self.now) == .none)
@@ -276,7 +276,7 @@ import WireMessages
         #expect(machine.screen(at: Self.now).notice == "This is the last chapter.")
     }
 
-    @Test func `without chapters their keys say so`() {
+    @Test func `in an episode without chapters their keys say so`() {
         var state = Self.player()
         state.chapters = []
         var machine = Self.machine(state)
@@ -287,7 +287,7 @@ import WireMessages
         #expect(machine.screen(at: Self.now).shownList == .queue)
     }
 
-    @Test func `z goes through the sleep timer's times to its end`() {
+    @Test func `z steps through the sleep timer’s times and turns it off`() {
         var snapshot = Self.snapshot(Self.player())
         var seen: [SleepTimerState?] = []
         for _ in 0..<6 {
@@ -302,7 +302,7 @@ import WireMessages
             ])
     }
 
-    @Test func `arrows go as far as the podcast's settings say`() {
+    @Test func `arrows skip by the podcast’s settings`() {
         var settings = WireSettingsState()
         settings.podcast = "p1"
         var setting = WireSettingsState.Setting()
@@ -314,7 +314,7 @@ import WireMessages
         #expect(machine.press(.right, now: Self.now) == .ask(.seek(load: "l1", to: 745)))
     }
 
-    @Test func `the first alert and its keys are on the line, and what they do is the same on both players`() {
+    @Test func `the line shows the first alert and its keys, which do the same on both players`() {
         var snapshot = Self.snapshot(Self.player())
         snapshot.alerts = [
             .init(
@@ -383,7 +383,7 @@ import WireMessages
         .ask(.command(.answer(alert: alert, owner: .playback, action: action)))
     }
 
-    @Test func `a digit stays with its alert, and isn't given to another one at once`() {
+    @Test func `a digit stays with its alert, and isn’t assigned to another one at once`() {
         func press(_ machine: PlayerMachine, _ digit: Character, at now: Moment = Self.now) -> PlayerMachine.Outcome {
             var machine = machine
             return machine.press(.character(digit), now: now)
@@ -410,7 +410,7 @@ import WireMessages
         #expect(press(machine, "1", at: later) == Self.answer("a3", "retry"))
     }
 
-    @Test func `what finds no free digit gets one when there is one`() {
+    @Test func `an answer without a digit gets one when it is released`() {
         var keys = AlertKeys()
         func alert(_ id: AlertID, actions: Int) -> PlayerSnapshot.Alert {
             .init(
@@ -427,7 +427,7 @@ import WireMessages
         #expect(keys.applied(to: [alert("a2", actions: 3)]).first?.keys == [9, 1, 2])
     }
 
-    @Test func `a digit that becomes free is given to a waiting answer though nothing else happens`() throws {
+    @Test func `a released digit is assigned without any other event`() throws {
         let waiting = Self.alert("a2", actions: ["retry"])
         let eight = (1...9).map { "do\($0)" }
         var machine = Self.machine(Self.player(), [Self.alert("a1", .error, actions: eight), waiting])
@@ -443,7 +443,7 @@ import WireMessages
         #expect(machine.screen(at: later).snapshot.alerts.map(\.keys) == [[1]])
     }
 
-    @Test func `the first frame of a player waits for the state of the fleet, but not for ever`() {
+    @Test func `the first frame of a player waits for the fleet’s state, but not without a limit`() {
         var frame = FirstFrame()
         let start = Self.now.monotonic
         #expect(frame.wait(.connecting, now: start) == FirstFrame.limit / .seconds(1))
@@ -454,7 +454,7 @@ import WireMessages
         #expect(frame.wait(.connecting, now: start.advanced(by: .milliseconds(2))) == nil)
     }
 
-    @Test func `a player in words gives a digit that becomes free to a waiting answer though nothing else happens`()
+    @Test func `a player in words assigns a released digit without any other event`()
         async throws
     {
         let clock = NIOLockedValueBox(Self.now)
@@ -478,7 +478,7 @@ import WireMessages
         #expect(await teller.nextDigit == nil)
     }
 
-    @Test func `mini shows the digits of all alerts that it has room for, also when nothing is loaded`() {
+    @Test func `mini shows the digits of all alerts that fit, also when nothing is loaded`() {
         var machine = Self.machine(
             WirePlaybackState(), [Self.alert("a1", .error, actions: ["retry"]), Self.alert("a2", actions: ["dismiss"])])
         machine.tick(now: Self.now)
@@ -490,7 +490,7 @@ import WireMessages
         for columns in 1...100 { #expect(DisplayText.width(MiniLine.text(snapshot, columns: columns)) <= columns) }
     }
 
-    @Test func `where somebody can type, an alert's digits are said, and again when they change`() {
+    @Test func `with keys, an alert’s digits are printed, and again when they change`() {
         var narrator = PlainNarrator()
         var snapshot = Self.snapshot(Self.player())
         snapshot.alerts = ([("a1", [1, 2]), ("a2", [3, nil])] as [(AlertID, [Int?])]).map { id, keys in

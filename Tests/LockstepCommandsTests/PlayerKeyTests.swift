@@ -76,7 +76,7 @@ import WireMessages
         #expect(machine.screen(at: Self.now).selectedIndex == 1)
     }
 
-    @Test func `steps pressed quickly are all carried out, one after the other`() {
+    @Test func `keys pressed quickly are all performed, one after the other`() {
         var machine = Self.machine(.screen)
         var task = PlayerIntent.next(from: "q1", queue: "main")
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(task)))
@@ -92,7 +92,7 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
     }
 
-    @Test func `what is pressed behind a command and not carried out is told`() {
+    @Test func `a key that is ignored behind a command is reported`() {
         var machine = Self.machine(.screen)
         let pause = PlayerIntent.toggle(queue: "main")
         #expect(machine.press(.character(" "), now: Self.now) == .ask(.command(pause)))
@@ -108,7 +108,7 @@ import WireMessages
     }
 
     @Test(arguments: [" ", "n", "x", "]", "+", "b", "z", "u"] as [Character])
-    func `keys pressed while the fleet is down are refused with a word and never carried out`(key: Character) {
+    func `keys pressed while the fleet is down are refused and never performed`(key: Character) {
         for form in [PlayerMachine.Form.screen, .line, .words] {
             var machine = Self.machine(form)
             machine.apply(.connection(.disconnected(since: Self.now.monotonic)))
@@ -123,14 +123,14 @@ import WireMessages
 
     private static func notice(_ machine: PlayerMachine) -> String? { machine.screen(at: now).notice }
 
-    @Test func `what a key led to is told once`() {
+    @Test func `the effect of a key is reported once`() {
         var machine = Self.machine(.words)
         #expect(machine.press(.character("i"), now: Self.now) == .none)
         #expect(machine.takeNotice()?.hasPrefix("Paused at 11:40 of 1:00:00: The first one; 48:20 left") == true)
         #expect(machine.takeNotice() == nil)
     }
 
-    @Test func `the description names what is selected only where something can be`() {
+    @Test func `the description names the selection only on screens with a list`() {
         for form in [PlayerMachine.Form.screen, .line, .words] {
             var machine = Self.machine(form)
             _ = machine.press(.character("i"), now: Self.now)
@@ -140,7 +140,7 @@ import WireMessages
     }
 
     @Test(arguments: [PlayerKey.up, .down, .end, .enter, .delete, .character("x"), .character("c")])
-    func `without a list its keys change nothing and say so`(key: PlayerKey) {
+    func `on a screen without a list its keys change nothing and say so`(key: PlayerKey) {
         for form in [PlayerMachine.Form.line, .words] {
             var machine = Self.machine(form)
             #expect(machine.press(key, now: Self.now) == .none)
@@ -148,7 +148,7 @@ import WireMessages
         }
     }
 
-    @Test func `a question mark shows every key, and only those that there are`() {
+    @Test func `a question mark shows the keys of that screen and no others`() {
         for form in [PlayerMachine.Form.screen, .line, .words] {
             var machine = Self.machine(form)
             _ = machine.press(.character("?"), now: Self.now)
@@ -157,7 +157,7 @@ import WireMessages
         }
     }
 
-    @Test func `at 80 columns the whole description and all keys can be read in the screen`() throws {
+    @Test func `the whole description and all keys fit into 80 columns`() throws {
         for key in ["i", "?"] as [Character] {
             var machine = Self.machine(.screen)
             _ = machine.press(.character(key), now: Self.now)
@@ -182,7 +182,7 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
     }
 
-    @Test func `a key takes back what an earlier one led to`() {
+    @Test func `a key removes the notice of the one before`() {
         var machine = Self.machine(.line)
         _ = machine.press(.character("<"), now: Self.now)
         #expect(Self.notice(machine) == "This episode has no chapters.")
@@ -190,7 +190,7 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
     }
 
-    @Test func `a notice takes the line's place only where it fits`() {
+    @Test func `a notice replaces the line only where it fits`() {
         var machine = Self.machine(.line)
         _ = machine.press(.character("<"), now: Self.now)
         let screen = machine.screen(at: Self.now)
@@ -201,7 +201,7 @@ import WireMessages
         #expect(MiniLine.text(described.snapshot, columns: 79, notice: described.notice).contains("‖ 11:40/1:00:00 "))
     }
 
-    @Test func `what is no key is answered`() {
+    @Test func `a text that isn’t a key is answered`() {
         var machine = Self.machine(.line)
         #expect(machine.press(.character("f"), now: Self.now) == .none)
         #expect(Self.notice(machine) == "“f” isn’t a key. ? shows the keys.")
@@ -211,7 +211,7 @@ import WireMessages
         #expect(Self.notice(machine) == "There is no alert to answer.")
     }
 
-    @Test func `what the sleep timer's key asked for is said, unless the change itself is told`() {
+    @Test func `the sleep timer’s key is answered, unless the player prints the change itself`() {
         for form in [PlayerMachine.Form.screen, .line, .words] {
             var machine = Self.machine(form)
             guard case .ask(let task) = machine.press(.character("z"), now: Self.now) else {
@@ -223,7 +223,7 @@ import WireMessages
         }
     }
 
-    @Test func `what was undone is said`() {
+    @Test func `an undo is answered with the change that was undone`() {
         var machine = Self.machine(.screen)
         guard case .ask(let task) = machine.press(.character("u"), now: Self.now) else {
             Issue.record("u asks for nothing")
@@ -243,7 +243,7 @@ import WireMessages
     }
 
     @Test(arguments: [20, 40, 50, 80, 200])
-    func `the last line keeps the way to all keys and out`(columns: Int) {
+    func `the last line always shows the keys for help and for quitting`(columns: Int) {
         let line = PlayerHelp.line(columns: columns)
         #expect(line.hasSuffix("? keys  q quit"))
         #expect(DisplayText.width(line) <= columns)

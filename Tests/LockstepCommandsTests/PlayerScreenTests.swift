@@ -70,7 +70,7 @@ import WireMessages
         #expect(image.cursor == .init(row: 8, column: 0))
     }
 
-    @Test func `the list has what is loaded where the player is`() {
+    @Test func `the list shows the loaded episode at the player’s position`() {
         var snapshot = Self.sample()
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 45:36 left"))
         snapshot.position = 0
@@ -98,7 +98,7 @@ import WireMessages
         #expect(DisplayText.width(MiniLine.text(snapshot, columns: columns)) <= columns)
     }
 
-    @Test func `a tiny screen keeps what matters most`() {
+    @Test func `a tiny screen keeps the most important lines`() {
         let image = PlayerScreen(snapshot: Self.sample()).image(columns: 20, rows: 3)
         #expect(image.text[0] == "The first one")
         #expect(image.text[1].hasPrefix("▶ 12:34"))
@@ -181,7 +181,7 @@ import WireMessages
         #expect(next == .ask(.seek(load: "l1", to: 70)))
     }
 
-    @Test func `plain players say changes and never tick`() {
+    @Test func `plain players print changes and no ticks`() {
         var narrator = PlainNarrator()
         var snapshot = Self.sample()
         func at(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }

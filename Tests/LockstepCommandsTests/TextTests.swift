@@ -159,12 +159,12 @@ import WireMessages
         ("\u{1b}[200~x", [.character("x")]), ("\u{1b}[I]", [.character("]")]), ("\u{1b}\u{1b}[B", [.down]),
         ("\u{1b}n", []), ("\r", [.enter]),
     ])
-    func `an unknown sequence does not pass for other keys`(bytes: String, keys: [PlayerKey]) {
+    func `an unknown sequence isn’t taken for other keys`(bytes: String, keys: [PlayerKey]) {
         var sequence = KeySequence()
         #expect(bytes.utf8.compactMap { sequence.take($0) } == keys)
     }
 
-    @Test func `an escape alone does not swallow the next key`() {
+    @Test func `an escape alone doesn’t swallow the next key`() {
         var sequence = KeySequence()
         #expect(sequence.take(0x1b) == nil)
         sequence.end()

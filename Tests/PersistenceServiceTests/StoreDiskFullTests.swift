@@ -61,7 +61,7 @@ import WireMessages
         let fixture = try StoreFixture()
         let countdown = WatchedFiles.Countdown()
         let watch = WatchedFiles(fixture.folder + "/state") { event in
-            event.operation == operation && event.path.hasSuffix("-wal") ? countdown.next() : WatchedFiles.goOn
+            event.operation == operation && event.path.hasSuffix("-wal") ? countdown.next() : WatchedFiles.proceed
         }
         try withExtendedLifetime(watch) {
             let store = try fixture.open()

@@ -85,7 +85,7 @@ import WireMessages
         let main = fixture.files.database
         let countdown = WatchedFiles.Countdown()
         let watch = WatchedFiles(fixture.folder + "/state") { event in
-            event.operation == operation && event.path == main ? countdown.next() : WatchedFiles.goOn
+            event.operation == operation && event.path == main ? countdown.next() : WatchedFiles.proceed
         }
         try withExtendedLifetime(watch) {
             let store = try fixture.open()

@@ -20,7 +20,7 @@ struct CrashLoopQuarantineTests {
         }
     }
 
-    /// What became of each piece of work: "+" for begun, "?" for postponed, "-" for refused.
+    /// The outcome of each piece of work: "+" for begun, "?" for postponed, "-" for refused.
     private func begin(_ keys: [String], in quarantine: CrashLoopQuarantine) -> NIOLockedValueBox<[String]> {
         let log = NIOLockedValueBox<[String]>([])
         for (number, key) in keys.enumerated() {

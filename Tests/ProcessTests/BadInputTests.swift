@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// What is wrong gets its clear error and exit status, and harms nothing else.
+/// Wrong input gets a clear error and exit status, and harms nothing else.
 @Suite(.serialized)
 struct BadInputTests {
     /// A command line, and how it must end.

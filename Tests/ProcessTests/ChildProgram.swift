@@ -45,7 +45,7 @@ enum ChildProgram {
 /// Foundation's own handlers belong to a library that reads a closed descriptor's memory when another one takes its
 /// number.
 final class DescriptorReader: Sendable {
-    /// What is read; −1 once it has been closed.
+    /// The end to read from; −1 once it has been closed.
     private let descriptor: NIOLockedValueBox<Int32>
 
     /// Reads `descriptor`, which is closed behind the last of it. `ended` is called then.

@@ -39,7 +39,7 @@ struct CrashReportTests {
         var crashes: [Crash]
     }
 
-    /// What both kinds of report have, the runtime's and the supervisor's.
+    /// The fields that the reports of the runtime and of the supervisor share.
     private struct Report: Decodable {
         var kind: String
         var description: String

@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// What the commands say of downloads is what is so: of files that somebody else has been at, of what cannot be continued,
-/// and of episodes that the library has forgotten.
+/// The commands tell the truth about downloads: about files that another program has changed, downloads that can't be
+/// resumed, and episodes that the library has forgotten.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct DownloadTruthTests {
     private static let audio = Tone.wav(seconds: 20)

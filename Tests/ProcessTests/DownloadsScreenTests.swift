@@ -9,8 +9,8 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// What `downloads` shows while files come, on a terminal and without one. The bus is real; the downloads are played by the
-/// test, which so decides what comes when.
+/// The output of `downloads` while files are fetched, on a terminal and without one. The bus is real; the test acts as the
+/// service of downloads.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct DownloadsScreenTests {
     /// Speaks for the downloads on a bus.
     private struct Downloads: Sendable {

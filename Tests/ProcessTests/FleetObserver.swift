@@ -92,7 +92,7 @@ final class FleetObserver: Sendable {
         throw ProcessFleet.Unexpected(description: "waited for: \(what); seen: \(summary)")
     }
 
-    /// What is seen, in short.
+    /// A summary of the observed state.
     var summary: String {
         let view = view
         let services = view.services.values.map { "\($0.name) \($0.state)#\($0.generation)" }.sorted()

@@ -86,10 +86,10 @@ final class FleetProgram: Sendable {
     /// Everything that it has printed.
     var lines: [String] { output.now.lines }
 
-    /// What `watch --json` has printed.
+    /// The output of `watch --json`.
     var events: [Event] { lines.compactMap(Self.event) }
 
-    /// What is retained after what was printed: each topic's put and deltas.
+    /// The retained state after the printed events: each topic's put and deltas.
     var retained: [String: [String]] {
         var retained: [String: [String]] = [:]
         for event in events {

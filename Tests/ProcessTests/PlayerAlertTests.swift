@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What goes wrong with an episode is on both players alike, and each can answer it.
+/// Both players show the alert about a failing episode, and each can answer it.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct PlayerAlertTests {
     /// A fleet with one episode, whose audio is at `path` of the server.
     private static func withEpisode(

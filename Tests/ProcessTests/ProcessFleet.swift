@@ -123,13 +123,13 @@ final class ProcessFleet: Sendable {
         try await succeed("up", "--detach")
     }
 
-    /// What `ps` says, by name.
+    /// The services in the output of `ps`, by name.
     func services() async throws -> [String: ServiceLine] {
         let lines = try JSONDecoder().decode([ServiceLine].self, from: Data(try await succeed("ps", "--json").utf8))
         return Dictionary(lines.map { ($0.name, $0) }) { first, _ in first }
     }
 
-    /// What `status` says.
+    /// The output of `status`.
     func status() async throws -> StatusLine {
         try JSONDecoder().decode(StatusLine.self, from: Data(try await succeed("status", "--json").utf8))
     }

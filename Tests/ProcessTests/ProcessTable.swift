@@ -2,7 +2,7 @@ import Foundation
 
 /// The processes of this machine, as the kernel lists them.
 enum ProcessTable {
-    /// What the kernel says of a process.
+    /// The kernel’s facts about a process.
     struct Entry {
         var pid: pid_t
         /// `R`, `S`, `Z` and so on.

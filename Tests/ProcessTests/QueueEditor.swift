@@ -7,7 +7,7 @@ import WireMessages
 
 /// Edits the queue of a living fleet and keeps account of what was acknowledged.
 final class QueueEditor: Sendable {
-    /// What is known of an episode's place in the queue.
+    /// The known facts about an episode's position in the queue.
     enum Belief: Sendable, Hashable {
         case present
         case absent

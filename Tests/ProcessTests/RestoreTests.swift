@@ -6,7 +6,7 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
-/// What becomes of the episode that plays when processes die.
+/// The restored playback after the death of processes.
 @Suite(.serialized)
 struct RestoreTests {
     @Test(.timeLimit(.minutes(5)))

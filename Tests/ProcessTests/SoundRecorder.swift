@@ -3,7 +3,7 @@ import NIOConcurrencyHelpers
 import TestSupport
 import Testing
 
-/// What comes out of a sink, from its first sample on.
+/// Records the output of a sink from its first sample on.
 final class SoundRecorder: Sendable {
     /// Samples a second.
     static let rate = 8_000
@@ -102,7 +102,7 @@ enum Sweep {
     static let window = 0.05
     private static let start = 300.0
     private static let rise = 20.0
-    /// What is quieter than this is no sound.
+    /// The level below which a window counts as silent.
     private static let quiet: Float = 0.005
 
     /// A mono WAV file of 16 bits.
@@ -153,8 +153,8 @@ enum Sweep {
         var description: String { String(format: "%.2f–%.2f at %.2f s", from, to, time) }
     }
 
-    /// What is heard of the file on end. Windows in which the sound begins or ends have no right pitch, and are left out; two
-    /// of them may seem to belong together.
+    /// The parts of the file that are heard without a gap. Windows in which the sound begins or ends have no defined pitch and
+    /// are left out, so two parts may be joined.
     static func stretches(_ samples: [Float]) -> [Stretch] {
         var found: [Stretch] = []
         var last: Double?

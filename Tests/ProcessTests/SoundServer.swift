@@ -68,7 +68,7 @@ final class SoundServer: Sendable {
     private var run: String { folder.path + "/run" }
     private var socket: String { kind == .pulseAudio ? run + "/pulse.sock" : run + "/pulse/native" }
 
-    /// What a program needs in its environment to use this server, and no other sound device of the machine.
+    /// The environment in which a program uses this server and no other sound device.
     var environment: [String: String] {
         [
             "PULSE_SERVER": "unix:\(socket)", "PULSE_COOKIE": folder.path + "/cookie", "PIPEWIRE_RUNTIME_DIR": run,
@@ -212,7 +212,7 @@ final class SoundServer: Sendable {
         player.withLockedValue { $0 = description }
     }
 
-    /// What plays, and what the server says of itself.
+    /// The streams of the server and its own state.
     var situation: String {
         let said = [["info"], ["list", "short", "sinks"], ["list", "short", "sink-inputs"]].map { words in
             (try? tool("timeout", ["5", Self.path("pactl")] + words))?.output ?? "no pactl"

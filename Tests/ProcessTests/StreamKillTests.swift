@@ -48,9 +48,9 @@ struct StreamKillTests {
     }
 }
 
-/// Who hears one episode and downloads two others from a server that does wrong, in a fleet whose processes die.
+/// Plays one episode and downloads two others from a faulty server, in a fleet whose processes are killed.
 private struct Listener {
-    /// What the server does wrong, until the end.
+    /// The fault of the server.
     private enum Wrong: CaseIterable { case truncates, stalls, resets, refuses, dawdles }
 
     private static let wave = Tone.wav(seconds: 120)
@@ -204,7 +204,7 @@ private struct Listener {
         return min(length, anchor.position + (anchor.running ? max(0, elapsed) * speed : 0))
     }
 
-    /// What was asked for is known, and whatever has a file's name is a whole file.
+    /// Every requested download is known, and every finished file is complete.
     private func checkFiles(wanted: [String]) {
         let downloads = observer.view.downloads.values
         #expect(downloads.map(\.title).sorted() == wanted, name)

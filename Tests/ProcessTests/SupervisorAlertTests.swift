@@ -5,7 +5,7 @@ import PodcastModel
 import Testing
 import WireMessages
 
-/// What the supervisor tells of the processes, through the stream, with real programs.
+/// The supervisor's alerts on the stream, with real programs.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorAlertTests {
     private struct AlertLine: Decodable {
         var id: String

@@ -76,7 +76,7 @@ private final class MessageBus: Sendable {
     let address: String
     private let pid: pid_t
     private let folder: TemporaryFolder
-    /// What it says; it would die of a complaint that nobody can read.
+    /// Its output, which must have a reader.
     private let said: Int32
 
     init() throws {

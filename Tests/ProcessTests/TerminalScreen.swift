@@ -1,4 +1,4 @@
-/// What a terminal shows after the bytes that were written to it: the part of ECMA-48 that players use.
+/// The screen of a terminal after the bytes that were written to it: the part of ECMA-48 that players use.
 struct TerminalScreen: Sendable {
     private(set) var columns: Int
     private(set) var rows: Int

@@ -14,7 +14,7 @@ final class TerminalShell: Sendable {
     let modes: Modes
     private let display: Awaited<Display>
 
-    /// What has come to the terminal.
+    /// The output on the terminal.
     private struct Display {
         var screen: TerminalScreen
         var written: [UInt8] = []
@@ -33,7 +33,7 @@ final class TerminalShell: Sendable {
         }
     }
 
-    /// What `stty` shows: how the terminal treats input and output.
+    /// The output of `stty`: the modes of the terminal.
     struct Modes: Equatable {
         var input: tcflag_t
         var output: tcflag_t

@@ -18,7 +18,7 @@ package final class Awaited<Value: Sendable>: Sendable {
         state = NIOLockedValueBox(State(value: value))
     }
 
-    /// What it is now.
+    /// The current value.
     package var now: Value { state.withLockedValue(\.value) }
 
     /// Changes it, and wakes those whose condition it then meets. Conditions are judged in the order of changes: none is

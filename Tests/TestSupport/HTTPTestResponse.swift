@@ -1,4 +1,4 @@
-/// What `HTTPTestServer` answers at a path, well or badly.
+/// The answer of `HTTPTestServer` at a path, correct or faulty.
 package struct HTTPTestResponse: Sendable {
     /// The body.
     package enum Body: Sendable {
@@ -34,7 +34,7 @@ package struct HTTPTestResponse: Sendable {
         }
     }
 
-    /// What goes wrong with the body.
+    /// The fault of the body.
     package enum Fault: Sendable, Hashable {
         /// Nothing.
         case none
@@ -68,7 +68,7 @@ package struct HTTPTestResponse: Sendable {
     package var claimedLength: Int?
     /// The `Authorization` that a request must have; nil: none.
     var authorization: String?
-    /// What goes wrong.
+    /// The fault.
     package var fault: Fault
     /// The most bytes that are written at once.
     package var chunkSize: Int

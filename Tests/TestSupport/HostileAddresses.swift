@@ -37,7 +37,7 @@ package enum HostileAddresses {
         "İ", "ﬁ", "a", "B", "7", "=", "&", ";", "<", ">", "\"", "'", "{", "}", "|", "^", "`", "$", "*", "(", ")", ",",
     ]
 
-    /// So many addresses: the worst, then random ones, the same for the same seed.
+    /// The worst addresses, then random ones, the same for the same seed.
     package static func addresses(_ count: Int, seed: UInt64) -> [String] {
         var random = SeededGenerator(seed: seed)
         var addresses = Array(worst.prefix(count))

@@ -86,7 +86,7 @@ package final class TestFleet: Sendable {
         try await startBus()
     }
 
-    /// What the bus holds; nil without one.
+    /// The counts of the bus; nil without one.
     package func busSummary() async -> BrokerSummary? {
         await bus.withLockedValue { $0 }?.summary()
     }

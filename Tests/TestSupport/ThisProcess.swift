@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What this process holds, by the system's account.
+/// The resources of this process, as the system counts them.
 package enum ThisProcess {
     /// How many descriptors are open.
     package static var descriptors: Int { names("/proc/self/fd").count }

@@ -2,33 +2,30 @@ import GRDBSQLite
 import LibC
 import NIOConcurrencyHelpers
 
-/// Sees what SQLite does to the files of one folder: writes and waits for the disk. A layer over SQLite's own access
-/// to the operating system, installed once for the process.
+/// Observes SQLite's operations on the files of one folder, in a VFS that is installed once for the process.
 package final class WatchedFiles: Sendable {
-    /// What SQLite does.
+    /// An operation of SQLite.
     package enum Operation: Sendable, Hashable {
-        /// It writes into a file.
+        /// Writes to a file.
         case write
-        /// It cuts a file off.
+        /// Truncates a file.
         case truncate
-        /// It waits until a file is on the disk.
+        /// Flushes a file to the disk.
         case sync
     }
 
     /// One operation.
     package struct Event: Sendable {
-        /// What is done.
         package var operation: Operation
-        /// To which file.
         package var path: String
     }
 
-    /// The result with which the operation is performed.
-    package static let goOn = SQLITE_OK
-    /// The result with which SQLite hears that the disk is full.
+    /// The result with which the operation proceeds.
+    package static let proceed = SQLITE_OK
+    /// The result that reports a full disk.
     package static let diskFull = SQLITE_FULL
-    /// The result with which SQLite hears that the disk does not work.
-    package static let broken = SQLITE_IOERR
+    /// The result that reports a failing disk.
+    package static let ioError = SQLITE_IOERR
 
     private let folder: String
     /// Called before each operation, on the thread that performs it. A result other than 0 is given to SQLite instead.
@@ -47,14 +44,14 @@ package final class WatchedFiles: Sendable {
         WatchedFiles.registry.withLockedValue { $0.watchers.removeAll { $0.folder == folder } }
     }
 
-    /// A disk that becomes full after some operations, and empty again when a test says so.
+    /// A disk that becomes full after a number of operations, until a test makes space.
     package final class Countdown: Sendable {
         private let left = NIOLockedValueBox(Int.max)
 
         /// A disk with space.
         package init() {}
 
-        /// Lets so many operations pass; every later one finds the disk full.
+        /// Lets `count` operations pass; every later one finds the disk full.
         package func start(at count: Int) { left.withLockedValue { $0 = count } }
 
         /// Makes space.
@@ -66,7 +63,7 @@ package final class WatchedFiles: Sendable {
                 left -= left == Int.max ? 0 : 1
                 return left < 0
             }
-            return isFull ? WatchedFiles.diskFull : WatchedFiles.goOn
+            return isFull ? WatchedFiles.diskFull : WatchedFiles.proceed
         }
     }
 

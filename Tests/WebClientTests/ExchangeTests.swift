@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebClient
 
-/// What a reader is told of a body, whatever happens at the same time.
+/// Tests the end of a body under concurrent events.
 @Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
     private let exchange = Exchange(number: 1, mailbox: TransferMailbox(options: WebClientOptions()))
 

@@ -2,7 +2,7 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
-/// What observers make of a queue's deltas.
+/// Tests how observers apply a queue's deltas.
 struct QueueDeltaTests {
     private static func insert(_ id: Int, after: Int?) -> WireQueueStep {
         .with {

@@ -90,7 +90,7 @@ final class BenchFleet {
         return monotonicSeconds() - start
     }
 
-    /// What `ps --json` says.
+    /// The output of `ps --json`.
     func services() throws -> [ServiceLine] {
         try JSONDecoder().decode([ServiceLine].self, from: Data(try lockstep("ps", "--json").utf8))
     }

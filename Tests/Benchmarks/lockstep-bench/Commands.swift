@@ -1,7 +1,7 @@
 import Foundation
 import PodcastModel
 
-/// What a person waits for: commands from their start to their end, as a shell runs them, and the long ones.
+/// Measures commands from their start to their end, as a shell runs them.
 enum Commands {
     private static let rounds = 20
 

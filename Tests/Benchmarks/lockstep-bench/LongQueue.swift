@@ -63,7 +63,7 @@ enum LongQueue {
         }
     }
 
-    /// What concerns all entries at once.
+    /// Measures edits of all entries at once.
     private static func whole(_ client: RawClient) throws {
         var times: [String: [Double]] = [:]
         for _ in 0..<3 {

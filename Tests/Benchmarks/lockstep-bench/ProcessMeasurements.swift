@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// What the processes cost, and how soon they are there.
+/// Measures the memory, the processor time and the start of the processes.
 enum ProcessMeasurements {
     static func timeToReady(_ fleet: BenchFleet) throws {
         var times: [Double] = []
@@ -62,7 +62,7 @@ enum ProcessMeasurements {
         return Int(line.dropFirst(word.count).split(separator: " ").first?.filter(\.isNumber) ?? "") ?? 0
     }
 
-    /// What the bus keeps for itself a minute after its observers have left.
+    /// The memory of the bus a minute after its observers have left.
     static func busAfterObservers(_ fleet: BenchFleet) throws {
         guard let pid = try fleet.services().first(where: { $0.name == "bus" })?.pid else { return }
         Thread.sleep(forTimeInterval: 60)
