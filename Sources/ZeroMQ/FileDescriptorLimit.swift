@@ -1,17 +1,12 @@
 import LibC
 
-/// How many descriptors this process may hold. Running out of them in an ipc accept aborts libzmq.
+/// The limit of file descriptors of this process. Running out of them in an ipc accept aborts libzmq.
 package enum FileDescriptorLimit {
     #if canImport(Glibc)
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     #else
     private static let resource = RLIMIT_NOFILE
     #endif
-
-    /// The limit in force.
-    package static func current() throws(ZeroMQError) -> Int {
-        Int(clamping: try read().rlim_cur)
-    }
 
     /// Raises the limit as far as this user may, and at most to `wanted`. Never lowers it.
     /// - Returns: the limit in force afterwards.
@@ -26,7 +21,7 @@ package enum FileDescriptorLimit {
         return Int(clamping: target)
     }
 
-    private static func read() throws(ZeroMQError) -> rlimit {
+    static func read() throws(ZeroMQError) -> rlimit {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else {
             throw ZeroMQError(call: "getrlimit(RLIMIT_NOFILE)", endpoint: "", number: errno)

@@ -7,7 +7,6 @@ import LibC
 package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     package let bytes: [UInt8]
 
-    /// A frame of no bytes.
     package static let empty = Frame([])
 
     /// A frame that shares `bytes`.
@@ -16,16 +15,10 @@ package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStri
         self.bytes = bytes
     }
 
-    /// A frame of a copy of `bytes`, such as `Data` or a slice.
+    /// A frame of a copy of `bytes`, such as `Data`, a slice or lent memory.
     @inlinable
     package init(copying bytes: some Collection<UInt8>) {
         self.bytes = Array(bytes)
-    }
-
-    /// A frame of a copy of the memory.
-    @inlinable
-    package init(copying memory: UnsafeRawBufferPointer) {
-        self.bytes = Array(memory)
     }
 
     /// A frame of the text in UTF-8.
@@ -34,14 +27,11 @@ package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStri
         self.bytes = Array(text.utf8)
     }
 
-    /// A frame of the text in UTF-8.
     package init(stringLiteral text: String) {
-        self.bytes = Array(text.utf8)
+        self.init(text)
     }
 
-    /// The number of bytes.
     @inlinable package var count: Int { bytes.count }
-    /// Whether there are no bytes.
     @inlinable package var isEmpty: Bool { bytes.isEmpty }
 
     /// Hashes the bytes at once; an array would hash them one by one.
@@ -50,13 +40,11 @@ package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStri
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 
-    /// Whether these are the bytes.
     package func isEqual(to memory: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count == memory.count, let start = memory.baseAddress else { return bytes.count == memory.count }
         return bytes.withUnsafeBytes { $0.baseAddress.map { memcmp($0, start, memory.count) == 0 } ?? true }
     }
 
-    /// Whether the first bytes are these.
     package func starts(with prefix: [UInt8]) -> Bool {
         guard prefix.count <= bytes.count else { return false }
         return withUnsafeBytes { bytes in
@@ -76,7 +64,6 @@ package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStri
         try bytes.withUnsafeBytes(body)
     }
 
-    /// The text, or the number of bytes if they are none.
     package var description: String { text ?? "\(count) bytes" }
 }
 

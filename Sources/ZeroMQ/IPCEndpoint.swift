@@ -2,7 +2,6 @@ import LibC
 
 /// A Unix socket's path that is known to fit.
 package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
-    /// The path of the socket's file.
     package let path: String
 
     /// The longest path in bytes that the system's `sun_path` holds with its closing zero.
@@ -19,20 +18,13 @@ package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
         let length = path.utf8.count
         guard length <= Self.maximumPathLength else {
             throw ZeroMQError(
-                call: "ipc endpoint",
-                endpoint: path,
-                errno: ENAMETOOLONG,
+                call: "ipc endpoint", endpoint: path, errno: ENAMETOOLONG,
                 text: "the path of the socket is \(length) bytes long and the system allows "
-                    + "\(Self.maximumPathLength): choose a folder with a shorter path"
-            )
+                    + "\(Self.maximumPathLength): choose a folder with a shorter path")
         }
         guard length > 0, !path.utf8.contains(0) else {
             throw ZeroMQError(
-                call: "ipc endpoint",
-                endpoint: path,
-                errno: EINVAL,
-                text: "the path of the socket is empty or broken"
-            )
+                call: "ipc endpoint", endpoint: path, errno: EINVAL, text: "the path of the socket is empty or broken")
         }
         self.path = path
     }
@@ -40,7 +32,6 @@ package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
     /// The endpoint as libzmq takes it: `ipc://` and the path.
     package var text: String { "ipc://" + path }
 
-    /// The endpoint as libzmq takes it.
     package var description: String { text }
 
     /// Removes the socket's file, if there is one. Only for the holder of the folder's lock.

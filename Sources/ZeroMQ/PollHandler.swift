@@ -1,8 +1,7 @@
 /// The code of a poll thread: the one owner of what its sockets receive and send.
 ///
-/// It is made on the thread, every callback runs on the thread, and nothing else ever touches it, so it
-/// needs no lock and may hold what cannot be copied or sent. A callback that throws ends the thread in an
-/// orderly way, and `PollThread.shutdown()` says why.
+/// It is made on the thread, and every callback runs there, so it needs no lock and may hold values that cannot be copied or
+/// sent. A callback that throws ends the thread in an orderly way, and `PollThread.shutdown()` returns the error.
 package protocol PollHandler: ~Copyable, SendableMetatype {
     /// The commands of other threads to this one.
     associatedtype Command: Sendable
@@ -32,16 +31,13 @@ package protocol PollHandler: ~Copyable, SendableMetatype {
 }
 
 extension PollHandler where Self: ~Copyable {
-    /// Handles a copy of the message.
     package mutating func received(
         _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet
     ) throws {
         try received(message.message, from: socket, sockets)
     }
 
-    /// Nothing waits to be sent.
     package mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws {}
 
-    /// Nothing to say before the end.
     package mutating func stop(_ sockets: SocketSet) {}
 }

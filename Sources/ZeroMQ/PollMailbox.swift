@@ -12,17 +12,13 @@ final class PollMailbox<Command: Sendable>: Sendable {
         /// The descriptor was made readable and the thread has not taken the commands since.
         var signalled = false
         var stopRequested = false
-        var phase = Phase.starting
+        /// The handler has opened its sockets.
+        var hasStarted = false
+        var isFinished = false
+        var failure: (any Error)?
         var thread: SystemThread?
         var startWaiters: [CheckedContinuation<Void, any Error>] = []
         var endWaiters: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private enum Phase {
-        case starting
-        case running
-        /// `beforeStart` if the handler never opened its sockets.
-        case finished((any Error)?, beforeStart: Bool)
     }
 
     init(wakeup: WakeupDescriptor, limit: Int) {
@@ -35,8 +31,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
 
     func post(_ command: Command) -> CommandOutcome {
         state.withLockedValue { state in
-            if state.stopRequested { return .closed }
-            if case .finished = state.phase { return .closed }
+            if state.stopRequested || state.isFinished { return .closed }
             guard state.commands.count < limit else { return .full }
             state.commands.append(command)
             signal(&state)
@@ -47,8 +42,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
     func requestStop() {
         state.withLockedValue { state in
             state.stopRequested = true
-            if case .finished = state.phase { return }
-            signal(&state)
+            if !state.isFinished { signal(&state) }
         }
     }
 
@@ -63,7 +57,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
         state.withLockedValue { $0.thread = thread }
     }
 
-    /// Nobody will ask for the end any more: stop, and let the system reap the thread.
+    /// Stops the thread without waiting for its end, and lets the system reap it.
     func abandon() {
         requestStop()
         state.withLockedValue { state in
@@ -75,14 +69,10 @@ final class PollMailbox<Command: Sendable>: Sendable {
     func started() async throws {
         try await withCheckedThrowingContinuation { (waiter: CheckedContinuation<Void, any Error>) in
             let answer: Result<Void, any Error>? = state.withLockedValue { state in
-                switch state.phase {
-                case .starting:
-                    state.startWaiters.append(waiter)
-                    return nil
-                case .running, .finished(_, beforeStart: false): return .success(())
-                case .finished(let error, beforeStart: true):
-                    return .failure(error ?? CancellationError())
-                }
+                if state.hasStarted { return .success(()) }
+                if state.isFinished { return .failure(state.failure ?? CancellationError()) }
+                state.startWaiters.append(waiter)
+                return nil
             }
             if let answer { waiter.resume(with: answer) }
         }
@@ -91,9 +81,8 @@ final class PollMailbox<Command: Sendable>: Sendable {
     func finished() async -> (any Error)? {
         await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
             let done = state.withLockedValue { state in
-                if case .finished = state.phase { return true }
-                state.endWaiters.append(waiter)
-                return false
+                if !state.isFinished { state.endWaiters.append(waiter) }
+                return state.isFinished
             }
             if done { waiter.resume() }
         }
@@ -101,8 +90,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
             // The thread has left the lock for good; what is left of it ends within microseconds.
             state.thread?.join()
             state.thread = nil
-            if case .finished(let error, _) = state.phase { return error }
-            return nil
+            return state.failure
         }
     }
 
@@ -120,7 +108,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
 
     func didStart() {
         let waiters = state.withLockedValue { state in
-            state.phase = .running
+            state.hasStarted = true
             defer { state.startWaiters = [] }
             return state.startWaiters
         }
@@ -130,15 +118,11 @@ final class PollMailbox<Command: Sendable>: Sendable {
     /// The last act: no socket is open any more.
     func finish(_ error: (any Error)?) {
         let (starts, ends) = state.withLockedValue { state in
-            var beforeStart = false
-            if case .starting = state.phase { beforeStart = true }
-            state.phase = .finished(error, beforeStart: beforeStart)
+            state.isFinished = true
+            state.failure = error
             state.commands = []
             wakeup.close()
-            defer {
-                state.startWaiters = []
-                state.endWaiters = []
-            }
+            defer { (state.startWaiters, state.endWaiters) = ([], []) }
             return (state.startWaiters, state.endWaiters)
         }
         for waiter in starts { waiter.resume(throwing: error ?? CancellationError()) }

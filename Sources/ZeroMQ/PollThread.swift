@@ -19,25 +19,17 @@ package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
 
     /// Starts the thread. It runs until `shutdown()`, or until a callback throws.
     /// - Parameters:
-    ///   - name: what debuggers and `ps -T` show; its first 15 bytes on Linux.
-    ///   - context: the context of the sockets, which its owner terminates after `shutdown()`; nil for one of the
-    ///     thread's own, which it terminates itself.
-    ///   - stackSize: in bytes.
-    ///   - commandLimit: how many commands may wait.
+    ///   - name: the name that debuggers and `ps -T` show; its first 15 bytes on Linux.
+    ///   - commandLimit: the maximum number of commands that wait.
     ///   - makeHandler: called on the thread.
     package init(
-        name: String,
-        context: ZeroMQContext? = nil,
-        stackSize: Int = 1 << 20,
-        commandLimit: Int = 65_536,
-        makeHandler: @escaping @Sendable () throws -> Handler
+        name: String, commandLimit: Int = 65_536, makeHandler: @escaping @Sendable () throws -> Handler
     ) throws(ZeroMQError) {
         let mailbox = PollMailbox<Handler.Command>(wakeup: try WakeupDescriptor(), limit: commandLimit)
         self.mailbox = mailbox
-        let started = SystemThread(stackSize: stackSize) {
+        let started = SystemThread(stackSize: 1 << 20) {
             Self.setName(name)
-            let failure = PollLoop<Handler>.run(mailbox: mailbox, context: context, makeHandler: makeHandler)
-            mailbox.finish(failure)
+            mailbox.finish(PollLoop<Handler>.run(mailbox, makeHandler))
         }
         guard let started else {
             let failure = ZeroMQError(call: "pthread_create", endpoint: name, number: errno)
@@ -92,62 +84,32 @@ package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
 
 /// The turns of a poll thread, all on that thread.
 enum PollLoop<Handler: PollHandler & ~Copyable> {
-    /// How many messages of one socket are handed over in one turn, so that no socket starves another.
+    /// The maximum number of messages that one socket hands over in a turn, so that no socket starves another.
     private static var messagesPerTurn: Int { 256 }
 
-    /// Runs the handler until it is to stop or fails; the failure.
+    /// Runs the handler until it is to stop or fails.
+    /// - Returns: the failure.
     static func run(
-        mailbox: PollMailbox<Handler.Command>,
-        context: ZeroMQContext?,
-        makeHandler: () throws -> Handler
+        _ mailbox: PollMailbox<Handler.Command>, _ makeHandler: () throws -> Handler
     ) -> (any Error)? {
         do {
-            if let context { return serve(in: context, mailbox, makeHandler) }
-            let own = try ZeroMQContext()
-            let failure = serve(in: own, mailbox, makeHandler)
-            own.terminate()
-            return failure
-        } catch {
-            return error
-        }
-    }
-
-    private static func serve(
-        in context: ZeroMQContext,
-        _ mailbox: PollMailbox<Handler.Command>,
-        _ makeHandler: () throws -> Handler
-    ) -> (any Error)? {
-        let sockets = SocketSet(context: context)
-        defer { sockets.closeAll() }
-        do {
+            let context = try ZeroMQContext()
+            defer { context.terminate() }
+            let sockets = SocketSet(context: context)
+            defer { sockets.closeAll() }
             var handler = try makeHandler()
-            return serve(&handler, sockets, mailbox)
-        } catch {
-            return error
-        }
-    }
-
-    private static func serve(
-        _ handler: inout Handler,
-        _ sockets: SocketSet,
-        _ mailbox: PollMailbox<Handler.Command>
-    ) -> (any Error)? {
-        var failure: (any Error)?
-        do {
+            defer { handler.stop(sockets) }
             try handler.start(sockets)
             mailbox.didStart()
             try turns(&handler, sockets, mailbox)
+            return nil
         } catch {
-            failure = error
+            return error
         }
-        handler.stop(sockets)
-        return failure
     }
 
     private static func turns(
-        _ handler: inout Handler,
-        _ sockets: SocketSet,
-        _ mailbox: PollMailbox<Handler.Command>
+        _ handler: inout Handler, _ sockets: SocketSet, _ mailbox: PollMailbox<Handler.Command>
     ) throws {
         var items = [
             zmq_pollitem_t(socket: nil, fd: mailbox.wakeup.readable, events: Int16(ZMQ_POLLIN), revents: 0)

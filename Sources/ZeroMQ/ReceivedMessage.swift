@@ -1,9 +1,7 @@
 import CZeroMQ
 import LibC
 
-/// A message as libzmq received it, which can be read in place.
-///
-/// Only what is kept need be copied: a frame costs an allocation, its bytes here cost nothing.
+/// A message as libzmq received it, which can be read in place: a frame costs an allocation, its bytes here cost nothing.
 package struct ReceivedMessage: ~Copyable {
     /// The frames whose bytes can be read in place; those behind them are copied when they arrive.
     private static var framesInPlace: Int { 4 }
@@ -11,10 +9,8 @@ package struct ReceivedMessage: ~Copyable {
 
     private let frames: UnsafeMutablePointer<zmq_msg_t>
     private var further: [Frame] = []
-    /// The number of frames.
     package private(set) var count = 0
 
-    /// Holds no message yet.
     package init() {
         frames = .allocate(capacity: Self.places)
         for index in 0..<Self.places { _ = zmq_msg_init(frames + index) }

@@ -16,7 +16,6 @@ package enum SendOutcome: Sendable, Hashable {
 /// Not copyable, so that there is one who closes it, and not `Sendable`, because libzmq's sockets are not
 /// thread safe. One that goes out of scope is closed as by `close()`.
 package struct Socket: ~Copyable {
-    package let kind: SocketKind
     /// The endpoint that it was bound or connected to last; its kind's name until then. For error messages.
     package private(set) var endpoint: String
     var handle: UnsafeMutableRawPointer?
@@ -30,13 +29,12 @@ package struct Socket: ~Copyable {
     package init(_ kind: SocketKind, in context: ZeroMQContext, options: [SocketOption] = []) throws(ZeroMQError) {
         let handle = try context.makeSocket(kind)
         for option in [.linger(0)] + options where option.apply(to: handle) != 0 {
-            let error = ZeroMQError.last("zmq_setsockopt(\(option.name))", kind.name)
+            let error = ZeroMQError.last("zmq_setsockopt(\(option.name))", kind.rawValue)
             _ = zmq_close(handle)
             throw error
         }
-        self.kind = kind
         self.handle = handle
-        endpoint = kind.name
+        endpoint = kind.rawValue
     }
 
     deinit {
@@ -58,27 +56,17 @@ package struct Socket: ~Copyable {
 
     /// Takes connections at an endpoint. A second bind to an ipc path takes it away from the first, silently:
     /// hold a lock.
-    package mutating func bind(_ endpoint: String) throws(ZeroMQError) {
+    package mutating func bind(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
         guard let handle else { throw closed("zmq_bind") }
-        guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint) }
-        self.endpoint = endpoint
+        guard zmq_bind(handle, endpoint.text) == 0 else { throw .last("zmq_bind", endpoint.text) }
+        self.endpoint = endpoint.text
     }
 
     /// Connects to an endpoint, now and again whenever the connection is lost.
-    package mutating func connect(_ endpoint: String) throws(ZeroMQError) {
-        guard let handle else { throw closed("zmq_connect") }
-        guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint) }
-        self.endpoint = endpoint
-    }
-
-    /// Takes connections at a Unix socket.
-    package mutating func bind(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
-        try bind(endpoint.text)
-    }
-
-    /// Connects to a Unix socket.
     package mutating func connect(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
-        try connect(endpoint.text)
+        guard let handle else { throw closed("zmq_connect") }
+        guard zmq_connect(handle, endpoint.text) == 0 else { throw .last("zmq_connect", endpoint.text) }
+        self.endpoint = endpoint.text
     }
 
     /// Sends one message of one or more frames, whole or not at all. It does not wait unless `wait` is given.

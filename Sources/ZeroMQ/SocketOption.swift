@@ -1,45 +1,39 @@
 import CZeroMQ
 
-/// The kinds of socket that the bus is made of.
-package enum SocketKind: Sendable, Hashable, CaseIterable {
-    /// Sends to all that subscribed; receives nothing.
-    case publish
+/// The kinds of socket that the bus and its peers use, by their names in libzmq.
+package enum SocketKind: String, Sendable {
     /// Receives what it subscribed to.
-    case subscribe
-    /// As `publish`, and receives the subscriptions in-band.
-    case extendedPublish
+    case subscribe = "SUB"
+    /// Sends to all that subscribed, and receives the subscriptions in-band.
+    case extendedPublish = "XPUB"
     /// As `subscribe`, and sends subscriptions as messages.
-    case extendedSubscribe
+    case extendedSubscribe = "XSUB"
     /// Sends to its peers in turn; the asking side of a `router`.
-    case dealer
+    case dealer = "DEALER"
     /// Sends to the peer that the first frame names.
-    case router
+    case router = "ROUTER"
     /// One peer, both ways.
-    case pair
+    case pair = "PAIR"
 
-    var number: Int32 { entry.number }
-    var name: String { entry.name }
-
-    private var entry: (number: Int32, name: String) {
+    var number: Int32 {
         switch self {
-        case .publish: (ZMQ_PUB, "PUB")
-        case .subscribe: (ZMQ_SUB, "SUB")
-        case .extendedPublish: (ZMQ_XPUB, "XPUB")
-        case .extendedSubscribe: (ZMQ_XSUB, "XSUB")
-        case .dealer: (ZMQ_DEALER, "DEALER")
-        case .router: (ZMQ_ROUTER, "ROUTER")
-        case .pair: (ZMQ_PAIR, "PAIR")
+        case .subscribe: ZMQ_SUB
+        case .extendedPublish: ZMQ_XPUB
+        case .extendedSubscribe: ZMQ_XSUB
+        case .dealer: ZMQ_DEALER
+        case .router: ZMQ_ROUTER
+        case .pair: ZMQ_PAIR
         }
     }
 }
 
 /// A setting of a socket; all but the subscriptions act on the binds and connects that follow.
 package enum SocketOption: Sendable, Hashable {
-    /// How long a closed socket still tries to send, in milliseconds; 0 not at all. Sockets start with 0.
+    /// The time in milliseconds for which a closed socket still tries to send. Sockets start with 0.
     case linger(Int32)
-    /// How many messages (not bytes) may wait to be sent to one peer; 0 for no limit.
+    /// The maximum number of messages (not bytes) that wait to be sent to one peer; 0 for no limit.
     case sendHighWaterMark(Int32)
-    /// How many messages (not bytes) of one peer may wait to be read; 0 for no limit.
+    /// The maximum number of messages (not bytes) of one peer that wait to be read; 0 for no limit.
     case receiveHighWaterMark(Int32)
     /// The largest frame that is accepted, in bytes; a peer that sends a larger one is disconnected. −1 for any.
     case maximumMessageSize(Int64)
@@ -53,19 +47,17 @@ package enum SocketOption: Sendable, Hashable {
     case xpubVerbose(Bool)
     /// Milliseconds before a lost connection is tried again.
     case reconnectInterval(Int32)
-    /// How many connections may wait to be accepted.
+    /// The maximum number of connections that wait to be accepted.
     case backlog(Int32)
     /// Adds a subscription to every topic that begins with these bytes.
     case subscribe([UInt8])
-    /// Takes one such subscription back.
+    /// Removes one such subscription.
     case unsubscribe([UInt8])
-    /// How long a blocking receive waits, in milliseconds; −1 for ever.
+    /// The timeout of a blocking receive in milliseconds; −1 for none.
     case receiveTimeout(Int32)
 
-    /// The name of the option in libzmq.
     var name: String { setting.name }
 
-    /// Sets the option on a socket; libzmq’s result, 0 for success.
     func apply(to socket: UnsafeMutableRawPointer?) -> Int32 {
         let setting = setting
         return setting.value.withUnsafeBytes { zmq_setsockopt(socket, setting.number, $0.baseAddress, $0.count) }

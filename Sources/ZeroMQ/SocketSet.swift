@@ -8,11 +8,11 @@ package struct SocketID: Sendable, Hashable {
 /// The sockets of one poll thread. Only that thread's handler sees it, and only within a callback.
 package final class SocketSet {
     private let context: ZeroMQContext
-    private var boxes: [Box] = []
+    private(set) var boxes: [Box] = []
     private var nextNumber = 0
 
     /// Holds a value that cannot be copied, which arrays cannot.
-    private final class Box {
+    final class Box {
         let id: SocketID
         var socket: Socket
         var wantsWritable = false
@@ -26,9 +26,6 @@ package final class SocketSet {
     init(context: ZeroMQContext) {
         self.context = context
     }
-
-    /// The number of open sockets.
-    package var count: Int { boxes.count }
 
     /// Opens a socket with linger 0 and these options; bind or connect it with `configure`.
     package func open(_ kind: SocketKind, options: [SocketOption] = []) throws(ZeroMQError) -> SocketID {
@@ -47,7 +44,6 @@ package final class SocketSet {
         try box(id, "zmq_connect").socket.connect(endpoint)
     }
 
-    /// Sets an option on a socket.
     package func set(_ option: SocketOption, on id: SocketID) throws(ZeroMQError) {
         try box(id, "zmq_setsockopt").socket.set(option)
     }

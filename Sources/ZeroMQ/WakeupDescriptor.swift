@@ -3,7 +3,6 @@ import LibC
 
 /// A descriptor that becomes readable when another thread asks for it: an eventfd, or a pipe where there is none.
 struct WakeupDescriptor: Sendable {
-    /// The descriptor to poll.
     let readable: Int32
     private let writable: Int32
 
@@ -25,7 +24,6 @@ struct WakeupDescriptor: Sendable {
         #endif
     }
 
-    /// Makes the descriptor readable.
     func signal() {
         #if os(Linux)
         var one: UInt64 = 1

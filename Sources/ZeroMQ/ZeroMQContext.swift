@@ -31,10 +31,10 @@ package final class ZeroMQContext: Sendable {
     func makeSocket(_ kind: SocketKind) throws(ZeroMQError) -> UnsafeMutableRawPointer {
         let outcome: Result<UnsafeMutableRawPointer, ZeroMQError> = handle.withLockedValue { handle in
             guard let handle else {
-                return .failure(ZeroMQError(call: "zmq_socket", endpoint: kind.name, number: ETERM))
+                return .failure(ZeroMQError(call: "zmq_socket", endpoint: kind.rawValue, number: ETERM))
             }
             guard let socket = zmq_socket(handle.pointer, kind.number) else {
-                return .failure(ZeroMQError.last("zmq_socket", kind.name))
+                return .failure(ZeroMQError.last("zmq_socket", kind.rawValue))
             }
             return .success(socket)
         }

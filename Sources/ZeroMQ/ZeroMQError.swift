@@ -9,7 +9,6 @@ package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
     package let endpoint: String
     /// The system's or libzmq's error number.
     package let errno: Int32
-    /// The meaning of that number.
     package let text: String
 
     /// An error with a number and a text of the caller's choice.
@@ -20,7 +19,6 @@ package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
         self.text = text
     }
 
-    /// The last error of libzmq on this thread.
     static func last(_ call: String, _ endpoint: String) -> ZeroMQError {
         ZeroMQError(call: call, endpoint: endpoint, number: zmq_errno())
     }
@@ -30,7 +28,6 @@ package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
         self.init(call: call, endpoint: endpoint, errno: number, text: text)
     }
 
-    /// The call, the endpoint and the meaning.
     package var description: String {
         endpoint.isEmpty ? "\(call): \(text)" : "\(call) on \(endpoint): \(text)"
     }

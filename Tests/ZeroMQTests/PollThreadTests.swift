@@ -68,7 +68,7 @@ struct EchoHandler: PollHandler, ~Copyable {
             let new = try sockets.open(.router, options: [.routerMandatory(true)])
             try sockets.bind(new, to: endpoint)
             socket = new
-            journal.note("reopened \(sockets.count)")
+            journal.note("reopened \(sockets.boxes.count)")
         }
     }
 
