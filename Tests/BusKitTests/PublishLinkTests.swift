@@ -128,7 +128,7 @@ struct PublishLinkTests {
         var link = welcomed()
         let ping = link.handle(.tick, now: start.advanced(by: .milliseconds(500)))
         #expect(ping.contains { if case .send(.ping) = $0 { true } else { false } })
-        _ = link.handle(.pong(epoch: 5, head: 100), now: start.advanced(by: .milliseconds(501)))
+        _ = link.handle(.pong(epoch: 5), now: start.advanced(by: .milliseconds(501)))
         let quiet = link.handle(.tick, now: start.advanced(by: .milliseconds(1_900)))
         #expect(hellos(quiet) == 0)
         let silent = link.handle(.tick, now: start.advanced(by: .milliseconds(2_001)))
@@ -148,7 +148,7 @@ struct PublishLinkTests {
             if let deadline = link.deadline { #expect(deadline >= now) }
             let effects = link.handle(.heartbeat(epoch: 5), now: now)
             sent += pings(effects)
-            if pings(effects) == [true] { _ = link.handle(.pong(epoch: 5, head: 100), now: now) }
+            if pings(effects) == [true] { _ = link.handle(.pong(epoch: 5), now: now) }
             #expect(hellos(link.handle(.tick, now: now)) == 0)
         }
         #expect(sent.count == 13 && sent.count { $0 } == 4)

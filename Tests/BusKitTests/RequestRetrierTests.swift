@@ -19,7 +19,7 @@ struct RequestRetrierTests {
                 mayBeRepeat: mayBeRepeat))
     }
 
-    private func attempts(_ effects: [RequestRetrier.Effect]) -> [RequestAttempt] {
+    private func attempts(_ effects: [RequestRetrier.Effect]) -> [OutgoingRequest] {
         effects.compactMap { if case .send(let attempt) = $0 { attempt } else { nil } }
     }
 

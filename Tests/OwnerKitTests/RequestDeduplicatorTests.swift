@@ -1,8 +1,9 @@
-import BusKit
 import OwnerKit
 import PodcastModel
 import Testing
 import WireMessages
+
+@testable import BusKit
 
 struct RequestDeduplicatorTests {
     private let start = MonotonicTime(nanoseconds: 1_000_000_000)

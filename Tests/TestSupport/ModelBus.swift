@@ -62,8 +62,7 @@ package struct ModelBus {
         }
         let values = retained.values.sorted { $0.put.position < $1.put.position }.filter { value in
             let topic = value.put.topic.text.utf8
-            return !request.excludedPrefixes.contains { topic.starts(with: $0) }
-                && request.includedPrefixes?.contains { topic.starts(with: $0) } ?? true
+            return request.includedPrefixes?.contains { topic.starts(with: $0) } ?? true
         }
         return chunks(of: values.flatMap { [$0.put] + $0.deltas }, isSnapshot: true, request.nonce, size)
     }

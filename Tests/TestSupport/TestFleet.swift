@@ -86,11 +86,6 @@ package final class TestFleet: Sendable {
         try await startBus()
     }
 
-    /// The counts of the bus; nil without one.
-    package func busSummary() async -> BrokerSummary? {
-        await bus.withLockedValue { $0 }?.summary()
-    }
-
     /// A service's context in its life `generation`.
     package func context(_ name: ServiceName, generation: UInt32 = 1) -> ServiceContext {
         ServiceContext(name: name, generation: generation, home: home, logger: logger)

@@ -10,7 +10,6 @@ package import WireMessages
 /// itself, for as long as `run()` runs.
 package final class BusClient: Service {
     private let thread: BusThread
-    private let isShared: Bool
 
     /// A client of the bus whose sockets are in `runDirectory`.
     /// - Parameters:
@@ -19,41 +18,16 @@ package final class BusClient: Service {
     package init(runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger) {
         thread = BusThread(
             BusConfiguration(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger))
-        isShared = false
     }
 
     /// A client on the thread of a service, which runs it.
     package init(sharing thread: BusThread) {
         self.thread = thread
-        isShared = true
-    }
-
-    /// Runs a client for as long as `body` does.
-    package static func with<Result: Sendable>(
-        runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger,
-        _ body: @Sendable (BusClient) async throws -> Result
-    ) async throws -> Result {
-        let client = BusClient(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger)
-        return try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await client.run() }
-            let result: Result
-            do {
-                result = try await body(client)
-            } catch {
-                await client.shutdown()
-                try? await group.waitForAll()
-                throw error
-            }
-            await client.shutdown()
-            try await group.waitForAll()
-            return result
-        }
     }
 
     /// Holds the connection until it is cancelled, shut down gracefully, or `shutdown()` is called.
     /// - Throws: a `Failure` with `badConfiguration` if the run directory cannot be one.
     package func run() async throws {
-        guard !isShared else { return }
         try await withGracefulShutdownHandler {
             try await thread.run()
         } onGracefulShutdown: {
@@ -63,18 +37,12 @@ package final class BusClient: Service {
 
     /// Ends `run()`. What is unanswered fails with `unavailable`; streams end.
     package func shutdown() async {
-        if !isShared { thread.stop() }
+        thread.stop()
     }
 
-    /// The stream from now on: `.snapshot` first (after `.connection` while there is none yet), then every event in order,
-    /// each once. A consumer that is further behind than the bus's ring reaches gets `.snapshot` again in place of what it
-    /// missed.
-    package func updates() -> AsyncStream<ReplicaUpdate> {
-        let subscription = subscribe()
-        return AsyncStream { await subscription.feed.next() }
-    }
-
-    /// `updates()` for one consumer that others may wait for.
+    /// The stream from now on, for one consumer: `.snapshot` first (after `.connection` while there is none yet), then every
+    /// event in order, each once. A consumer that is further behind than the bus’s ring reaches gets `.snapshot` again in
+    /// place of what it missed.
     package func subscribe() -> FeedSubscription { FeedSubscription(thread: thread, feed: UpdateFeed()) }
 
     /// Asks a service, repeating the request under its id until it is answered, refused, or the time is over.
@@ -130,18 +98,10 @@ package final class BusClient: Service {
         }
         try result.get()
     }
-
-    /// Asks without waiting; `completion` is called once, on the poll thread.
-    package func ask(
-        _ request: OutgoingRequest, _ completion: @escaping @Sendable (Result<Answer, Failure>) -> Void
-    ) {
-        thread.send(.ask(request, completion))
-    }
 }
 
 /// A consumer’s feed, which it lets go of with this.
 package final class FeedSubscription: Sendable {
-    /// The updates, for one consumer.
     package let feed: UpdateFeed
     private let thread: BusThread
 

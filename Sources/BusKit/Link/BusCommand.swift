@@ -16,7 +16,6 @@ package enum BusCommand: Sendable {
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
     /// When `BusEvent.timerFired` is due; nil: never.
     case alarm(MonotonicTime?)
-    /// Run a closure in its turn.
     case run(@Sendable () -> Void)
     /// Wake the service’s handler, which looks for its inputs at the end of every turn.
     case wakeHandler
@@ -41,11 +40,6 @@ package struct PositionWait: Sendable {
     package var owner: ServiceName?
     package var deadline: MonotonicTime
 
-    package init(position: StreamPosition, owner: ServiceName?, deadline: MonotonicTime) {
-        (self.position, self.owner, self.deadline) = (position, owner, deadline)
-    }
-
-    /// Whether a replica has reached the position.
     package func isOver(_ replica: Replica) -> Bool {
         let here = replica.position
         guard here.epoch != position.epoch else { return here.sequence >= position.sequence }
@@ -53,7 +47,6 @@ package struct PositionWait: Sendable {
     }
 }
 
-/// The configuration of a poll thread.
 package struct BusConfiguration: Sendable {
     package var runDirectory: String
     /// The origin of requests, in words.
@@ -63,7 +56,6 @@ package struct BusConfiguration: Sendable {
     /// The service that it connects, in one life.
     package var service: (name: ServiceName, generation: UInt32)?
     package var logger: Logger
-    /// The limits of requests and their attempts.
     package var requests: RequestRetrier.Limits
 
     package init(

@@ -19,6 +19,5 @@ package struct BusEndpoints: Sendable, Hashable {
         clients = try IPCEndpoint(path: runDirectory + "/" + LockstepHome.clientSocket)
     }
 
-    /// All three, for whoever binds or removes them.
     package var all: [IPCEndpoint] { [stream, services, clients] }
 }

@@ -5,17 +5,12 @@ import ZeroMQ
 // The messages of protocols/bus.md as values, both ways. Whatever cannot be read throws a `FrameError`; the shell
 // counts it and goes on.
 
-/// A message from `pub.sock`.
-enum StreamMessage: Sendable, Hashable {
-    case event(StreamEvent)
-    case live(StreamEvent)
-    case heartbeat(epoch: UInt64, head: UInt64)
-    case sync(nonce: String, epoch: UInt64, head: UInt64)
-
+extension StreamReducer.Event {
+    /// Reads a message from `pub.sock`.
     init(decoding message: Message) throws(FrameError) {
         let event = try StreamEvent(decoding: message[...])
         switch event.header.kind {
-        case .put, .delta, .delete, .event: self = .event(event)
+        case .put, .delta, .delete, .event: self = .stream(event)
         case .live: self = .live(event)
         case .heartbeat: self = .heartbeat(epoch: event.header.epoch, head: event.header.sequence)
         case .sync:
@@ -35,9 +30,6 @@ extension StreamEvent {
         let header = try BusHeader(decoding: frames[first + 1].bytes)
         self.init(topic: Topic(topic), header: header, payload: frames.count > 2 ? frames[first + 2].bytes : [])
     }
-
-    /// Topic, header and payload.
-    var frames: Message { [Frame(topic.text), Frame(header.encoded), Frame(payload)] }
 }
 
 /// One chunk of the answer to a FETCH.
@@ -105,10 +97,9 @@ package struct FetchChunk: Sendable, Hashable {
 }
 
 /// A message from `cli.sock`.
-enum ClientMessage: Sendable, Hashable {
+enum ClientMessage: Sendable {
     case chunk(FetchChunk)
-    case reply(RequestID, payload: [UInt8], StreamPosition?)
-    case failure(RequestID, Failure, epoch: UInt64)
+    case answer(RequestID, Result<Answer, Failure>)
 
     init(decoding message: Message) throws(FrameError) {
         guard let first = message.first else { throw .frameCount(expected: 2, got: 0) }
@@ -117,18 +108,23 @@ enum ClientMessage: Sendable, Hashable {
         case .replay, .snapshot: self = .chunk(try FetchChunk(header, decoding: message))
         case .reply, .failure:
             guard message.count >= 2 else { throw .frameCount(expected: 3, got: message.count) }
-            guard let id = RequestID(message[1].bytes) else {
-                throw .truncated(expected: RequestID.length, got: message[1].count)
-            }
+            let id = try RequestID(decoding: message[1])
             let payload = message.count > 2 ? message[2].bytes : []
-            if header.kind == .failure {
-                self = .failure(id, Failure(decoding: payload), epoch: header.epoch)
-                return
-            }
             let position = StreamPosition(epoch: header.epoch, sequence: header.sequence)
-            self = .reply(id, payload: payload, header.epoch == 0 ? nil : position)
+            self = .answer(
+                id,
+                header.kind == .failure
+                    ? .failure(Failure(decoding: payload))
+                    : .success(Answer(payload: payload, position: header.epoch == 0 ? nil : position)))
         default: throw .unexpectedKind(header.kind)
         }
+    }
+}
+
+extension RequestID {
+    fileprivate init(decoding frame: Frame) throws(FrameError) {
+        guard let id = RequestID(frame.bytes) else { throw .truncated(expected: Self.length, got: frame.count) }
+        self = id
     }
 }
 
@@ -144,72 +140,52 @@ extension Failure {
 }
 
 /// A message from `svc.sock`.
-enum ServiceMessage: Sendable, Hashable {
-    case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
-    case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
-    case reject(code: String, epoch: UInt64, origin: UInt64, generation: UInt32)
-    case pong(epoch: UInt64, head: UInt64)
+enum ServiceMessage: Sendable {
+    /// About the service's connection and its publishes.
+    case link(PublishLink.Event)
     /// The state of another service; `ready` is its generation if it is READY.
     case status(ServiceName, ready: UInt32?, epoch: UInt64)
-    case request(IncomingRequest)
+    case request(IncomingCommand)
 
     init(decoding message: Message) throws(FrameError) {
         guard let first = message.first else { throw .frameCount(expected: 1, got: 0) }
         let header = try BusHeader(decoding: first.bytes)
         switch header.kind {
-        case .welcome: self = .welcome(generation: header.generation, epoch: header.epoch, head: header.sequence)
+        case .welcome:
+            self = .link(.welcome(generation: header.generation, epoch: header.epoch, head: header.sequence))
         case .acknowledge:
-            self = .acknowledge(
-                epoch: header.epoch, count: UInt64(header.generation), origin: header.originSequence,
-                sequence: header.sequence)
+            self = .link(
+                .acknowledge(
+                    epoch: header.epoch, count: UInt64(header.generation), origin: header.originSequence,
+                    sequence: header.sequence))
         case .reject:
             guard message.count >= 2, let code = message[1].text else {
                 throw .frameCount(expected: 2, got: message.count)
             }
-            self = .reject(
-                code: code, epoch: header.epoch, origin: header.originSequence, generation: header.generation)
-        case .pong: self = .pong(epoch: header.epoch, head: header.sequence)
+            self = .link(
+                .reject(code: code, epoch: header.epoch, origin: header.originSequence, generation: header.generation))
+        case .pong: self = .link(.pong(epoch: header.epoch))
         case .status:
             guard message.count >= 2, let status = try? WireServiceStatus(wireBytes: message[1].bytes),
                 let name = ServiceName(status.name)
             else { throw .badText }
             self = .status(name, ready: status.state == .ready ? header.generation : nil, epoch: header.epoch)
-        case .request: self = .request(try IncomingRequest(header, decoding: message))
+        case .request: self = .request(try IncomingCommand(header, decoding: message))
         default: throw .unexpectedKind(header.kind)
         }
     }
 }
 
-/// A request as the bus hands it to a service.
-struct IncomingRequest: Sendable, Hashable {
-    var ticket: UInt64
-    var id: RequestID
-    var origin: String
-    var payload: [UInt8]
-    var deadline: MonotonicTime
-    var mayBeRepeat: Bool
-
-    init(
-        ticket: UInt64, id: RequestID, origin: String = "", payload: [UInt8], deadline: MonotonicTime,
-        mayBeRepeat: Bool = false
-    ) {
-        self.ticket = ticket
-        self.id = id
-        self.origin = origin
-        self.payload = payload
-        self.deadline = deadline
-        self.mayBeRepeat = mayBeRepeat
-    }
-
-    init(_ header: BusHeader, decoding message: Message) throws(FrameError) {
+extension IncomingCommand {
+    fileprivate init(_ header: BusHeader, decoding message: Message) throws(FrameError) {
         guard message.count >= 4 else { throw .frameCount(expected: 4, got: message.count) }
-        guard let id = RequestID(message[1].bytes) else {
-            throw .truncated(expected: RequestID.length, got: message[1].count)
-        }
+        let id = try RequestID(decoding: message[1])
         guard let origin = message[2].text else { throw .badText }
         self.init(
-            ticket: header.originSequence, id: id, origin: origin, payload: message[3].bytes,
-            deadline: MonotonicTime(nanoseconds: header.time), mayBeRepeat: header.flags.contains(.mayBeRepeat))
+            ticket: ReplyTicket(epoch: header.epoch, number: header.originSequence),
+            command: Command(
+                id: id, origin: origin, payload: message[3].bytes, mayBeRepeat: header.flags.contains(.mayBeRepeat)),
+            deadline: MonotonicTime(nanoseconds: header.time))
     }
 }
 
@@ -219,18 +195,16 @@ extension FetchRequest {
     var message: Message {
         let header = BusHeader(
             .fetch, flags: forceSnapshot ? .forceSnapshot : [], epoch: from.epoch, sequence: from.sequence)
-        // An empty frame divides the two lists. No prefix is empty, so that a bus that doesn’t know the second list refuses it.
-        return [Frame(header.encoded), Frame(nonce)] + excludedPrefixes.map { Frame($0) }
-            + (includedPrefixes.map { [.empty] + $0.map { Frame($0) } } ?? [])
+        // The list of excluded prefixes, which ends with an empty frame, is empty. No prefix is, so that a bus that doesn’t
+        // know the second list refuses it.
+        return [Frame(header.encoded), Frame(nonce)] + (includedPrefixes.map { [.empty] + $0.map { Frame($0) } } ?? [])
     }
 }
 
-extension RequestAttempt {
+extension OutgoingRequest {
     func message(origin: String) -> Message {
-        let header = BusHeader(.request, flags: mayBeRepeat ? .mayBeRepeat : [], time: deadline.nanoseconds)
-        return [
-            Frame(header.encoded), Frame(id.bytes), Frame(service.text), Frame(origin), Frame(payload),
-        ]
+        let header = BusHeader(.request, flags: mayBeRepeat ? .mayBeRepeat : [], time: deadline?.nanoseconds ?? 0)
+        return [Frame(header.encoded), Frame(id.bytes), Frame(service.text), Frame(origin), Frame(payload)]
     }
 }
 

@@ -14,37 +14,30 @@ extension BusLoop {
             let header = try? BusHeader(decoding: message.bytes(of: 1)), header.kind.isSequenced
         else { return false }
         received(
-            .event(StreamEvent(topic: Topic(""), header: header, payload: [])), SystemClocks.monotonic(), sockets)
+            .stream(StreamEvent(topic: Topic(""), header: header, payload: [])), SystemClocks.monotonic(), sockets)
         return true
     }
 
-    mutating func received(_ message: StreamMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
-        switch message {
-        case .event(let event):
-            epochSeen(event.header.epoch, now, sockets)
-            reduce(.stream(event), now, sockets)
-        case .live(let event): reduce(.live(event), now, sockets)
-        case .heartbeat(let epoch, let head):
-            epochSeen(epoch, now, sockets)
-            reduce(.heartbeat(epoch: epoch, head: head), now, sockets)
-            link(.heartbeat(epoch: epoch), now, sockets)
-        case .sync(let nonce, let epoch, let head):
-            epochSeen(epoch, now, sockets)
-            reduce(.sync(nonce: nonce, epoch: epoch, head: head), now, sockets)
+    mutating func received(_ event: StreamReducer.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
+        switch event {
+        case .stream(let event): epochSeen(event.header.epoch, now, sockets)
+        case .heartbeat(let epoch, _), .sync(_, let epoch, _): epochSeen(epoch, now, sockets)
+        default: break
         }
+        reduce(event, now, sockets)
+        if case .heartbeat(let epoch, _) = event { link(.heartbeat(epoch: epoch), now, sockets) }
     }
 
     mutating func received(_ message: ClientMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
         switch message {
         case .chunk(let chunk): reduce(.chunk(chunk), now, sockets)
-        case .reply(let id, let payload, let position):
-            retry(.reply(id, Answer(payload: payload, position: position)), now, sockets)
-        case .failure(let id, let failure, _): retry(.failure(id, failure), now, sockets)
+        case .answer(let id, .success(let answer)): retry(.reply(id, answer), now, sockets)
+        case .answer(let id, .failure(let failure)): retry(.failure(id, failure), now, sockets)
         }
     }
 
-    /// Whatever says that the bus is another one, SYNC among it, ends the requests that were with the old one.
-    /// To serve, a smaller epoch is left to those who ask the bus itself: it may come from a buffer of the dead one.
+    /// Ends the requests that were with another bus. The service’s side ignores a smaller epoch: it may come from a buffer of
+    /// the dead bus.
     private mutating func epochSeen(_ seen: UInt64, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard seen != epoch else { return }
         if epoch != 0 { retry(.connectionLost, now, sockets) }
@@ -94,8 +87,7 @@ extension BusLoop {
 
     /// A service that has become ready is asked at once by those who wait to repeat their request.
     private mutating func wakeRequests(for event: StreamEvent, _ now: MonotonicTime, _ sockets: SocketSet) {
-        guard retrier.count > 0, event.header.kind == .put, event.topic.text.hasPrefix("stream/bus/service/"),
-            let name = ServiceName(String(event.topic.text.dropFirst("stream/bus/service/".count))),
+        guard retrier.count > 0, event.header.kind == .put, let name = Replica.service(event.topic),
             reducer?.replica.ready[name] != nil
         else { return }
         retry(.ready(name), now, sockets)
@@ -137,9 +129,9 @@ extension BusLoop {
         while next < events.count {
             for effect in retrier.handle(events[next], now: now) {
                 switch effect {
-                case .send(let attempt):
-                    let message = attempt.message(origin: configuration.origin)
-                    if !send(message, on: client, sockets) { events.append(.unsent(attempt.id)) }
+                case .send(let request):
+                    let message = request.message(origin: configuration.origin)
+                    if !send(message, on: client, sockets) { events.append(.unsent(request.id)) }
                 case .finish(let id, let result): finish(id, result)
                 }
             }

@@ -8,27 +8,13 @@ import ZeroMQ
 extension BusLoop {
     mutating func received(_ message: ServiceMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
         switch message {
-        case .welcome(let generation, let epoch, let head):
-            link(.welcome(generation: generation, epoch: epoch, head: head), now, sockets)
-        case .acknowledge(let epoch, let count, let origin, let sequence):
-            link(.acknowledge(epoch: epoch, count: count, origin: origin, sequence: sequence), now, sockets)
-        case .reject(let code, let epoch, let origin, let generation):
-            link(.reject(code: code, epoch: epoch, origin: origin, generation: generation), now, sockets)
-        case .pong(let epoch, let head): link(.pong(epoch: epoch, head: head), now, sockets)
+        case .link(let event): link(event, now, sockets)
         case .status(let name, let ready, let epoch):
             guard epoch == link?.epoch else { break }
             if ready != nil { retry(.ready(name), now, sockets) }
             onEvent(.status(name, ready: ready))
-        case .request(let request): requested(request)
+        case .request(let command): if link?.epoch != nil { onEvent(.command(command)) }
         }
-    }
-
-    private func requested(_ request: IncomingRequest) {
-        guard let epoch = link?.epoch else { return }
-        let command = BusKit.Command(
-            id: request.id, origin: request.origin, payload: request.payload, mayBeRepeat: request.mayBeRepeat)
-        let ticket = ReplyTicket(epoch: epoch, number: request.ticket)
-        onEvent(.command(IncomingCommand(ticket: ticket, command: command, deadline: request.deadline)))
     }
 
     mutating func link(_ event: PublishLink.Event, _ now: MonotonicTime, _ sockets: SocketSet) {

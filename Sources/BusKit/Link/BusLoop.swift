@@ -33,7 +33,7 @@ struct BusLoop: PollHandler, ~Copyable {
     var lastToken: PublishLink.Token = 0
     var leaving: (deadline: MonotonicTime, completion: @Sendable () -> Void)?
 
-    /// How often the service’s handler is asked in one turn, so that it starves no socket.
+    /// The number of times that the service’s handler is asked in one turn, so that it starves no socket.
     private static var handlerRounds: Int { 64 }
 
     var alarm: MonotonicTime?
@@ -106,7 +106,7 @@ struct BusLoop: PollHandler, ~Copyable {
         let now = SystemClocks.monotonic()
         do throws(FrameError) {
             if socket == stream {
-                received(try StreamMessage(decoding: message), now, sockets)
+                received(try StreamReducer.Event(decoding: message), now, sockets)
             } else if socket == client {
                 received(try ClientMessage(decoding: message), now, sockets)
             } else if socket == service {

@@ -41,10 +41,8 @@ package final class BusThread: Sendable {
     package func send(_ command: BusCommand) {
         let failure: Failure? = state.withLockedValue { state in
             switch state {
-            case .idle(var waiting):
-                state = .ended
-                waiting.append(command)
-                state = .idle(waiting)
+            case .idle(let waiting):
+                state = .idle(waiting + [command])
                 return nil
             case .running(let thread): return Self.failure(thread.send(command))
             case .ended: return Self.isClosed
@@ -63,7 +61,7 @@ package final class BusThread: Sendable {
             }
             try await thread.started()
         } catch {
-            end(Self.isClosed)
+            end()
             throw Failure(.badConfiguration, "The bus in \(configuration.runDirectory) cannot be used: \(error).")
         }
         begin(thread)
@@ -79,11 +77,10 @@ package final class BusThread: Sendable {
             stop()
         }
         let failure = await thread.shutdown()
-        end(Self.isClosed)
+        end()
         if let failure { throw failure }
     }
 
-    /// Makes `run()` end and return.
     package func stop() {
         stopper.finish()
     }
@@ -97,13 +94,13 @@ package final class BusThread: Sendable {
         for command in refused { command.fail(Self.isClosed) }
     }
 
-    private func end(_ failure: Failure) {
+    private func end() {
         let waiting = state.withLockedValue { state -> [BusCommand] in
             defer { state = .ended }
             if case .idle(let waiting) = state { return waiting }
             return []
         }
-        for command in waiting { command.fail(failure) }
+        for command in waiting { command.fail(Self.isClosed) }
     }
 
     private static func failure(_ outcome: CommandOutcome) -> Failure? {

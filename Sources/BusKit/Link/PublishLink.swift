@@ -19,8 +19,7 @@ struct PublishLink: Sendable {
         var heartbeatsPerPing = 3
         /// PINGs for one that asks for a PONG.
         var pingsPerPong = 3
-        /// How long the bus may be silent, and how long what was sent may be unanswered, before the connection is made
-        /// anew.
+        /// The silence of the bus, or the wait for an answer, after which the connection is made anew.
         var silence: Duration = .milliseconds(1_500)
     }
 
@@ -31,14 +30,11 @@ struct PublishLink: Sendable {
         case start
         /// The bus's epoch was seen, in a heartbeat or anywhere else.
         case epochSeen(UInt64)
-        /// The bus accepts the service.
         case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
-        /// The bus has given publishes their sequences.
         case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
         /// The bus refused a message. `generation` is the registered one where the code is `fenced`.
         case reject(code: String, epoch: UInt64, origin: UInt64, generation: UInt32 = 0)
-        /// The bus has answered a PING.
-        case pong(epoch: UInt64, head: UInt64)
+        case pong(epoch: UInt64)
         /// The bus lives: its heartbeat has come on the other socket.
         case heartbeat(epoch: UInt64)
         /// The service publishes; answered by `published` or `dropped` under the token.
@@ -47,9 +43,7 @@ struct PublishLink: Sendable {
         case ready
         /// The service answers a request, after all that it has published so far.
         case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
-        /// The service leaves the bus.
         case goodbye
-        /// The deadline may have come.
         case tick
     }
 
@@ -65,13 +59,10 @@ struct PublishLink: Sendable {
         case published(Token, StreamPosition)
         /// It was not published, or it is not known whether: the epoch ended.
         case dropped(Token, Failure)
-        /// The bus refused this one publication.
         case rejected(Publication, code: String)
-        /// A newer process of the same service has taken over: stop.
         case fenced(Failure)
     }
 
-    /// A message for the bus.
     enum OutgoingMessage: Sendable, Hashable {
         case hello(generation: UInt32)
         case publish(Publication, generation: UInt32, epoch: UInt64, origin: UInt64, time: UInt64)
@@ -79,7 +70,6 @@ struct PublishLink: Sendable {
         case goodbye(generation: UInt32)
         /// PING; `wantsPong`: the bus is to answer.
         case ping(generation: UInt32, epoch: UInt64, wantsPong: Bool)
-        /// A REPLY or a FAILURE.
         case answer(UInt64, RequestID, Result<[UInt8], Failure>, StreamPosition)
     }
 
@@ -143,7 +133,6 @@ struct PublishLink: Sendable {
         min(lastHeard, unansweredSince ?? lastHeard).advanced(by: limits.silence)
     }
 
-    /// Whether everything has been sent and acknowledged.
     var isSettled: Bool { epoch == nil || (waiting.isEmpty && unacknowledged.isEmpty && replies.isEmpty) }
 
     mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
@@ -173,7 +162,7 @@ struct PublishLink: Sendable {
         case .reject(let code, let epoch, let origin, _): rejected(code, epoch, origin, now, &effects)
         case .heartbeat(let epoch):
             if epoch == self.epoch { heartbeat(epoch, now, &effects) }
-        case .pong(let epoch, _):
+        case .pong(let epoch):
             heard(now)
             if let mine = self.epoch, mine != epoch {
                 leaveEpoch(&effects)

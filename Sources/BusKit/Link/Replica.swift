@@ -4,7 +4,6 @@ package import WireMessages
 
 /// A topic’s value as the stream retains it.
 package struct RetainedValue: Sendable, Hashable {
-    /// The last whole value.
     package var put: StreamEvent
     /// The changes since, in order.
     package var deltas: [StreamEvent]
@@ -13,9 +12,6 @@ package struct RetainedValue: Sendable, Hashable {
         self.put = put
         self.deltas = deltas
     }
-
-    /// The last event that it holds.
-    package var newest: StreamEvent { deltas.last ?? put }
 }
 
 /// An observer’s copy of every retained value at one position of the stream.
@@ -24,20 +20,15 @@ package struct RetainedValue: Sendable, Hashable {
 /// it puts until then is staged and replaces them at once. So nobody sees half of a service’s state.
 package struct Replica: Sendable {
     /// The position up to which everything has been applied.
-    package private(set) var position: StreamPosition
+    package private(set) var position = StreamPosition(epoch: 0, sequence: 0)
     /// The values that observers see.
-    package private(set) var entries: [Topic: RetainedValue]
+    package private(set) var entries: [Topic: RetainedValue] = [:]
     /// The services that are ready, with their generations.
-    package private(set) var ready: [ServiceName: UInt32]
+    package private(set) var ready: [ServiceName: UInt32] = [:]
     /// New values of services that are not ready yet and have older ones to show.
-    private var staged: [ServiceName: [Topic: RetainedValue]]
+    private var staged: [ServiceName: [Topic: RetainedValue]] = [:]
 
-    package init() {
-        position = StreamPosition(epoch: 0, sequence: 0)
-        entries = [:]
-        ready = [:]
-        staged = [:]
-    }
+    package init() {}
 
     /// Whether a visible value may be out of date, because its owner is not ready.
     package func isStale(_ topic: Topic) -> Bool {
@@ -61,8 +52,8 @@ package struct Replica: Sendable {
             return []
         }
         guard Self.change(&entries, by: event) else { return [] }
-        guard event.header.kind == .put, event.topic.text.hasPrefix(Self.servicePrefix) else { return [event.topic] }
-        return [event.topic] + serviceChanged(event)
+        guard event.header.kind == .put, let service = Self.service(event.topic) else { return [event.topic] }
+        return [event.topic] + serviceChanged(service, event)
     }
 
     /// Advances past an event that is not kept.
@@ -108,6 +99,11 @@ package struct Replica: Sendable {
 
     static let servicePrefix = "stream/bus/service/"
 
+    /// The service whose state this topic is; nil for any other topic.
+    static func service(_ topic: Topic) -> ServiceName? {
+        topic.text.hasPrefix(servicePrefix) ? ServiceName(String(topic.text.dropFirst(servicePrefix.count))) : nil
+    }
+
     @discardableResult
     private static func change(_ entries: inout [Topic: RetainedValue], by event: StreamEvent) -> Bool {
         switch event.header.kind {
@@ -121,10 +117,8 @@ package struct Replica: Sendable {
         return true
     }
 
-    private mutating func serviceChanged(_ event: StreamEvent) -> [Topic] {
-        guard let status = try? WireServiceStatus(serializedBytes: event.payload),
-            let name = ServiceName(String(event.topic.text.dropFirst(Self.servicePrefix.count)))
-        else { return [] }
+    private mutating func serviceChanged(_ name: ServiceName, _ event: StreamEvent) -> [Topic] {
+        guard let status = try? WireServiceStatus(serializedBytes: event.payload) else { return [] }
         guard status.state == .ready else {
             ready[name] = nil
             return entries.keys.filter { $0.owner == name }

@@ -7,11 +7,6 @@ package struct Answer: Sendable, Hashable {
     package var payload: [UInt8]
     /// The position in the stream up to which the effect is included; nil if the service did not say.
     package var position: StreamPosition?
-
-    package init(payload: [UInt8], position: StreamPosition? = nil) {
-        self.payload = payload
-        self.position = position
-    }
 }
 
 /// A request as the program makes it: one ID until it is answered, however often it is sent.
@@ -40,43 +35,28 @@ package struct OutgoingRequest: Sendable, Hashable {
     }
 }
 
-/// One REQUEST message, of the first attempt or a later one.
-package struct RequestAttempt: Sendable, Hashable {
-    var id: RequestID
-    var service: ServiceName
-    var payload: [UInt8]
-    /// When the owner refuses to begin.
-    var deadline: MonotonicTime
-    /// Whether it may have been sent before under this ID.
-    var mayBeRepeat: Bool
-}
-
 /// Sends each request of a client under the same ID again and again until it is answered, refused for good, or too late.
 ///
 /// It holds no socket and no clock. The shell sends what it is told to, hands over what comes back, and comes back at
 /// `deadline`.
 package struct RequestRetrier: Sendable {
-    /// How long attempts take, and how many requests there may be.
     package struct Limits: Sendable, Hashable {
         /// The waits before a request is repeated.
         package var retry = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
-        /// How long one attempt of a request without a deadline may take, and after how much silence any is repeated.
+        /// The time for an attempt of a request without a deadline, and the silence after which any request is repeated.
         package var attempt: Duration = .seconds(5)
-        /// How many may be unanswered at once.
+        /// The maximum number of requests in flight.
         package var window = BusLimits.requestsPerClient
-        /// How many may wait for that.
+        /// The maximum number of requests in all.
         package var waiting = 4_096
         package init() {}
     }
 
     package enum Event: Sendable {
         case ask(OutgoingRequest)
-        /// The program no longer waits for the answer.
         case cancel(RequestID)
         case reply(RequestID, Answer)
-        /// The bus or the service refused.
         case failure(RequestID, Failure)
-        /// The message could not be handed to the socket.
         case unsent(RequestID)
         /// The bus, or the connection to it, is another one: it knows none of the requests. Nothing is sent before
         /// `joined`: it could go to a bus that dies before anybody notices.
@@ -85,12 +65,13 @@ package struct RequestRetrier: Sendable {
         case joined
         /// The service has become ready: what waits for it need not wait longer.
         case ready(ServiceName)
-        /// The deadline may have come.
         case tick
     }
 
     package enum Effect: Sendable, Hashable {
-        case send(RequestAttempt)
+        /// Send an attempt: the request with the deadline after which its owner refuses to begin, and `mayBeRepeat` from the
+        /// second attempt on.
+        case send(OutgoingRequest)
         /// Tell the program; the request is forgotten.
         case finish(RequestID, Result<Answer, Failure>)
     }
@@ -106,7 +87,7 @@ package struct RequestRetrier: Sendable {
         var outgoing: OutgoingRequest
         var phase: Phase
         var failures = 0
-        var attempts = 0
+        var wasSent = false
         /// Whether an attempt may have had its effect.
         var mayHaveHappened = false
         var lastFailure: Failure?
@@ -132,7 +113,7 @@ package struct RequestRetrier: Sendable {
         self.hasJoined = hasJoined
     }
 
-    /// How many requests are unanswered.
+    /// The number of requests that are unanswered.
     package var count: Int { requests.count }
 
     /// When `tick` is due; nil: never.
@@ -201,17 +182,14 @@ extension RequestRetrier {
         _ id: RequestID, _ request: Request, _ now: MonotonicTime, _ effects: inout [Effect]
     ) {
         var request = request
-        let outgoing = request.outgoing
+        var attempt = request.outgoing
+        attempt.deadline = attempt.deadline ?? now.advanced(by: limits.attempt * 2)
+        attempt.mayBeRepeat = attempt.mayBeRepeat || request.wasSent
         request.phase = .sent(at: now)
-        request.attempts += 1
+        request.wasSent = true
         inFlight += 1
         requests[id] = request
-        effects.append(
-            .send(
-                RequestAttempt(
-                    id: id, service: outgoing.service, payload: outgoing.payload,
-                    deadline: outgoing.deadline ?? now.advanced(by: limits.attempt * 2),
-                    mayBeRepeat: outgoing.mayBeRepeat || request.attempts > 1)))
+        effects.append(.send(attempt))
     }
 
     private mutating func refused(
@@ -278,7 +256,6 @@ extension RequestRetrier {
         return request.lastFailure ?? Failure(.unavailable, "The request could not be sent in time.")
     }
 
-    /// The failure for a program that no longer waits.
     private static func cancelled(_ request: Request) -> Failure {
         let message = "The program no longer waits for the answer."
         if case .sent = request.phase { return Failure(.outcomeUnknown, message) }
@@ -292,15 +269,9 @@ extension RequestRetrier {
     }
 
     private mutating func finish(_ id: RequestID, _ result: Result<Answer, Failure>, _ effects: inout [Effect]) {
-        guard forget(id) else { return }
-        effects.append(.finish(id, result))
-    }
-
-    @discardableResult
-    private mutating func forget(_ id: RequestID) -> Bool {
-        guard let request = requests.removeValue(forKey: id) else { return false }
+        guard let request = requests.removeValue(forKey: id) else { return }
         if case .sent = request.phase { inFlight -= 1 }
         order.removeAll { $0 == id }
-        return true
+        effects.append(.finish(id, result))
     }
 }

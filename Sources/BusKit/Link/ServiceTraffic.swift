@@ -13,19 +13,14 @@ package enum BusEvent: Sendable {
     case status(ServiceName, ready: UInt32?)
     /// The stream went on, for a service that observes it.
     case update(ReplicaUpdate)
-    /// The bus refused a publication.
     case rejected(Publication, code: String)
-    /// A newer process of the same service has taken over.
     case fenced(Failure)
-    /// The service’s timer has fired.
     case timerFired
     /// A second has passed in which the poll thread has turned.
     case heartbeat
 }
 
-/// A request to a service.
 package struct Command: Sendable, Hashable {
-    /// The ID, the same for every attempt.
     package var id: RequestID
     /// The origin in words, for histories: `cli`, `mini` …
     package var origin: String
@@ -44,18 +39,10 @@ package struct Command: Sendable, Hashable {
 
 /// A request as it reaches a service.
 package struct IncomingCommand: Sendable, Hashable {
-    /// The ticket that its answer goes to.
     package var ticket: ReplyTicket
-    /// Its id, origin and payload.
     package var command: Command
     /// After this it must not begin.
     package var deadline: MonotonicTime
-
-    package init(ticket: ReplyTicket, command: Command, deadline: MonotonicTime) {
-        self.ticket = ticket
-        self.command = command
-        self.deadline = deadline
-    }
 
     package var id: RequestID { command.id }
     /// Protobuf: the service's request message.
@@ -67,11 +54,6 @@ package struct ReplyTicket: Sendable, Hashable {
     /// The epoch of the bus that issued it; another bus knows nothing of it.
     package var epoch: UInt64
     package var number: UInt64
-
-    package init(epoch: UInt64, number: UInt64) {
-        self.epoch = epoch
-        self.number = number
-    }
 }
 
 /// A message for the stream, under the service's own name.

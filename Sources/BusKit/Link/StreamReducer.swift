@@ -9,13 +9,8 @@ package struct FetchRequest: Sendable, Hashable {
     package var from: StreamPosition
     /// A snapshot, even if the ring reaches back.
     package var forceSnapshot: Bool
-    /// A snapshot may leave out the topics that begin with one of these, in UTF-8.
-    package var excludedPrefixes: [[UInt8]] = []
     /// A snapshot may leave out the topics that begin with none of these, in UTF-8; nil: it holds every topic.
     package var includedPrefixes: [[UInt8]]?
-
-    /// Whether it names prefixes at all.
-    var namesPrefixes: Bool { !excludedPrefixes.isEmpty || includedPrefixes != nil }
 }
 
 /// The client's side of joining, gaps and restarts (`protocols/bus.md`): what arrives in, what is to be done out.
@@ -23,7 +18,6 @@ package struct FetchRequest: Sendable, Hashable {
 /// It holds no socket and no clock. The shell opens sockets when it is told to (`open`), hands over what they receive,
 /// and comes back at `deadline`.
 struct StreamReducer: Sendable {
-    /// How long things may take, and how much may wait.
     struct Limits: Sendable, Hashable {
         /// Silence that ends a connection: three heartbeats.
         var silence: Duration = .milliseconds(1_500)
@@ -33,11 +27,10 @@ struct StreamReducer: Sendable {
         var fetch: Duration = .seconds(2)
         /// The longest that the first chunk may take while it is not known whether the bus knows prefixes in a fetch.
         var firstFetchWithPrefixes: Duration = .milliseconds(400)
-        /// How long values of an earlier epoch are shown while their services do not return.
+        /// The time for which values of an earlier epoch are shown while their services do not return.
         var staleValues: Duration = .seconds(60)
-        /// How many events may wait for an answer to a fetch.
+        /// The maximum number of events, and of bytes of payload, that wait for an answer to a fetch.
         var bufferedEvents = 4_096
-        /// How many bytes of payload may wait.
         var bufferedBytes = 8 << 20
     }
 
@@ -49,9 +42,7 @@ struct StreamReducer: Sendable {
         case heartbeat(epoch: UInt64, head: UInt64)
         /// The subscription of a join is in force.
         case sync(nonce: String, epoch: UInt64, head: UInt64)
-        /// A part of the answer to a fetch.
         case chunk(FetchChunk)
-        /// The deadline may have come.
         case tick
     }
 
@@ -60,7 +51,6 @@ struct StreamReducer: Sendable {
         /// `sync/<nonce>`, and connect them.
         case open(nonce: String)
         case fetch(FetchRequest)
-        /// Tell those who observe the stream.
         case update(ReplicaUpdate)
     }
 
@@ -78,9 +68,7 @@ struct StreamReducer: Sendable {
         var entries: [StreamEvent] = []
     }
 
-    /// The retained values, as far as they have arrived.
     private(set) var replica = Replica()
-    /// The state of the connection to the bus.
     private(set) var connection = ConnectionState.connecting
     /// Messages that did not fit what was going on, for a log.
     private(set) var ignored = 0
@@ -217,11 +205,8 @@ extension StreamReducer {
         let forced = failedFetches >= 2
         if forced { show(.resyncing, &effects) }
         var request = FetchRequest(nonce: nonce, from: from, forceSnapshot: forced)
-        if knowsPrefixes != false {
-            request.excludedPrefixes = selection.prefixesToExclude
-            request.includedPrefixes = selection.prefixesToInclude
-        }
-        let isTrial = request.namesPrefixes && knowsPrefixes == nil
+        if knowsPrefixes != false { request.includedPrefixes = selection.prefixesToInclude }
+        let isTrial = request.includedPrefixes != nil && knowsPrefixes == nil
         let wait = isTrial ? limits.firstFetchWithPrefixes : limits.fetch
         phase = .fetching(Fetch(deadline: now.advanced(by: wait), from: from.sequence))
         effects.append(.fetch(request))
