@@ -9,7 +9,6 @@ package enum BrokerEvent: Sendable {
     case client(Message)
     /// From `pub.sock`: a subscription, its first byte 1, or the end of one, 0.
     case subscription(Message)
-    /// A message to a service was not sent.
     case undelivered(BrokerDelivery, SendOutcome)
     /// All that was waiting has been handed over, or the deadline has come: acknowledgements and heartbeats go out.
     case turnEnded
@@ -17,7 +16,6 @@ package enum BrokerEvent: Sendable {
 
 /// The kind of a message to a service, which decides what its loss means.
 package enum BrokerDelivery: Sendable, Hashable {
-    /// A request; its ticket.
     case request(UInt64)
     /// An acknowledgement or a status, to this routing id: without it the service waits for ever, so it must start over.
     case needed(Frame)
@@ -35,6 +33,5 @@ package enum BrokerEffect: Sendable {
     case toClient(Message)
     /// Send on `cli.sock` in chunks, as fast as the client takes them.
     case answer(FetchAnswer)
-    /// A line for the log.
     case warn(String)
 }

@@ -1,7 +1,6 @@
 import BusKit
 
-/// How much the bus holds at most, and how long it waits. The numbers are part of the protocol where `bus.md` names
-/// them; tests make them small.
+/// The limits of the bus. The numbers are part of the protocol where `bus.md` names them; tests make them small.
 package struct BrokerLimits: Sendable, Hashable {
     /// Events that the ring keeps for replays.
     package var ringEvents = BusLimits.ringEvents

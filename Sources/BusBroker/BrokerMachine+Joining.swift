@@ -13,17 +13,13 @@ extension BrokerMachine {
         let covered =
             header.epoch == epoch && header.sequence > 0 && !header.flags.contains(.forceSnapshot)
             && ring.reaches(back: header.sequence)
-        let events: [StoredEvent]
-        if covered {
-            events = Array(ring.events(from: header.sequence))
-        } else {
-            events = retainedEvents(filter)
-        }
         effects.append(
             .answer(
                 FetchAnswer(
-                    covered ? .replay : .snapshot, events, to: message[0], nonce: message[2], epoch: epoch, head: head,
-                    ahead: covered ? [] : [registry.readyList], limits: limits)))
+                    kind: covered ? .replay : .snapshot,
+                    events: covered ? Array(ring.events(from: header.sequence)) : retainedEvents(filter),
+                    client: message[0], nonce: message[2], epoch: epoch, head: head,
+                    readyList: covered ? nil : registry.readyList, limits: limits)))
     }
 
     /// The retained events of the topics that `filter` contains.

@@ -19,8 +19,6 @@ extension BrokerMachine {
         }
     }
 
-    // MARK: To the service
-
     private mutating func request(
         _ header: BusHeader, _ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]
     ) {
@@ -41,8 +39,8 @@ extension BrokerMachine {
             return fail(client, id, failure, &effects)
         }
         guard let index = registry.index(named: name), registry[index].state == .ready else {
-            let starting = registry.index(named: name).map { registry[$0].state == .starting } ?? false
-            let state = starting ? "is starting" : "is not running"
+            let isStarting = registry.index(named: name).map { registry[$0].state } == .starting
+            let state = isStarting ? "is starting" : "is not running"
             return fail(client, id, Failure(.unavailable, "The \(name) service \(state)."), &effects)
         }
         let deadline = min(
@@ -90,9 +88,9 @@ extension BrokerMachine {
             return
         }
         end(header.originSequence)
-        let answer = BusHeader(
-            header.kind, flags: header.flags, generation: header.generation, epoch: header.epoch,
-            sequence: header.sequence)
+        var answer = header
+        answer.originSequence = 0
+        answer.time = 0
         effects.append(.toClient([request.client, Frame(answer.encoded), request.id, message[3]]))
     }
 
@@ -106,7 +104,7 @@ extension BrokerMachine {
 
     private func fail(_ client: Frame, _ id: Frame, _ failure: Failure, _ effects: inout [BrokerEffect]) {
         let header = BusHeader(.failure, epoch: epoch, sequence: head)
-        effects.append(.toClient([client, Frame(header.encoded), id, BrokerPayload.failure(failure)]))
+        effects.append(.toClient([client, Frame(header.encoded), id, Frame(WireFailure(failure).wireBytes)]))
     }
 
     private mutating func fail(_ ticket: UInt64, _ failure: Failure, _ effects: inout [BrokerEffect]) {
@@ -145,8 +143,7 @@ extension BrokerMachine {
         case .needed(let peer):
             // It would wait for ever: at its next message it is told to start over.
             if let index = peer.withUnsafeBytes({ registry.index(of: $0) }) { registry[index].greeted = false }
-        case .other:
-            break
+        case .other: break
         }
     }
 }

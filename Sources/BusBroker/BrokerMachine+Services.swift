@@ -42,9 +42,9 @@ extension BrokerMachine {
             let (topic, payload) = (message.count > 2 ? message[2] : .empty, message.count > 3 ? message[3] : .empty)
             topic.withUnsafeBytes { topic in
                 payload.withUnsafeBytes { payload in
-                    let publish = LentPublish(
-                        header: header, frames: message.count, topic: topic, payload: payload)
-                    receive(publish, index, &effects)
+                    receive(
+                        LentPublish(header: header, frames: message.count, topic: topic, payload: payload), index,
+                        &effects)
                 }
             }
         case .live: publishLive(header, message, index, &effects)
@@ -134,8 +134,7 @@ extension BrokerMachine {
     func tell(_ index: Int, ofStatusOf other: Int, _ effects: inout [BrokerEffect]) {
         let peer = registry[index].routingID
         let header = BusHeader(.status, generation: registry[other].generation, epoch: epoch, sequence: head)
-        let payload = BrokerPayload.status(of: registry[other])
-        effects.append(.toService([peer, Frame(header.encoded), payload], .needed(peer)))
+        effects.append(.toService([peer, Frame(header.encoded), registry[other].status], .needed(peer)))
     }
 
     mutating func takeDownSilentServices(_ now: Moment, _ effects: inout [BrokerEffect]) {
@@ -160,7 +159,7 @@ extension BrokerMachine {
             header.originSequence == service.origin
         else { return startOver(index, header.originSequence, &effects) }
         guard service.state != .ready else { return }
-        for topic in store.leftovers(of: index, before: service.life) {
+        for topic in store.topics(of: index, exceptOf: service.life) {
             let header = BusHeader(.delete, generation: service.generation, time: Self.wallNanoseconds(now))
             publish(header, topic: topic, payload: .empty, owner: index, life: service.life, &effects)
         }
@@ -197,12 +196,7 @@ extension BrokerMachine {
         let kind = publish.header.kind
         guard registry[index].rule.allows(publish.topic, kind: kind) else { return .notOwner }
         let cost = topic.count + BusHeader.length + publish.payload.count
-        switch store.refusal(of: kind, topic: topic, cost: cost, owner: index, life: registry[index].life) {
-        case .noPut: return .noPut
-        case .tooManyDeltas: return .tooManyDeltas
-        case .full: return .tooLarge
-        case nil: return nil
-        }
+        return store.refusal(of: kind, topic: topic, cost: cost, owner: index, life: registry[index].life)
     }
 
     private mutating func publishLive(
@@ -237,9 +231,7 @@ extension BrokerMachine {
     }
 
     mutating func flushAcknowledgements(_ effects: inout [BrokerEffect]) {
-        for index in unacknowledged {
-            flushAcknowledgement(of: index, &effects)
-        }
+        for index in unacknowledged { flushAcknowledgement(of: index, &effects) }
         unacknowledged.removeAll(keepingCapacity: true)
         for index in registry.services.indices { registry[index].waiting = 0 }
     }
@@ -279,20 +271,17 @@ extension BrokerMachine {
 
 /// The reason why the bus refuses a service’s message, as the wire carries it.
 enum RejectCode: String, Sendable {
-    case helloRequired
-    case fenced
-    case notOwner
+    case helloRequired, fenced, notOwner, busy, malformed
+    /// A delta without a put of the same registration before it.
     case noPut
     case tooManyDeltas
-    case busy
+    /// The payload is, or the owner retains, more than the bus takes.
     case tooLarge
-    case malformed
 }
 
 /// A publish as it arrived; its bytes are lent for the length of a call.
 struct LentPublish {
     var header: BusHeader
-    /// The frames of the whole message.
     var frames: Int
     var topic: UnsafeRawBufferPointer
     var payload: UnsafeRawBufferPointer

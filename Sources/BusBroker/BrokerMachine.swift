@@ -44,7 +44,7 @@ package struct BrokerMachine: Sendable {
         min(nextHeartbeat, requests.nextDeadline ?? nextHeartbeat)
     }
 
-    /// Decides. Effects are added to `effects`, so that one array serves many messages.
+    /// Adds the effects to `effects`, so that one array serves many messages.
     package mutating func handle(_ event: BrokerEvent, now: Moment, into effects: inout [BrokerEffect]) {
         switch event {
         case .service(let message): receiveFromService(message, now, &effects)
@@ -55,16 +55,8 @@ package struct BrokerMachine: Sendable {
         }
     }
 
-    /// Decides; the effects alone.
-    package mutating func handle(_ event: BrokerEvent, now: Moment) -> [BrokerEffect] {
-        var effects: [BrokerEffect] = []
-        handle(event, now: now, into: &effects)
-        return effects
-    }
-
     // MARK: The stream
 
-    /// Gives an event its sequence, keeps it and sends it out.
     mutating func publish(
         _ header: BusHeader, topic: Frame, payload: Frame, owner: Int, life: UInt64, _ effects: inout [BrokerEffect]
     ) {
@@ -86,7 +78,7 @@ package struct BrokerMachine: Sendable {
         let service = registry[index]
         publish(
             BusHeader(.put, generation: service.generation, time: Self.wallNanoseconds(now)),
-            topic: Frame(Topic.service(service.name).text), payload: BrokerPayload.status(of: service),
+            topic: Frame(Topic.service(service.name).text), payload: service.status,
             owner: Self.busItself, life: 0, &effects)
         for other in registry.services.indices where other != index && registry[other].greeted {
             tell(other, ofStatusOf: index, &effects)
@@ -125,7 +117,6 @@ package struct BrokerMachine: Sendable {
 
     // MARK: Joining
 
-    /// The observers that have left since the last call.
     mutating func takeDepartures() -> Int {
         defer { departures = 0 }
         return departures

@@ -5,13 +5,11 @@ import ServiceLifecycle
 
 /// The bus as a process runs it: in the fleet's folders, telling its supervisor when it serves and that it lives.
 package struct BrokerService: Service {
-    /// The name of the service.
     package static let name = ServiceName.bus
 
     private let context: ServiceContext
     private let bus: BusBroker
 
-    /// The bus of the context's home.
     package init(_ context: ServiceContext) {
         self.context = context
         bus = BusBroker(

@@ -7,43 +7,6 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// A command of the rest of the process to the bus’s thread.
-enum BrokerCommand: Sendable {
-    /// Hand a summary of what the bus holds to the closure, on the bus's thread.
-    case summarize(@Sendable (BrokerSummary) -> Void)
-}
-
-/// A summary of what the bus holds, for tests and diagnosis.
-package struct BrokerSummary: Sendable, Hashable {
-    /// The sequence of the newest event.
-    package var head: UInt64
-    /// Events in the ring.
-    package var ringEvents: Int
-    /// Bytes in the ring.
-    package var ringBytes: Int
-    package var retainedTopics: Int
-    /// Bytes of the retained values.
-    package var retainedBytes: Int
-    /// Services known by name.
-    package var services: Int
-    /// Requests that are with a service.
-    package var requestsInFlight: Int
-    /// Clients with a request in flight.
-    package var clientsWaiting: Int
-    /// Messages dropped because they could not be read.
-    package var malformed: UInt64
-}
-
-extension BrokerMachine {
-    /// A summary of what the machine holds.
-    package var summary: BrokerSummary {
-        BrokerSummary(
-            head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count,
-            retainedBytes: store.bytes, services: registry.count, requestsInFlight: requests.count,
-            clientsWaiting: requests.clientCount, malformed: malformed.total)
-    }
-}
-
 /// The bus's thread: reads the three sockets, asks the machine, performs what it says.
 struct BrokerShell: PollHandler {
     private let endpoints: BusEndpoints
@@ -101,11 +64,7 @@ struct BrokerShell: PollHandler {
         self.clients = clients
     }
 
-    mutating func received(_ command: BrokerCommand, _ sockets: SocketSet) throws {
-        switch command {
-        case .summarize(let receiver): receiver(machine.summary)
-        }
-    }
+    mutating func received(_ command: Never, _ sockets: SocketSet) throws {}
 
     mutating func received(
         _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet

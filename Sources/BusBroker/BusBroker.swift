@@ -22,47 +22,28 @@ package final class BusBroker: Service {
     private let running = NIOLockedValueBox<Running?>(nil)
 
     /// A bus between `start()` and `shutdown()`.
-    private final class Running: Sendable {
+    private struct Running: Sendable {
         let epoch: UInt64
         let thread: PollThread<BrokerShell>
-        private let endpoints: BusEndpoints
-        private let lock: FileLock
-
-        init(epoch: UInt64, thread: PollThread<BrokerShell>, endpoints: BusEndpoints, lock: FileLock) {
-            self.epoch = epoch
-            self.thread = thread
-            self.endpoints = endpoints
-            self.lock = lock
-        }
-
-        /// The sockets and their files go while the lock is held.
-        func close() async {
-            await thread.shutdown()
-            for endpoint in endpoints.all { try? endpoint.removeStaleFile() }
-        }
+        let endpoints: BusEndpoints
+        let lock: FileLock
     }
 
-    /// A bus that is not started yet.
     /// - Parameters:
     ///   - runDirectory: holds the sockets and the lock; made with mode 0700 if it is not there.
     ///   - stateDirectory: holds the epoch's file; made likewise.
-    ///   - limits: what it holds at most.
-    ///   - logger: for its few lines.
-    ///   - wallClock: what the epoch is read from; nil for the system's clock.
+    ///   - wallClock: the clock that the epoch is read from.
     ///   - pulse: called on the bus's thread about once a second, while it does its work.
     package init(
-        runDirectory: String,
-        stateDirectory: String,
-        limits: BrokerLimits = BrokerLimits(),
-        logger: Logger,
-        wallClock: (@Sendable () -> Timestamp)? = nil,
+        runDirectory: String, stateDirectory: String, limits: BrokerLimits = BrokerLimits(), logger: Logger,
+        wallClock: @escaping @Sendable () -> Timestamp = { SystemClocks.wall() },
         pulse: @escaping @Sendable () -> Void = {}
     ) {
         self.runDirectory = runDirectory
         self.stateDirectory = stateDirectory
         self.limits = limits
         self.logger = logger
-        self.wallClock = wallClock ?? { SystemClocks.wall() }
+        self.wallClock = wallClock
         self.pulse = pulse
     }
 
@@ -88,8 +69,7 @@ package final class BusBroker: Service {
             await thread.shutdown()
             throw Failure(.badConfiguration, "The bus cannot serve in \(runDirectory): \(error).")
         }
-        let started = Running(epoch: epoch, thread: thread, endpoints: endpoints, lock: lock)
-        running.withLockedValue { $0 = started }
+        running.withLockedValue { $0 = Running(epoch: epoch, thread: thread, endpoints: endpoints, lock: lock) }
         logger.info("The bus serves epoch \(epoch) in \(runDirectory).")
     }
 
@@ -100,7 +80,11 @@ package final class BusBroker: Service {
             return running
         }
         guard let ended else { return }
-        await ended.close()
+        await ended.thread.shutdown()
+        // The sockets’ files go while the lock is held.
+        withExtendedLifetime(ended.lock) {
+            for endpoint in ended.endpoints.all { try? endpoint.removeStaleFile() }
+        }
     }
 
     /// Starts, unless started, and serves until graceful shutdown or cancellation.
@@ -119,20 +103,6 @@ package final class BusBroker: Service {
         }
         await shutdown()
         if let failure { throw failure }
-    }
-
-    /// A summary of what the bus holds; nil if it does not run.
-    package func summary() async -> BrokerSummary? {
-        guard let thread = running.withLockedValue({ $0?.thread }) else { return nil }
-        let (stream, continuation) = AsyncStream<BrokerSummary>.makeStream()
-        let outcome = thread.send(
-            .summarize { summary in
-                continuation.yield(summary)
-                continuation.finish()
-            })
-        guard outcome == .accepted else { return nil }
-        for await summary in stream { return summary }
-        return nil
     }
 
     private static func prepareDescriptors() -> String? {

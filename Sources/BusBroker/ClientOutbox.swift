@@ -5,7 +5,6 @@ import ZeroMQ
 /// The messages that wait for slow clients: libzmq holds a few for each, all others wait here, in
 /// order and within limits, until the client reads on or has read nothing for too long.
 struct ClientOutbox: Sendable {
-    /// How much waits, and how long.
     struct Limits: Sendable {
         /// Replies and failures for one client.
         var messages = 64
@@ -47,7 +46,6 @@ struct ClientOutbox: Sendable {
         self.limits = limits
     }
 
-    /// The clients for which something waits.
     var count: Int { clients.count }
 
     /// When `flush` is due; nil: nothing waits.
@@ -90,7 +88,6 @@ struct ClientOutbox: Sendable {
         clients[client] = waiting
     }
 
-    /// Tries again what is due.
     mutating func flush(now: MonotonicTime, _ send: (Message) throws -> SendOutcome) rethrows {
         for (client, waiting) in clients where waiting.nextAttempt <= now {
             bytes -= waiting.bytes

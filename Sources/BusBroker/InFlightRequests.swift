@@ -40,7 +40,6 @@ struct InFlightRequests: Sendable {
         return ticket
     }
 
-    /// Adds a request; returns its ticket.
     mutating func insert(_ request: Request) -> UInt64 {
         lastTicket += 1
         requests[lastTicket] = request
@@ -50,7 +49,6 @@ struct InFlightRequests: Sendable {
         return lastTicket
     }
 
-    /// Removes a request; nil: it isn’t there any more.
     mutating func remove(_ ticket: UInt64) -> Request? {
         guard let request = requests.removeValue(forKey: ticket) else { return nil }
         clients[request.client]?.bytes -= request.bytes

@@ -9,10 +9,8 @@ struct MemoryRelease: Sendable {
     private var departures = 0
     private var bytes = 0
 
-    /// Records that observers have left.
     mutating func observersLeft(_ count: Int) { departures += count }
 
-    /// Records bytes that went through the bus.
     mutating func carried(_ count: Int) { bytes += count }
 
     /// Whether enough has gone that a release is worth its time. True at most once in `interval`.

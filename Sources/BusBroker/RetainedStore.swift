@@ -3,16 +3,6 @@ import ZeroMQ
 
 /// The retained values: for each topic its newest put and the deltas behind it.
 struct RetainedStore: Sendable {
-    /// The reason why a value can’t be kept.
-    enum Refusal: Sendable, Hashable {
-        /// A delta without a put of the same registration before it.
-        case noPut
-        /// Too many deltas behind one put.
-        case tooManyDeltas
-        /// The owner keeps too much.
-        case full
-    }
-
     private struct Value: Sendable {
         /// The registration that put it; an older one than the owner's present marks what the sweep removes.
         var life: UInt64
@@ -39,20 +29,19 @@ struct RetainedStore: Sendable {
     var count: Int { values.count }
     var bytes: Int { usage.reduce(0) { $0 + $1.bytes } }
 
-    /// Whether the event may be applied. `owner` is the index of the service, `life` its present registration.
-    func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, life: UInt64) -> Refusal? {
+    /// The reason why the event can’t be kept. `owner` is the index of the service, `life` its present registration.
+    func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, life: UInt64) -> RejectCode? {
         switch kind {
         case .put:
             let used = used(by: owner)
             let replaced = values[topic].flatMap { $0.owner == owner ? $0.cost : nil } ?? 0
-            guard used.bytes - replaced + cost <= limits.bytesPerService else { return .full }
-            return used.topics < limits.topicsPerService || values[topic] != nil ? nil : .full
+            guard used.bytes - replaced + cost <= limits.bytesPerService else { return .tooLarge }
+            return used.topics < limits.topicsPerService || values[topic] != nil ? nil : .tooLarge
         case .delta:
             guard let value = values[topic], value.life == life else { return .noPut }
             guard value.deltas.count < limits.deltasPerPut else { return .tooManyDeltas }
-            return used(by: owner).bytes + cost <= limits.bytesPerService ? nil : .full
-        default:
-            return nil
+            return used(by: owner).bytes + cost <= limits.bytesPerService ? nil : .tooLarge
+        default: return nil
         }
     }
 
@@ -74,8 +63,7 @@ struct RetainedStore: Sendable {
             guard let old = values.removeValue(forKey: event.topic) else { return }
             usage[owner + 1].bytes -= old.cost
             usage[owner + 1].topics -= 1
-        default:
-            break
+        default: break
         }
     }
 
@@ -83,15 +71,11 @@ struct RetainedStore: Sendable {
         owner + 1 < usage.count ? usage[owner + 1] : Usage()
     }
 
-    /// The topics of an owner that were not put in its present registration, in order.
-    func leftovers(of owner: Int, before life: UInt64) -> [Frame] {
+    /// The topics of an owner, in order.
+    /// - Parameter life: leaves out the topics that were put in this registration.
+    func topics(of owner: Int, exceptOf life: UInt64? = nil) -> [Frame] {
         values.filter { $0.value.owner == owner && $0.value.life != life }.keys
             .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
-    }
-
-    /// The topics of an owner, in order.
-    func topics(of owner: Int) -> [Frame] {
-        values.filter { $0.value.owner == owner }.keys.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
     }
 
     /// Everything, topic by topic in byte order, each put followed by its deltas.

@@ -40,6 +40,20 @@ struct ServiceRegistry: Sendable {
         /// Publishes since acknowledgements last went out.
         var waiting = 0
         var unacknowledged: Unacknowledged?
+
+        /// The payload that tells others its state.
+        var status: Frame {
+            var status = WireServiceStatus()
+            status.name = name.text
+            status.generation = generation
+            status.state =
+                switch state {
+                case .starting: .starting
+                case .ready: .ready
+                case .down: .down
+                }
+            return Frame(status.wireBytes)
+        }
     }
 
     /// The outcome of a HELLO.
@@ -106,7 +120,6 @@ struct ServiceRegistry: Sendable {
         return .welcome(index: index, replaced: generation > old.generation ? old.routingID : nil)
     }
 
-    /// The number of services that are known by name.
     var count: Int { indexByName.count }
 
     /// Whether a new name can be registered without another one being forgotten.

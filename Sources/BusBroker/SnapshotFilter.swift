@@ -22,7 +22,6 @@ struct SnapshotFilter: Sendable, Hashable {
         included = lists[1].map(\.bytes)
     }
 
-    /// Whether it leaves nothing out.
     var isAll: Bool { excluded.isEmpty && included == nil }
 
     /// Whether the snapshot holds the topic.

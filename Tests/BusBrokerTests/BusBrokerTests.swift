@@ -21,7 +21,7 @@ final class LiveBus: Sendable {
 
     init(
         folder: TemporaryFolder? = nil, limits: BrokerLimits = BrokerLimits(),
-        clock: (@Sendable () -> Timestamp)? = nil
+        clock: @escaping @Sendable () -> Timestamp = { SystemClocks.wall() }
     ) throws {
         self.folder = try folder ?? TemporaryFolder()
         let path = self.folder.path
@@ -268,8 +268,6 @@ enum Wire {
             }
             // 320 MiB went through; the ring holds 16, and 1 000 messages of 16 KiB wait for the stalled one.
             #expect(ThisProcess.residentMemory - before < 120 << 20)
-            let summary = try #require(await live.bus.summary())
-            #expect(summary.ringBytes <= BrokerLimits().ringBytes)
             var received = 0
             while try stalled.receive() != nil { received += 1 }
             #expect(received < 20_000)

@@ -27,7 +27,8 @@ import ZeroMQ
         let events = (1...chunks).map {
             StoredEvent(topic: "stream/queue/a", header: BusHeader(.put, sequence: UInt64($0)), payload: "x")
         }
-        return FetchAnswer(.replay, events, to: client, nonce: nonce, epoch: 1, head: 99, limits: limits)
+        return FetchAnswer(
+            kind: .replay, events: events, client: client, nonce: nonce, epoch: 1, head: 99, readyList: nil, limits: limits)
     }
 
     private static func sequences(_ messages: [Message]) throws -> [UInt64] {

@@ -5,6 +5,28 @@ import ZeroMQ
 
 @testable import BusBroker
 
+/// The size of what a machine holds.
+struct BrokerSummary: Hashable {
+    var head: UInt64
+    var ringEvents: Int
+    var retainedTopics: Int
+    var retainedBytes: Int
+    var services: Int
+    var requestsInFlight: Int
+    var clientsWaiting: Int
+    /// The messages that were dropped because they could not be read.
+    var malformed: UInt64
+}
+
+extension BrokerMachine {
+    var summary: BrokerSummary {
+        BrokerSummary(
+            head: head, ringEvents: ring.count, retainedTopics: store.count, retainedBytes: store.bytes,
+            services: registry.count, requestsInFlight: requests.count, clientsWaiting: requests.clientCount,
+            malformed: malformed.total)
+    }
+}
+
 /// A machine with a manual clock, spoken to in the frames of the wire.
 struct MachineBench {
     /// What a service or client was sent, or what was published: header and further frames.
@@ -34,7 +56,9 @@ struct MachineBench {
     // MARK: What goes in
 
     mutating func feed(_ event: BrokerEvent) {
-        for effect in machine.handle(event, now: now) {
+        var effects: [BrokerEffect] = []
+        machine.handle(event, now: now, into: &effects)
+        for effect in effects {
             switch effect {
             case .publish(let topic, let header, let payload):
                 published.append(StreamEvent(topic: Topic(topic.text ?? ""), header: header, payload: payload.bytes))
