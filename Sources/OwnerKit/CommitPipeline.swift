@@ -4,11 +4,8 @@ import SwiftProtobuf
 package import WireMessages
 
 /// Sends an owner's transactions to the database in order: one batch in flight, and everything that gathers meanwhile in the
-/// next one.
-///
-/// It holds no socket. The shell sends each batch, repeating the same bytes until they are answered.
+/// next one. The caller sends each batch, repeating the same bytes until they are answered.
 package struct CommitPipeline: Sendable {
-    /// The limits of a batch and of the queue.
     package struct Limits: Sendable, Hashable {
         /// The maximum number of commits in a batch.
         package var batchCount = 256
@@ -16,7 +13,7 @@ package struct CommitPipeline: Sendable {
         package var batchBytes = 512 << 10
         /// The maximum number of transactions that wait while the database does not answer.
         package var waitingCount = 1_024
-        /// When so many bytes wait, further transactions are refused.
+        /// The number of waiting bytes above which further transactions are refused.
         package var waitingBytes = 16 << 20
         /// The maximum size of the changes in one message; a larger commit, or an owner's whole state, goes in parts.
         package var partBytes = 4 << 20
@@ -24,11 +21,8 @@ package struct CommitPipeline: Sendable {
     }
 
     package enum Event: Sendable {
-        /// The owner's records have been read.
         case loaded(revision: UInt64, incarnation: String)
-        /// The owner wants this committed.
         case enqueue(NumberedTransaction)
-        /// The batch in flight was answered.
         case outcomes(WireCommitOutcomes)
         /// The batch in flight was refused as a whole; none of it took effect.
         case failed(Failure)
@@ -36,15 +30,11 @@ package struct CommitPipeline: Sendable {
         case everything([WireChange])
         /// Persistence has restarted: ask whether it is still the same database.
         case probe
-        /// Retry writing the whole state.
         case repair
     }
 
-    /// What the caller must do, in order.
     package enum Effect: Sendable {
-        /// Send to persistence, and repeat until it is answered.
         case send(WireCommitBatch)
-        /// The transaction is durable.
         case committed(NumberedTransaction)
         /// The transaction never will be durable. `stored` is the first answer of a request that was answered before.
         case refused(NumberedTransaction, Failure, stored: [UInt8]?)
@@ -65,14 +55,15 @@ package struct CommitPipeline: Sendable {
         var parts = 0
         /// The transaction of which it is a part. The last one has it whole, so that all can be made again.
         var partOf: TransactionID?
-        /// How often its parts were sent from the first one on.
+        /// The number of times that its parts were sent from the first one on.
         var attempts = 1
         /// Whether it goes in a message of its own.
         var isPart: Bool { more || parts > 0 }
     }
 
-    /// How often a commit in parts is sent again from the first one on. The database forgets parts when it restarts.
+    /// The resends of a commit in parts, from the first part on: the database forgets parts when it restarts.
     private static let retry = Backoff.constant(.zero, retries: 4)
+    private static let answeredBefore = Failure(.busy, "The command was answered before.")
 
     private let owner: ServiceName
     private let generation: UInt32
@@ -95,7 +86,6 @@ package struct CommitPipeline: Sendable {
         self.limits = limits
     }
 
-    /// Whether every transaction has an outcome.
     package var isIdle: Bool { batchInFlight == nil && queue.isEmpty }
 
     /// Whether the database lacks the owner's state, because it is another one and writing that was refused.
@@ -118,14 +108,9 @@ package struct CommitPipeline: Sendable {
             if needsRepair { collectIfNeeded(&effects) }
         }
         // A refusal is heard by the owner before anything new is sent, and the whole state comes first of all.
-        if !effects.contains(where: \.isCollect) { sendNext(&effects) }
+        let collects = effects.contains { if case .collectEverything = $0 { true } else { false } }
+        if !collects { sendNext(&effects) }
         return effects
-    }
-}
-
-extension CommitPipeline.Effect {
-    fileprivate var isCollect: Bool {
-        if case .collectEverything = self { true } else { false }
     }
 }
 
@@ -133,21 +118,19 @@ extension CommitPipeline.Effect {
 
 extension CommitPipeline {
     private mutating func enqueue(_ transaction: NumberedTransaction, _ effects: inout [Effect]) {
-        let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
         guard queue.count < limits.waitingCount, queuedBytes <= limits.waitingBytes else {
             let failure = Failure(.notSaved, "The database isn’t answering, and too many changes are waiting for it.")
             effects.append(.refused(transaction, failure, stored: nil))
             return
         }
-        queue += items(of: transaction, id: nextID(), size: size)
-        queuedBytes += size
+        queue += items(of: transaction, id: nextID())
+        queuedBytes += Self.size(transaction)
         if needsReplacement, batchInFlight == nil { effects.append(.collectEverything) }
     }
 
     /// Makes one item of a transaction, or parts if it is too large for one message. The last part has its id.
-    private mutating func items(of transaction: NumberedTransaction, id: RequestID, size: Int, attempts: Int = 1)
-        -> [Item]
-    {
+    private mutating func items(of transaction: NumberedTransaction, id: RequestID, attempts: Int = 1) -> [Item] {
+        let size = Self.size(transaction)
         guard size > limits.partBytes, transaction.changes.count > 1 else {
             return [Item(id: id, changes: transaction.changes, size: size, transaction: transaction)]
         }
@@ -234,6 +217,10 @@ extension CommitPipeline {
         return RequestID(high: seed, low: counter)
     }
 
+    private static func size(_ transaction: NumberedTransaction) -> Int {
+        size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
+    }
+
     /// The estimated size of changes in a message. Records are not encoded for that.
     private static func size(_ changes: [WireChange]) -> Int {
         changes.reduce(0) { sum, change in
@@ -281,8 +268,7 @@ extension CommitPipeline {
         // A database that misses a part does not say at which revision the owner is.
         if outcome.revision > 0 || items.first?.isPart != true { revision = outcome.revision }
         if outcome.kind == .duplicateRequest {
-            let known = Failure(code: "duplicateRequest", message: "The command was answered before.")
-            return refuse(items, known, stored: [UInt8](outcome.reply), &effects)
+            return refuse(items, Self.answeredBefore, stored: [UInt8](outcome.reply), &effects)
         }
         if failure.known == .fenced {
             effects.append(.fenced(failure))
@@ -308,8 +294,8 @@ extension CommitPipeline {
         refuse(items[...], failure, stored: nil, &effects)
     }
 
-    /// Sends all parts of a transaction again, as the database lacks those before this one. They keep the id, so that what took
-    /// effect all the same is not done twice.
+    /// Sends all parts of a transaction again, as the database lacks those before this one. The ID stays the same, so that
+    /// the transaction takes effect once.
     /// - Returns: false if it isn’t a part of a transaction, or was sent often enough.
     private mutating func resendParts(_ part: Item) -> Bool {
         guard let id = part.partOf, Self.retry.allowsRetry(after: part.attempts) else { return false }
@@ -318,8 +304,7 @@ extension CommitPipeline {
         guard let transaction = last.transaction else { return false }
         queue.removeAll { $0.partOf == id }
         queuedBytes -= waiting.reduce(0) { $0 + $1.size }
-        let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
-        let items = items(of: transaction, id: last.id, size: size, attempts: part.attempts + 1)
+        let items = items(of: transaction, id: last.id, attempts: part.attempts + 1)
         queue.insert(contentsOf: items, at: 0)
         queuedBytes += items.reduce(0) { $0 + $1.size }
         return true

@@ -4,9 +4,7 @@ import WireMessages
 /// Finds out which podcasts have been forgotten: of those that the stream does not show any more, the library is asked one
 /// at a time. The bus drops all values of a service that stays away, so their end alone says nothing.
 struct ForgottenPodcasts: Sendable {
-    /// The topics of podcasts begin so.
     static let prefix = Topic.podcast("").text
-    /// The waits before the library is asked again.
     private static let retry = Backoff.exponential(first: .seconds(1), longest: .seconds(60))
 
     private var unverified: [PodcastID] = []
@@ -17,12 +15,11 @@ struct ForgottenPodcasts: Sendable {
     /// The podcasts that were reported as forgotten, and have not come back.
     private var reported: Set<PodcastID> = []
 
-    /// The podcast whose topic this is.
     static func podcast(_ topic: Topic) -> PodcastID? {
         topic.text.hasPrefix(prefix) ? PodcastID(String(topic.text.dropFirst(prefix.count))) : nil
     }
 
-    /// Has podcasts verified that may be gone.
+    /// Verifies podcasts that may be gone.
     mutating func verify(_ podcasts: Set<PodcastID>) {
         guard !podcasts.isEmpty else { return }
         unverified += podcasts.subtracting(unverified).sorted()
@@ -34,8 +31,8 @@ struct ForgottenPodcasts: Sendable {
         unverified.removeAll { $0 == podcast }
     }
 
-    /// What was done about forgotten podcasts may have been rolled back: those of which something is left are reported again,
-    /// but not at once.
+    /// Reports the forgotten podcasts again of which the machine still keeps something, as a change was rolled back; not at
+    /// once.
     mutating func reportAgain(_ known: @autoclosure () -> Set<PodcastID>, now: MonotonicTime) {
         guard !reported.isEmpty else { return }
         let left = reported.intersection(known())
@@ -44,7 +41,6 @@ struct ForgottenPodcasts: Sendable {
         pause(now)
     }
 
-    /// The library can be asked again at once.
     mutating func libraryReturned() { retryAt = nil }
 
     /// The next podcast to ask about; nil while nothing is to be asked.
@@ -57,7 +53,6 @@ struct ForgottenPodcasts: Sendable {
         return podcast
     }
 
-    /// The library has answered, or not.
     /// - Parameter isShown: whether the stream shows the podcast.
     /// - Returns: whether the podcast has been forgotten.
     mutating func answered(

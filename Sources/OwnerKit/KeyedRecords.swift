@@ -1,16 +1,13 @@
 package import SwiftProtobuf
 package import WireMessages
 
-/// The records of one collection by key, as they are stored. Every change says what is to be written.
+/// The stored records of one collection by key. Every change adds what is to be written to `changes`.
 package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
-    /// The collection in the database.
     package let collection: String
     private let limit: Int
     private let age: @Sendable (Value) -> Int64?
-    /// The records by key.
     package private(set) var values: [String: Value] = [:]
 
-    /// No records.
     /// - Parameters:
     ///   - limit: the maximum number of records; the oldest is evicted.
     ///   - age: orders records by age, the oldest first; nil: the record is not evicted.
@@ -23,14 +20,11 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
     }
 
     package subscript(key: String) -> Value? { values[key] }
-    package var isEmpty: Bool { values.isEmpty }
     package var count: Int { values.count }
-    /// The keys in order.
     package var keys: [String] { values.keys.sorted() }
-    /// The records in order of their keys.
     package var sorted: [(key: String, value: Value)] { values.sorted { $0.key < $1.key } }
 
-    /// Takes a stored record over; false if it is of another collection.
+    /// Restores a record; false if it is of another collection.
     package mutating func restore(_ record: StoredRecord) throws -> Bool {
         guard record.collection == collection else { return false }
         values[record.key] = try Value(wireBytes: record.value)

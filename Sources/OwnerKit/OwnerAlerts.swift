@@ -3,11 +3,11 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// An owner’s alerts, and the newest answers that they got: for clients that answer what another one has answered.
+/// An owner’s alerts, and their newest answers, for clients that answer an alert again. Stored as the records `alert`/<id> and
+/// `answer`/<id>.
 ///
-/// Stored as the records `alert`/<id> and `answer`/<id>. Every change of it says what is to be written and published.
-/// An owner that keeps it in its speculative state calls `answer`; one that may carry an answer out only when that is
-/// durable uses `PendingAnswers`.
+/// An owner that keeps it in its speculative state calls `answer`; one that may act on an answer only when it is durable uses
+/// `PendingAnswers`.
 package struct OwnerAlerts: Sendable {
     /// The maximum number of answers that are remembered; the oldest go first.
     package static let answerLimit = 64
@@ -20,7 +20,7 @@ package struct OwnerAlerts: Sendable {
         self.owner = owner
     }
 
-    /// Takes a stored record over; false if it is of another kind.
+    /// Restores a record; false if it is of another kind.
     package mutating func restore(_ record: StoredRecord) throws -> Bool {
         var record = record
         // An older form names the alert where this one names the answer.
@@ -33,7 +33,6 @@ package struct OwnerAlerts: Sendable {
         return try alerts.restore(record) || answers.restore(record)
     }
 
-    /// The alerts that stand, by id.
     package var standing: [String: WireAlert] { alerts.values }
 
     /// Whether an alert has been answered, as far as that is remembered.
@@ -64,11 +63,6 @@ package struct OwnerAlerts: Sendable {
         var change = OwnerChange()
         for (id, alert) in alerts.sorted where isOver(alert) { end(id, &change) }
         return change
-    }
-
-    /// Ends all alerts of a subject, but not those of some codes.
-    package mutating func end(subject: String, except codes: Set<String> = []) -> OwnerChange {
-        end { $0.subject == subject && !codes.contains($0.code) }
     }
 
     private mutating func end(_ id: String, _ change: inout OwnerChange) {
@@ -108,10 +102,8 @@ package struct OwnerAlerts: Sendable {
     /// An alert as it is now, for the database; deleted if it does not stand.
     package func change(_ id: String) -> WireChange { alerts.change(id) }
 
-    /// Every alert and answer, for a database that has lost some.
     package var everything: [WireChange] { alerts.everything + answers.everything }
 
-    /// Every alert, for the stream.
     package var retained: [Publication] {
         alerts.sorted.map { Publication(.put, .alert(owner, $0.key), $0.value.wireBytes) }
     }
@@ -121,7 +113,6 @@ package struct OwnerAlerts: Sendable {
 ///
 /// The alert stands until then. Whoever answers it meanwhile waits to see which answer it was.
 package struct PendingAnswers<Request: Sendable>: Sendable {
-    /// What an answer leads to.
     package enum Start: Sendable {
         /// It counts when this is durable: then `committed` is due, else `refused`.
         case commit(OwnerChange)
@@ -141,10 +132,8 @@ package struct PendingAnswers<Request: Sendable>: Sendable {
 
     package init() {}
 
-    /// The alerts that are being answered.
     package var alerts: Set<String> { Set(pending.keys) }
 
-    /// Whether an answer to the alert is being written.
     package func contains(_ alert: String) -> Bool { pending[alert] != nil }
 
     /// Begins an answer.

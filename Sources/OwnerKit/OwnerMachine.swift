@@ -2,19 +2,15 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-// The owner of a part of the state (queue, playback, feeds) is a pure machine that conforms to `OwnerMachine`.
-// `OwnerService` runs it: it deduplicates requests, commits, publishes, replies, calls other services and keeps the
-// timers. The machine never waits: it applies a command at once (speculatively), says what to commit, and is told the
-// outcome later.
-
 /// The pure part of a service that owns state: event and time in, effects out.
 ///
-/// What it names itself (questions, timers, transactions) is typed: it declares `Query`, `Timer` and `Step` as nested
-/// types that carry all it must know when the answer, the moment or the outcome comes. It keeps no tables of its own.
+/// `OwnerService` runs it: it deduplicates requests, commits, publishes, replies, calls other services and keeps the
+/// timers. The machine never waits: it applies a command at once (speculatively), says what to commit, and is told the
+/// outcome later. Its `Query`, `Timer` and `Step` carry all that it must know then; it keeps no tables of its own.
 package protocol OwnerMachine: Sendable {
-    /// What only this service's own shell reports: the engine, a fetched feed …
+    /// The reports of the service's own shell: of the engine, of a fetched feed …
     associatedtype Input: Sendable
-    /// What only this service's own shell can do.
+    /// The actions of the service's own shell.
     associatedtype Action: Sendable
     /// The purpose of a call: it comes back with the answer.
     associatedtype Query: Sendable
@@ -35,17 +31,17 @@ package protocol OwnerMachine: Sendable {
     /// Whether it is told of podcasts that have been forgotten (`podcastForgotten`).
     static var followsPodcasts: Bool { get }
 
-    /// Takes over what persistence holds of this owner, in order of (collection, key). Called once, before anything
-    /// else. By default each record goes to `restore(_:)`, one that cannot be read is logged, and `start` follows.
+    /// Restores the stored records, in order of (collection, key). Called once, before anything else. By default each
+    /// record goes to `restore(_:)`, one that can’t be read is logged, and `start` follows.
     mutating func restore(_ records: [StoredRecord], now: Moment) -> [Effect]
 
-    /// Takes a stored record over. What it throws is logged, and the other records follow.
+    /// Restores a record. An error is logged, and the other records follow.
     mutating func restore(_ record: StoredRecord, now: Moment) throws
 
-    /// Begins, with all records restored.
+    /// Begins; all records have been restored.
     mutating func start(now: Moment, _ effects: inout [Effect])
 
-    /// Everything that it retains on the stream now, whole puts only: published at the start of each epoch, before READY.
+    /// The values that it retains on the stream now, as whole puts: published at the start of each epoch, before READY.
     func retained(now: Moment) -> [Publication]
 
     /// Its whole durable state as changes, for a database that has lost some of it (a backup was restored under it).
@@ -56,8 +52,8 @@ package protocol OwnerMachine: Sendable {
 
     mutating func handle(_ event: Event, now: Moment) -> [Effect]
 
-    /// After `.stopping`: whether the shell has reported all that is to be saved. The process waits for it, but not longer
-    /// than for its last commits.
+    /// After `.stopping`: whether the shell has reported all that is to be saved. The process waits for it as long as for its
+    /// last commits.
     var hasStopped: Bool { get }
 }
 
@@ -85,7 +81,7 @@ extension OwnerMachine {
     package mutating func start(now: Moment, _ effects: inout [Effect]) {}
 }
 
-/// What happens to an owner; within it `Event`.
+/// An event of an owner; within it `Event`.
 package enum MachineEvent<Input: Sendable, Query: Sendable, Timer: Sendable & Hashable, Step: Sendable>: Sendable {
     /// A request that nobody has answered before. It must be answered once, by a transaction's `answer` or `.reply`.
     case command(Command)
@@ -101,18 +97,16 @@ package enum MachineEvent<Input: Sendable, Query: Sendable, Timer: Sendable & Ha
     case observed(StreamEvent)
     /// A podcast has been forgotten, and the library does not have it any more.
     case podcastForgotten(PodcastID)
-    /// The database is another one, which lacks some of what was stored: everything that is in memory is being written
-    /// to it again. What only the database has (a library's episodes) must be fetched again.
+    /// The database is another one, which lacks some records: the state in memory is being written to it again. The machine
+    /// must fetch again what only the database had (a library's episodes).
     case databaseReplaced
-    /// A timer that it set is due.
     case timer(Timer)
-    /// The service's own shell reports.
     case input(Input)
     /// The process will stop: commit what must not be lost; it ends when the last commit is through.
     case stopping
 }
 
-/// What an owner wants done; within it `Effect`. Effects are performed in order.
+/// An effect of an owner’s decision; within it `Effect`. Effects are performed in order.
 package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & Hashable, Step: Sendable>: Sendable {
     /// Commit, then publish, then reply.
     case commit(OwnerTransaction<Step>)
@@ -125,9 +119,7 @@ package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & 
     case call(OwnerCall<Query>)
     /// Set a timer, or move it; nil cancels it.
     case timer(Timer, at: MonotonicTime?)
-    /// Something only the shell can do.
     case perform(Action)
-    /// A line for the log.
     case log(LogLevel, String)
 
     /// Sends a query to persistence.
@@ -140,12 +132,9 @@ package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & 
     }
 }
 
-/// The level of a line of the log.
-package enum LogLevel: Sendable, Hashable {
-    /// The line is of interest to developers.
-    case debug
-    /// The line is of interest to users.
-    case info
+/// The level of a line of the log, by its name there.
+package enum LogLevel: String, Sendable {
+    case debug, info
     /// Something was wrong and has been dealt with.
     case warning
     /// Something is wrong.
@@ -154,9 +143,7 @@ package enum LogLevel: Sendable, Hashable {
 
 /// One of an owner's records as persistence holds it.
 package struct StoredRecord: Sendable, Hashable {
-    /// A kind of record: `entry`, `session`, `alert` …
     package var collection: String
-    /// The name of the record within its collection.
     package var key: String
     /// Protobuf, by collection.
     package var value: [UInt8]

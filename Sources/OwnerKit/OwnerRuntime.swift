@@ -5,8 +5,7 @@ import ProcessKit
 import WireMessages
 
 /// The decisions of an `OwnerService` around the owner's own machine: requests, commits, the beginning of an epoch, timers.
-///
-/// It holds no socket, clock or task either: so a whole owner can be tested against a scripted database.
+/// It holds no socket, clock or task, so that a whole owner can be tested against a scripted database.
 struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     /// The purpose of a call: it comes back with the answer.
     enum Purpose: Sendable {
@@ -18,7 +17,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         case call(Machine.Query)
     }
 
-    /// What reaches it from outside the bus.
+    /// The inputs that do not come from the bus.
     enum Input: Sendable {
         case machine(Machine.Input)
         case answered(Purpose, Result<[UInt8], Failure>)
@@ -43,7 +42,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         case stopped
     }
 
-    /// How long the last commits may take after SIGTERM.
+    /// The time that the last commits get after SIGTERM.
     static var stopLimit: Duration { .milliseconds(2_500) }
     /// The wait before the whole state is written again to a database that has refused it.
     static var repairRetry: Backoff { .constant(.seconds(5)) }
@@ -90,7 +89,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         pipeline = CommitPipeline(owner: Machine.owner, generation: generation, seed: seed)
     }
 
-    /// When `alarm` is due; nil: never.
+    /// When `timerFired` is due; nil: never.
     var deadline: MonotonicTime? {
         var next = [
             requests.deadline, timers.values.min(), repairAt, refusedPuts.retryAt, forgottenPodcasts.retryAt,
@@ -99,8 +98,8 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         return next
     }
 
-    /// Handles an event. What a command or an input publishes comes first and alone, and `finish` returns the rest, so that
-    /// observers need not wait for a commit to be built.
+    /// Handles an event. The publications of a command or an input come first and alone, and `finish` returns the rest, so
+    /// that observers need not wait for a commit to be built.
     mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         var effects = finish(now: now)
         if case .stopped = phase { return effects }
@@ -136,7 +135,6 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         return effects
     }
 
-    /// Performs what is left of the last event.
     mutating func finish(now: Moment) -> [Effect] {
         guard !afterPublish.isEmpty else { return [] }
         var effects: [Effect] = []
@@ -148,7 +146,6 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         return effects
     }
 
-    /// Does what any event may have made possible.
     private mutating func followUp(_ now: Moment, _ effects: inout [Effect]) {
         if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairRetry.wait()) }
         probeIfRestarted(now, &effects)
@@ -158,8 +155,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         stopIfDone(now, &effects)
     }
 
-    /// Waits for an idle pipeline: what is retained may show changes without an outcome, which nobody sees before they are
-    /// durable.
+    /// Waits for an idle pipeline: nobody sees a change before it is durable.
     private mutating func publishRetainedIfDue(_ now: Moment, _ effects: inout [Effect]) {
         guard case .serving = phase, epoch != nil, !hasPublishedRetained, pipeline.isIdle else { return }
         hasPublishedRetained = true
@@ -218,7 +214,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Publishes; what comes before everything that is retained has been put in this epoch is part of that.
+    /// Publishes, but not before everything retained has been put in this epoch: that includes it.
     func publish(_ publications: [Publication], _ effects: inout [Effect]) {
         guard hasPublishedRetained, !publications.isEmpty else { return }
         effects.append(.publish(publications))
@@ -239,7 +235,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Puts whole what was refused as a delta, once all that it shows is durable.
+    /// Puts the whole values whose deltas the bus has refused, once all that they show is durable.
     private mutating func putWholeIfDue(_ now: Moment, _ effects: inout [Effect]) {
         guard !topicsToPutWhole.isEmpty, hasPublishedRetained, pipeline.isIdle else { return }
         publish(machine.retained(now: now).filter { topicsToPutWhole.contains($0.topic) }, &effects)
@@ -275,8 +271,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Answers a request. A success that changes nothing may build on a change that is not durable yet: it is sent when that
-    /// is.
+    /// Answers a request. A success that changes nothing may build on a change that is not durable yet: it waits for that.
     private mutating func reply(
         _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
     ) {
@@ -345,7 +340,7 @@ extension OwnerRuntime {
         run(.committed(pending.step), now, &effects)
     }
 
-    /// The machine rolls back first, so that whoever is answered sees the state without what was refused.
+    /// The machine rolls back first, so that clients that are answered see the state without the refused change.
     private mutating func refused(
         _ transaction: NumberedTransaction, _ failure: Failure, stored: [UInt8]?, _ now: Moment,
         _ effects: inout [Effect]

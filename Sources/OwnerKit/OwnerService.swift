@@ -43,13 +43,5 @@ extension ServiceInputs {
 }
 
 extension LogLevel {
-    /// The level of the logger.
-    package var level: Logger.Level {
-        switch self {
-        case .debug: .debug
-        case .info: .info
-        case .warning: .warning
-        case .error: .error
-        }
-    }
+    package var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .error }
 }

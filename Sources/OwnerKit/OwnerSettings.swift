@@ -2,8 +2,8 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// The settings of one owner: for all podcasts, and for single ones, which inherit what they don't set themselves. Pure: the
-/// owner commits and publishes what a change returns.
+/// The settings of one owner: for all podcasts, and for single ones, which inherit the values that they don’t set. The owner
+/// commits and publishes the changes that it returns.
 package struct OwnerSettings: Sendable {
     /// The beginning of its collections; the podcast's id, or `all`, follows.
     private static let collection = "setting/"
@@ -16,7 +16,7 @@ package struct OwnerSettings: Sendable {
         self.owner = owner
     }
 
-    /// Takes a stored record over; false if it is of another kind.
+    /// Restores a record; false if it is of another kind.
     package mutating func restore(_ record: StoredRecord) -> Bool {
         guard record.collection.hasPrefix(Self.collection) else { return false }
         let podcast = String(record.collection.dropFirst(Self.collection.count))
@@ -35,12 +35,10 @@ package struct OwnerSettings: Sendable {
     /// The value that is set for this podcast itself (empty: for all).
     package func own(_ key: SettingKey, podcast: String) -> String? { values[podcast]?[key.rawValue] }
 
-    /// The number in force for a podcast.
     package func number(_ key: SettingKey, podcast: String = "") -> Double {
         Double(value(key, podcast: podcast)) ?? Double(key.rule.defaultValue) ?? 0
     }
 
-    /// Whether a flag is on for a podcast.
     package func isOn(_ key: SettingKey, podcast: String = "") -> Bool { value(key, podcast: podcast) == "on" }
 
     /// The podcasts that have settings of their own.
@@ -106,12 +104,10 @@ package struct OwnerSettings: Sendable {
 
     // MARK: Everything
 
-    /// Every setting, for a database that has lost some.
     package var everything: [WireChange] {
         values.sorted { $0.key < $1.key }.flatMap { podcast, keys in keys.keys.sorted().map { record(podcast, $0) } }
     }
 
-    /// Every setting, for the stream.
     package var retained: [Publication] { values.keys.sorted().map(publication) }
 
     private func publication(of podcast: String) -> Publication {

@@ -2,21 +2,17 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// What a part of an owner's state has to have written and published for a change of its own; the owner makes a
-/// transaction of several.
+/// The records and publications for a change of a part of an owner's state; the owner makes a transaction of several.
 package struct OwnerChange: Sendable {
-    /// For the database.
     package var changes: [WireChange]
     /// For the stream, once that is durable.
     package var publications: [Publication]
 
-    /// A change; without anything, none.
     package init(changes: [WireChange] = [], publications: [Publication] = []) {
         self.changes = changes
         self.publications = publications
     }
 
-    /// Whether nothing is different in the database.
     package var isEmpty: Bool { changes.isEmpty }
 
     /// Adds what is done in the same step, after it.
@@ -30,13 +26,12 @@ package struct OwnerChange: Sendable {
 package struct OwnerTransaction<Step: Sendable>: Sendable {
     /// Its purpose, in `committed` and `refused`.
     package var step: Step
-    /// What is written. Empty is allowed: then only the reply is stored.
+    /// May be empty: then only the reply is stored.
     package var changes: [WireChange]
-    /// What is published once it is durable, in order.
+    /// Published in order once the changes are durable.
     package var publications: [Publication]
-    /// The command that it answers, and the answer, which is stored with the effect.
+    /// The command that it answers, and the answer, which is stored with the changes.
     package var answer: (request: RequestID, reply: [UInt8])?
-    /// What the command is answered with if this is refused.
     package var onRefusal: RefusalAnswer
 
     package init(
@@ -50,7 +45,6 @@ package struct OwnerTransaction<Step: Sendable>: Sendable {
         self.onRefusal = onRefusal
     }
 
-    /// A transaction that does a change of the owner's state.
     package init(
         _ step: Step, _ change: OwnerChange, answering answer: (request: RequestID, reply: [UInt8])? = nil,
         onRefusal: RefusalAnswer = .failure
@@ -69,7 +63,6 @@ package enum RefusalAnswer: Sendable, Hashable {
     /// As if it had been saved: what the reply reports is durable already.
     case success([UInt8])
 
-    /// The answer to a command whose transaction was refused for this reason.
     package func result(_ failure: Failure) -> Result<[UInt8], Failure> {
         switch self {
         case .failure: .failure(failure)
@@ -82,17 +75,13 @@ package enum RefusalAnswer: Sendable, Hashable {
 /// Names a transaction within one life of its machine; ascending.
 package struct TransactionID: Sendable, Hashable, Comparable {
     package let number: UInt64
-    /// The transaction of this number.
     package init(_ number: UInt64) { self.number = number }
-    /// Orders by number.
     package static func < (left: TransactionID, right: TransactionID) -> Bool { left.number < right.number }
 }
 
-/// A transaction that is named by its number.
 package typealias NumberedTransaction = OwnerTransaction<TransactionID>
 
 extension NumberedTransaction {
-    /// The number that names it.
     package var id: TransactionID { step }
 }
 
@@ -100,19 +89,17 @@ extension NumberedTransaction {
 package struct OwnerCall<Query: Sendable>: Sendable {
     /// Its purpose, in `answered`.
     package var query: Query
-    /// The service that is asked.
     package var service: ServiceName
     /// Protobuf: that service's request message.
     package var payload: [UInt8]
-    /// The request's id, derived (`RequestID.derived`) where the same call may be made again after a crash; nil: any that
-    /// no other request has.
+    /// The request's ID, derived (`RequestID.derived`) where the same call may be made again after a crash; nil: a new one.
     package var request: RequestID?
     /// When to give up; nil: never, it is repeated until it is answered.
     package var limit: Duration?
-    /// Whether the id may have been used before, so that the service must look it up first, for which it needs the database.
+    /// Whether the ID may have been used before, so that the service must look it up in the database first.
     package var mayBeRepeat: Bool
 
-    /// - Parameter mayBeRepeat: if it is nil, every request with an id of its own may be one.
+    /// - Parameter mayBeRepeat: nil: true for a request with an ID of its own.
     package init(
         _ query: Query, to service: ServiceName, payload: [UInt8], request: RequestID? = nil,
         limit: Duration? = .seconds(10), mayBeRepeat: Bool? = nil
@@ -125,9 +112,6 @@ package struct OwnerCall<Query: Sendable>: Sendable {
         self.mayBeRepeat = mayBeRepeat ?? (request != nil)
     }
 }
-
-extension OwnerCall: Equatable where Query: Equatable {}
-extension OwnerCall: Hashable where Query: Hashable {}
 
 extension Result<[UInt8], Failure> {
     /// The answer of persistence; one that cannot be read is a failure.

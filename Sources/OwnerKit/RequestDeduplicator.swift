@@ -5,27 +5,20 @@ package import WireMessages
 /// Deduplicates an owner's requests: one id takes effect once, however often it is sent. Answers are remembered.
 package struct RequestDeduplicator: Sendable {
     package enum Event: Sendable {
-        /// A request arrived, or a repeat of one.
         case arrived(IncomingCommand)
         /// Persistence answered a `lookUp`: the stored reply, or nil if there is none.
         case found(RequestID, Result<[UInt8]?, Failure>)
-        /// The owner has answered.
         case answered(RequestID, Result<[UInt8], Failure>)
         /// The answer waits for the database from now on.
         case committing(RequestID)
         /// The bus is another one, which doesn't know the tickets.
         case connectionLost
-        /// The deadline may have passed.
         case tick
     }
 
-    /// What the caller must do.
     package enum Effect: Sendable, Hashable {
-        /// Have the machine handle the command.
         case start(Command)
-        /// Ask persistence for a stored reply.
         case lookUp(RequestID)
-        /// Send an answer to this ticket.
         case answer(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     }
 
@@ -41,7 +34,7 @@ package struct RequestDeduplicator: Sendable {
         var phase: Phase
     }
 
-    /// How long an answer may wait for the database before the client is told that nothing is saved yet.
+    /// The time after which a client is told that its change is not saved yet.
     package static let commitTimeout = Duration.seconds(5)
     private static let margin = Duration.milliseconds(250)
 
@@ -59,9 +52,6 @@ package struct RequestDeduplicator: Sendable {
         self.capacity = capacity
         self.byteCapacity = byteCapacity
     }
-
-    /// The number of requests without an answer.
-    package var count: Int { running.count }
 
     /// When `tick` is due; nil: never.
     package var deadline: MonotonicTime? {

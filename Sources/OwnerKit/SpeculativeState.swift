@@ -11,23 +11,14 @@ package struct SpeculativeState<State: Sendable>: Sendable {
         current = state
     }
 
-    /// Changes the value in the transaction `id`, which is larger than any before.
-    package mutating func apply<Result>(_ id: TransactionID, _ change: (inout State) throws -> Result) rethrows
-        -> Result
-    {
-        var next = current
-        let result = try change(&next)
-        pending.append((id, current))
-        current = next
-        return result
-    }
-
-    /// Changes the value in a transaction that is named here.
+    /// Changes the value in a transaction, which this names.
     package mutating func apply(_ change: (inout State) throws -> Void) rethrows -> TransactionID {
+        var next = current
+        try change(&next)
         lastID += 1
-        let id = TransactionID(lastID)
-        try apply(id, change)
-        return id
+        pending.append((TransactionID(lastID), current))
+        current = next
+        return TransactionID(lastID)
     }
 
     /// Changes the value without a transaction: a refusal of an earlier one rolls this back too.
@@ -35,7 +26,6 @@ package struct SpeculativeState<State: Sendable>: Sendable {
         try change(&current)
     }
 
-    /// Records that the transaction is durable.
     package mutating func committed(_ id: TransactionID) {
         // They are in order.
         pending.removeFirst(pending.firstIndex { $0.id > id } ?? pending.count)
@@ -48,6 +38,5 @@ package struct SpeculativeState<State: Sendable>: Sendable {
         pending.removeSubrange(index...)
     }
 
-    /// Whether everything is durable.
     package var isSettled: Bool { pending.isEmpty }
 }

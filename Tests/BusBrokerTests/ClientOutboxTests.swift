@@ -28,7 +28,8 @@ import ZeroMQ
             StoredEvent(topic: "stream/queue/a", header: BusHeader(.put, sequence: UInt64($0)), payload: "x")
         }
         return FetchAnswer(
-            kind: .replay, events: events, client: client, nonce: nonce, epoch: 1, head: 99, readyList: nil, limits: limits)
+            kind: .replay, events: events, client: client, nonce: nonce, epoch: 1, head: 99, readyList: nil,
+            limits: limits)
     }
 
     private static func sequences(_ messages: [Message]) throws -> [UInt64] {

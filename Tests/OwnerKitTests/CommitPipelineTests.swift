@@ -135,7 +135,7 @@ struct CommitPipelineTests {
         trial.commit(2, "b", request: request)
         trial.answer()
         #expect(trial.refused == [2])
-        #expect(trial.failures.map(\.code) == ["duplicateRequest"])
+        #expect(trial.failures.map(\.known) == [.busy])
         #expect(trial.stored == [[1]])
         trial.commit(3, "c")
         trial.answer()

@@ -6,7 +6,7 @@ import WireMessages
 /// An owner whose state is a list of words: a command's payload is a word, which is committed, published whole under
 /// `stream/queue/words` and answered with the number of words.
 struct EchoMachine: OwnerMachine {
-    enum Input: Sendable, Hashable {
+    enum Input: Sendable {
         case say(String)
         case call(OwnerCall<String>)
         case timer(String, MonotonicTime?)

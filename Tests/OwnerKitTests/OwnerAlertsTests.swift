@@ -88,7 +88,7 @@ struct OwnerAlertsTests {
         for (code, subject) in [("x", "a"), ("y", "a"), ("x", "b")] {
             _ = alerts.raise(alert(code, about: subject, named: code + subject))
         }
-        let change = alerts.end(subject: "a", except: ["y"])
+        let change = alerts.end { $0.subject == "a" && $0.code != "y" }
         #expect(change.changes.count == 1 && change.publications.map(\.kind) == [.delete])
         #expect(alerts.standing.values.map { $0.code + $0.subject }.sorted() == ["xb", "ya"])
     }
