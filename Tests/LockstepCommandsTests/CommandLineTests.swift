@@ -262,7 +262,7 @@ import WireMessages
                 $0.failure.message = "a.example could not be reached."
             })
         #expect {
-            try FeedResults([failed], of: .refreshing).report(to: Output(json: false, quiet: false), doing: "refreshed")
+            try FeedResults([failed], of: .refreshing).report(to: Output(json: false, quiet: false))
         } throws: { ($0 as? Failure)?.message == "Later: a.example could not be reached." }
         #expect(failed.json["podcast"]?["unplayed"] == .null)
     }

@@ -20,12 +20,12 @@ import WireMessages
     }
 
     @Test(arguments: [120, 60, 40, 30, 20, 5]) func `a table is never wider than the terminal`(width: Int) {
-        var table = TextTable([
-            .init(heading: "", right: true), .init(heading: "episode", flexible: true),
-            .init(heading: "podcast", flexible: true), .init(heading: "id"),
-        ])
-        table.add(["1", String(repeating: "title ", count: 20), "A podcast with a long name", "e0123456789abcdef0123"])
-        table.add(["2", "日本語のタイトル", "x", "e1"])
+        let table = TextTable(
+            [.right(""), .flexible("episode"), .flexible("podcast"), "id"],
+            [
+                ["1", String(repeating: "title ", count: 20), "A podcast with a long name", "e0123456789abcdef0123"],
+                ["2", "日本語のタイトル", "x", "e1"],
+            ])
         let lines = table.lines(width: width)
         #expect(lines.allSatisfy { DisplayText.width($0) <= width })
         if width >= 40 { #expect(lines[1].hasSuffix("e0123456789abcdef0123")) }

@@ -38,13 +38,13 @@ struct BackUp: LockstepCommand {
 
     static func lines(_ copies: [DatabaseCopy], in home: LockstepHome) -> [String] {
         guard !copies.isEmpty else { return ["There is no backup yet."] }
-        var table = TextTable([
-            .init(heading: "when (UTC)"), .init(heading: "size", right: true), .init(heading: "file"),
-        ])
-        for copy in copies {
-            table.add([TimeText.minute(milliseconds: copy.at.milliseconds), NumberText.bytes(copy.bytes), copy.name])
+        let rows = copies.map {
+            [TimeText.minute(milliseconds: $0.at.milliseconds), NumberText.bytes($0.bytes), $0.name]
         }
-        var lines = table.lines(width: Output.terminalWidth) + ["The files are in \(home.backupDirectory)."]
+        var lines =
+            TextTable(["when (UTC)", .right("size"), "file"], rows).lines() + [
+                "The files are in \(home.backupDirectory)."
+            ]
         if copies.contains(where: { $0.kind == .snapshot }) {
             lines.append("A snapshot has subscriptions, queues and positions only, and can’t be restored by hand.")
         }
@@ -72,18 +72,10 @@ struct BackUp: LockstepCommand {
     }
 }
 
-/// Quotes words for a shell.
 enum ShellText {
-    /// The word in the form that a shell reads as this text.
+    /// The form in which a shell reads a word as it is.
     static func quoted(_ word: String) -> String {
-        let plain = word.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                true
-            default: "/._-+,:@%".utf8.contains(byte)
-            }
-        }
+        let plain = word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-+,:@%".contains($0)) }
         guard !plain || word.isEmpty else { return word }
         return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }

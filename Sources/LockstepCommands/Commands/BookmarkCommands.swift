@@ -11,30 +11,21 @@ struct BookmarkCommands: AsyncParsableCommand {
         defaultSubcommand: BookmarkList.self, aliases: ["bookmarks"])
 }
 
-struct BookmarkList: LockstepCommand {
+struct BookmarkList: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Show bookmarks.")
     @Argument(help: "Only those of this episode.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.bookmarks]) }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .parts([.bookmarks])) { fleet in
-            let state = try await fleet.current([.bookmarks])
-            var bookmarks = state.bookmarks
-            if let episode { bookmarks = state.bookmarks(of: try await fleet.library.findEpisode(typed: episode).id) }
-            try context.output.value(.array(bookmarks.map(\.json)), lines: Self.lines(bookmarks))
-        }
-    }
-
-    static func lines(_ bookmarks: [Bookmark]) -> [String] {
-        guard !bookmarks.isEmpty else { return ["No bookmarks. Set one with `lockstep bookmark add`."] }
-        var table = TextTable([
-            .init(heading: "at", right: true), .init(heading: "episode", flexible: true),
-            .init(heading: "note", flexible: true), .init(heading: "id"),
-        ])
-        for bookmark in bookmarks {
-            table.add([ClockText.format(bookmark.position), bookmark.title, bookmark.note, bookmark.id.text])
-        }
-        return table.lines(width: Output.terminalWidth)
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let state = try await fleet.current([.bookmarks])
+        var bookmarks = state.bookmarks
+        if let episode { bookmarks = state.bookmarks(of: try await fleet.library.findEpisode(typed: episode).id) }
+        let rows = bookmarks.map { [ClockText.format($0.position), $0.title, $0.note, $0.id.text] }
+        let table = TextTable([.right("at"), .flexible("episode"), .flexible("note"), "id"], rows)
+        try output.value(
+            .array(bookmarks.map(\.json)),
+            lines: rows.isEmpty ? ["No bookmarks. Set one with `lockstep bookmark add`."] : table.lines())
     }
 }
 
@@ -49,7 +40,8 @@ struct BookmarkAdd: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         let place = try at.map { text throws(Failure) in try SeekExpression.read(text) }
         try await context.withFleet(observing: place?.isRelative == true ? .player : .nothing) { fleet in
-            let named = try await named(in: fleet.library)
+            var named: Episode?
+            if let episode { named = try await fleet.library.findEpisode(typed: episode) }
             let bookmark: Bookmark
             do throws(Failure) {
                 bookmark = try await fleet.player.addBookmark(
@@ -62,11 +54,6 @@ struct BookmarkAdd: LockstepCommand {
             }
             try context.output.change(bookmark.json, "Bookmarked \(bookmark.words).")
         }
-    }
-
-    private func named(in library: LibraryClient) async throws(Failure) -> Episode? {
-        guard let episode else { return nil }
-        return try await library.findEpisode(typed: episode)
     }
 
     /// The position that a text means in an episode, or in the loaded one; nil: its current position.
@@ -93,9 +80,8 @@ struct BookmarkNote: LockstepCommand {
         try await context.withBookmark(id) { fleet, bookmark in
             let answer = try await fleet.player.setNote(CommandLineWords.typed(text), of: bookmark.id)
             try context.output.change(
-                answer.value.json,
-                answer.changed
-                    ? "Changed the note of \(answer.value.words)." : "No change: it already has that note.")
+                answer.value.json, if: answer.changed, "Changed the note of \(answer.value.words).",
+                else: "it already has that note")
         }
     }
 }
@@ -136,8 +122,6 @@ struct BookmarkPlay: LockstepCommand {
 
 extension CommandContext {
     /// Runs `body` with the bookmark of an ID, or of the beginning of one.
-    ///
-    /// - Throws: `notFound`; `ambiguous` with the candidates.
     fileprivate func withBookmark(
         _ id: String, observing parts: Set<FleetPart> = [],
         _ body: @Sendable (Fleet, Bookmark) async throws -> Void
@@ -149,8 +133,6 @@ extension CommandContext {
 }
 
 extension Bookmark {
-    /// The bookmark of an ID, or of the beginning of one.
-    ///
     /// - Throws: `notFound`; `ambiguous` with the candidates.
     static func named(_ id: String, among bookmarks: [Bookmark]) throws(Failure) -> Bookmark {
         if let bookmark = bookmarks.first(where: { $0.id.text == id }) { return bookmark }
@@ -164,14 +146,13 @@ extension Bookmark {
         return first
     }
 
-    /// Whether the player has it loaded, so that a seek is enough. A position behind the known end needs a load, which plays
-    /// the audio that is there now.
+    /// Whether a seek is enough. A position behind the known end needs a load, which plays the audio that is there now.
     func isReached(from player: PlayerState) -> Bool {
         guard player.episode?.id == episode, player.status != .finished else { return false }
         return player.duration.map { position <= $0 } ?? true
     }
 
-    /// Its position, in words.
+    /// `12:34 of “A title”`.
     fileprivate var words: String {
         "\(ClockText.format(position)) of “\(title.isEmpty ? episode.text : title)”"
     }

@@ -11,31 +11,35 @@ struct DownloadCommands: AsyncParsableCommand {
         ])
 }
 
+/// The episodes that a command is about.
+struct WantedEpisodes: ParsableArguments {
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var options: GlobalOptions
+}
+
 /// A command that does something with the files of episodes.
 protocol DownloadEdit: LockstepCommand {
-    /// The episodes, as users name them.
-    var episodes: [String] { get }
-    /// The action on the files.
     static var action: DownloadsClient.Action { get }
-    /// What was done to those that changed: `Paused the download of`.
-    static var done: String { get }
-    /// What the others were: `paused already`.
-    static var already: String { get }
+    /// What was done to those that changed, and what the others were.
+    static var words: (done: String, already: String) { get }
+    var wanted: WantedEpisodes { get }
 }
 
 extension DownloadEdit {
+    var options: GlobalOptions { wanted.options }
+
     func perform(_ context: CommandContext) async throws {
-        let count = Set(episodes).count
+        let count = Set(wanted.episodes).count
         guard count <= RequestSizes.episodes else {
             throw Failure(
                 .invalidArgument, "\(count) episodes are too many at once; the limit is \(RequestSizes.episodes).")
         }
         try await context.withFleet(observing: .parts([.downloads])) { fleet in
-            let found = try await fleet.findDownloads(episodes)
+            let found = try await fleet.findDownloads(wanted.episodes)
             let answers = try await fleet.downloads.perform(Self.action, found.map(\.id))
             try context.output.changes(
-                zip(found, answers).map { ($0.title, $1.changed) }, done: { "\(Self.done) \($0)" },
-                already: Self.already, notes: Self.notes(of: answers.filter(\.changed).map(\.value)),
+                zip(found, answers).map { ($0.title, $1.changed) }, done: { "\(Self.words.done) \($0)" },
+                already: Self.words.already, notes: Self.notes(of: answers.filter(\.changed).map(\.value)),
                 json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
         }
     }
@@ -49,7 +53,6 @@ extension DownloadEdit {
 }
 
 extension Fleet {
-    /// An episode by its ID, with its title.
     typealias NamedEpisode = (id: EpisodeID, title: String)
 
     /// The episodes that arguments mean, each once, in order; also those that have a download alone, as the library has
@@ -63,7 +66,7 @@ extension Fleet {
         let downloads = await availableState().downloads
         var found: [NamedEpisode] = []
         for text in arguments {
-            var episode: NamedEpisode
+            let episode: NamedEpisode
             do throws(Failure) {
                 let known = try await library.findEpisode(typed: text)
                 episode = (known.id, known.title)
@@ -83,54 +86,43 @@ struct DownloadAdd: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Download episodes; failed downloads are resumed, and missing files are fetched again.")
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
-    @OptionGroup var options: GlobalOptions
-    static let done = "Queued for download:"
-    static let already = "already downloaded or being downloaded"
     static let action = DownloadsClient.Action.add
+    static let words = (done: "Queued for download:", already: "already downloaded or being downloaded")
+    @OptionGroup var wanted: WantedEpisodes
 }
 
 struct DownloadPause: DownloadEdit {
     static let configuration = CommandConfiguration(
-        commandName: "pause",
-        abstract: "Pause downloads and keep their partial files.",
+        commandName: "pause", abstract: "Pause downloads and keep their partial files.",
         discussion:
             "If the server doesn’t identify the version of a file, the download starts over, and a message says so.")
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
-    @OptionGroup var options: GlobalOptions
-    static let done = "Paused the download of"
-    static let already = "paused already"
     static let action = DownloadsClient.Action.pause
+    static let words = (done: "Paused the download of", already: "paused already")
+    @OptionGroup var wanted: WantedEpisodes
 }
 
 struct DownloadResume: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Resume paused or failed downloads.")
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
-    @OptionGroup var options: GlobalOptions
-    static let done = "Resumed the download of"
-    static let already = "already being downloaded"
     static let action = DownloadsClient.Action.resume
+    static let words = (done: "Resumed the download of", already: "already being downloaded")
+    @OptionGroup var wanted: WantedEpisodes
 }
 
 struct DownloadCancel: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancel unfinished downloads and delete their partial files.")
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
-    @OptionGroup var options: GlobalOptions
-    static let done = "Cancelled the download of"
-    static let already = "not being downloaded"
     static let action = DownloadsClient.Action.cancel
+    static let words = (done: "Cancelled the download of", already: "not being downloaded")
+    @OptionGroup var wanted: WantedEpisodes
 }
 
 struct DownloadRemove: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Delete downloaded files; the episodes stay.")
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
-    @OptionGroup var options: GlobalOptions
-    static let done = "Removed the download of"
-    static let already = "not downloaded"
     static let action = DownloadsClient.Action.remove
+    static let words = (done: "Removed the download of", already: "not downloaded")
+    @OptionGroup var wanted: WantedEpisodes
 }
 
 struct Downloads: LockstepCommand {
@@ -153,8 +145,9 @@ struct Downloads: LockstepCommand {
             if watch {
                 return try await context.output.whileRead { try await Self.narrate(fleet, context.output) }
             }
-            let isTerminal = isatty(STDOUT_FILENO) == 1
-            guard isTerminal, !context.plain, !context.output.json, !once, DownloadsBoard(state).isActive else {
+            guard isatty(STDOUT_FILENO) == 1, !context.plain, !context.output.json, !once,
+                DownloadsBoard(state).isActive
+            else {
                 let downloads = await Self.withProgress(fleet).downloads
                 return try context.output.value(.array(downloads.map(\.json)), lines: Self.lines(downloads))
             }
@@ -165,8 +158,8 @@ struct Downloads: LockstepCommand {
     /// Longer than from one announcement of progress to the next.
     private static let announcementLimit = Duration.milliseconds(400)
 
-    /// The downloads once each that is under way has said how far it is: the stream’s state of that is up to 10 s old. One that
-    /// gets no bytes says nothing, and is not waited for.
+    /// The downloads once each that is under way has told its progress: that in the retained state is up to 10 s old. One that
+    /// gets no bytes tells nothing, and isn’t waited for.
     private static func withProgress(_ fleet: Fleet) async -> DownloadsBoard {
         DownloadsBoard(
             await fleet.first(within: announcementLimit) { state in
@@ -177,17 +170,11 @@ struct Downloads: LockstepCommand {
 
     static func lines(_ downloads: [DownloadState]) -> [String] {
         guard !downloads.isEmpty else { return [DownloadText.none] }
-        var table = TextTable([
-            .init(heading: "episode", flexible: true), .init(heading: "podcast", flexible: true),
-            .init(heading: "state", flexible: true), .init(heading: "id"),
-        ])
-        for download in downloads {
-            table.add([download.title, download.podcast, DownloadText.state(download), download.episode.text])
-        }
-        return table.lines(width: Output.terminalWidth)
+        let rows = downloads.map { [$0.title, $0.podcast, DownloadText.state($0), $0.episode.text] }
+        return TextTable([.flexible("episode"), .flexible("podcast"), .flexible("state"), "id"], rows).lines()
     }
 
-    /// Prints a line for each change, until it is ended.
+    /// Prints a line for each change until it is cancelled.
     private static func narrate(_ fleet: Fleet, _ output: Output) async throws {
         var narrator = DownloadsNarrator()
         for await state in fleet.states() {
@@ -199,7 +186,7 @@ struct Downloads: LockstepCommand {
         }
     }
 
-    /// Draws bars, until nothing is under way any more or `q` is pressed.
+    /// Draws bars until nothing is under way any more or `q` is pressed.
     private static func draw(_ fleet: Fleet) async throws {
         let signals = TerminalSignals()
         defer { signals.close() }

@@ -2,20 +2,19 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-struct ShowEpisode: LockstepCommand {
+struct ShowEpisode: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about an episode.")
     @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.player, .queues, .bookmarks, .downloads]) }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .parts([.player, .queues, .bookmarks, .downloads])) { fleet in
-            let found = try await fleet.library.findEpisode(typed: episode)
-            let details = EpisodeDetails(
-                try await fleet.library.episode(found.id, readsChapters: true) ?? found,
-                // The parts of the queue and the player are left out while they are away.
-                in: await fleet.availableState())
-            try context.output.value(details.json, lines: details.lines(width: Output.terminalWidth))
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let found = try await fleet.library.findEpisode(typed: episode)
+        let details = EpisodeDetails(
+            try await fleet.library.episode(found.id, readsChapters: true) ?? found,
+            // The parts of the queue and the player are left out while they are away.
+            in: await fleet.availableState())
+        try output.value(details.json, lines: details.lines(width: Output.terminalWidth))
     }
 }
 
@@ -87,26 +86,20 @@ struct EpisodeDetails: Sendable {
     }
 
     var json: JSONValue {
-        episode.detailJSON
+        let links = notes.links.map {
+            JSONValue.object(["number": .integer(Int64($0.number)), "text": .text($0.text), "url": .string($0.url)])
+        }
+        let chapters = chapters.map {
+            JSONValue.object([
+                "start": .seconds($0.start), "end": .knownSeconds($0.end ?? 0), "title": .string($0.title),
+                "url": .text($0.url),
+            ])
+        }
+        return episode.detailJSON
             .adding("playedReason", .text(episode.playedReason))
             .adding("notes", .text(notes.text(width: nil).joined(separator: "\n")))
-            .adding(
-                "links",
-                .array(
-                    notes.links.map {
-                        .object(["number": .integer(Int64($0.number)), "text": .text($0.text), "url": .string($0.url)])
-                    })
-            )
-            .adding(
-                "chapters",
-                .array(
-                    chapters.map {
-                        .object([
-                            "start": .seconds($0.start), "end": .knownSeconds($0.end ?? 0), "title": .string($0.title),
-                            "url": .text($0.url),
-                        ])
-                    })
-            )
+            .adding("links", .array(links))
+            .adding("chapters", .array(chapters))
             .adding("download", download?.json ?? .null)
             .adding("bookmarks", .array(bookmarks.map(\.json)))
             .adding("queues", .array(places.map(\.json)))
@@ -129,24 +122,18 @@ struct EpisodeDetails: Sendable {
         where !value.isEmpty {
             lines.append("\(name) \(value)")
         }
-        if !bookmarks.isEmpty {
-            lines += ["", "Bookmarks"]
-            var table = TextTable([
-                .init(heading: "", right: true), .init(heading: "", flexible: true), .init(heading: ""),
-            ])
-            for bookmark in bookmarks {
-                table.add([ClockText.format(bookmark.position), bookmark.note, bookmark.id.text])
-            }
-            lines += table.lines(width: width.map { max(0, $0 - 2) }).dropFirst().map { "  " + $0 }
-        }
-        if !chapters.isEmpty {
-            lines += ["", "Chapters"]
-            var table = TextTable([.init(heading: "", right: true), .init(heading: "", flexible: true)])
-            for chapter in chapters { table.add([TimeText.mark(chapter.start), chapter.title]) }
-            lines += table.lines(width: width.map { max(0, $0 - 2) }).dropFirst().map { "  " + $0 }
-        }
-        let text = notes.text(width: width)
-        return text.isEmpty ? lines : lines + [""] + text
+        let notes = notes.text(width: width)
+        return lines
+            + Self.section("Bookmarks", bookmarks.map { [ClockText.format($0.position), $0.note, $0.id.text] }, width)
+            + Self.section("Chapters", chapters.map { [TimeText.mark($0.start), $0.title] }, width)
+            + (notes.isEmpty ? [] : [""] + notes)
+    }
+
+    private static func section(_ heading: String, _ rows: [[String]], _ width: Int?) -> [String] {
+        guard let first = rows.first else { return [] }
+        let columns = [TextTable.Column.right(""), .flexible(""), ""].prefix(first.count)
+        let table = TextTable(Array(columns), rows).lines(width: width.map { max(0, $0 - 2) })
+        return ["", heading] + table.dropFirst().map { "  " + $0 }
     }
 }
 
@@ -165,34 +152,33 @@ extension EpisodeDetails.Place {
     }
 }
 
-struct Why: LockstepCommand {
+struct Why: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
         abstract: "Explain why an episode is downloaded, played or in a queue, or why it isn’t.")
     @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.queues, .downloads]) }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .parts([.queues, .downloads])) { fleet in
-            // An episode that has only a download is explained, too.
-            let named = try await fleet.findDownloads([episode])[0]
-            let found = try await fleet.library.episodes([named.id]).first
-            var file: [String] = []
-            var failure: Failure?
-            do throws(Failure) { file = try await fleet.downloads.reasons(for: named.id) } catch {
-                // The rest is shown without it.
-                failure = error
-            }
-            let places = EpisodeDetails.places(of: named.id, in: await fleet.availableState())
-            let lines = Self.lines(named.title, found, file: file, failure: failure, places: places)
-            try context.output.value(
-                .object([
-                    "episode": .string(named.id.text), "title": .string(named.title),
-                    "download": .array(file.map { .string($0) }), "played": .bool(found?.isPlayed ?? false),
-                    "playedReason": .text(found?.playedReason ?? ""), "queues": .array(places.map(\.json)),
-                    "error": failure.map { $0.json["error"] ?? .null } ?? .null,
-                ]), lines: lines)
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        // An episode that has only a download is explained, too.
+        let named = try await fleet.findDownloads([episode])[0]
+        let found = try await fleet.library.episodes([named.id]).first
+        var file: [String] = []
+        var failure: Failure?
+        do throws(Failure) { file = try await fleet.downloads.reasons(for: named.id) } catch {
+            // The rest is shown without it.
+            failure = error
         }
+        let places = EpisodeDetails.places(of: named.id, in: await fleet.availableState())
+        let lines = Self.lines(named.title, found, file: file, failure: failure, places: places)
+        try output.value(
+            .object([
+                "episode": .string(named.id.text), "title": .string(named.title),
+                "download": .array(file.map { .string($0) }), "played": .bool(found?.isPlayed ?? false),
+                "playedReason": .text(found?.playedReason ?? ""), "queues": .array(places.map(\.json)),
+                "error": failure.map { $0.json["error"] ?? .null } ?? .null,
+            ]), lines: lines)
     }
 
     static func lines(

@@ -16,37 +16,31 @@ enum FeedAddress {
             text[..<end].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }),
             !FileManager.default.fileExists(atPath: text)
         {
-            guard let address = WebAddress(text) else {
-                throw .unusableAddress(text)
-            }
+            guard let address = WebAddress(text) else { throw .unusableAddress(text) }
             return address.text
         }
         let path = text.hasPrefix("/") ? text : folder + "/" + text
         guard FileManager.default.fileExists(atPath: path) else {
-            throw Failure(
-                .fileMissing, "There is no file \(path). An address must begin with http:// or https://.")
+            throw Failure(.fileMissing, "There is no file \(path). An address must begin with http:// or https://.")
         }
-        guard let address = WebAddress(filePath: path) else {
-            throw .unusableAddress(text)
-        }
+        guard let address = WebAddress(filePath: path) else { throw .unusableAddress(text) }
         return address.text
     }
 }
 
 /// The results of a command about several feeds.
 struct FeedResults {
-    /// What the command did.
-    enum Action: Sendable {
-        case subscribing
-        case refreshing
-        case unsubscribing
-        case forgetting
+    /// What was done to a feed, as the end of a sentence.
+    enum Action: String, Sendable {
+        case subscribing = "subscribed to"
+        case refreshing = "refreshed"
+        case unsubscribing = "unsubscribed from"
+        case forgetting = "forgotten"
     }
 
     private let results: [FeedsClient.Result]
     private let action: Action
 
-    /// The results, in order.
     init(_ results: [FeedsClient.Result], of action: Action) {
         self.results = results
         self.action = action
@@ -57,7 +51,7 @@ struct FeedResults {
     /// Prints a line for each feed and the sum.
     ///
     /// - Throws: the failure of the only one; exit status 75 when some of several failed.
-    func report(to output: Output, doing verb: String) throws {
+    func report(to output: Output) throws {
         if results.count == 1, let only = failed.first, !only.isKept {
             var failure = only.failure ?? Failure(.fetchFailed, "The feed couldn’t be read.")
             let name = Self.name(only)
@@ -67,19 +61,18 @@ struct FeedResults {
             throw failure
         }
         if !output.quiet || !failed.isEmpty {
-            try output.value(.array(results.map(\.json)), lines: lines + sum(verb))
+            try output.value(.array(results.map(\.json)), lines: lines + sum)
         }
-        guard failed.isEmpty else { throw ExitStatusError.partial }
+        guard failed.isEmpty else { throw ExitCode(ExitStatus.tryAgain.rawValue) }
     }
 
-    /// The lines about each feed.
     var lines: [String] { results.flatMap(lines(about:)) }
 
-    private func sum(_ verb: String) -> [String] {
+    private var sum: [String] {
         guard results.count > 1 else { return results.isEmpty ? ["No change: there are no podcasts."] : [] }
         let done = results.count - failed.count
         return [
-            "\(done) of \(NumberText.counted(results.count, "podcast")) \(verb)"
+            "\(done) of \(NumberText.counted(results.count, "podcast")) \(action.rawValue)"
                 + (failed.isEmpty ? "." : ", \(failed.count) failed.")
         ]
     }
@@ -88,7 +81,6 @@ struct FeedResults {
         result.podcast.flatMap { $0.title.isEmpty ? nil : $0.title } ?? result.url
     }
 
-    /// The maximum number of warnings that are shown of one feed.
     private static let shownWarnings = 3
 
     /// The line of a result; and the feed’s warnings where the command was about that feed.
@@ -114,8 +106,7 @@ struct FeedResults {
         case .unchanged: return "\(name): nothing new."
         case .removed: return action == .forgetting ? "Forgot \(name)." : "Unsubscribed from \(name)."
         case .failed:
-            return "\(name): \(Sentence.stopped(result.failure?.message ?? ""))"
-                + (result.isKept ? " Kept." : "")
+            return "\(name): \(Sentence.stopped(result.failure?.message ?? ""))" + (result.isKept ? " Kept." : "")
         case .checked, .unknown: return "\(name): done."
         }
     }

@@ -71,8 +71,8 @@ struct Down: LockstepCommand {
             changed = try StraySupervisors(home: context.home).stop()
         }
         try context.output.change(
-            .object(["state": "down", "changed": .bool(changed)]),
-            changed ? "The fleet is down." : "No change: no fleet is running.")
+            .object(["state": "down", "changed": .bool(changed)]), if: changed, "The fleet is down.",
+            else: "no fleet is running")
     }
 }
 
@@ -87,21 +87,11 @@ struct Processes: LockstepCommand {
     }
 
     static func lines(_ services: [ServiceReport]) -> [String] {
-        var table = TextTable([
-            .init(heading: "service"), .init(heading: "state"), .init(heading: "pid", right: true),
-            .init(heading: "uptime", right: true), .init(heading: "restarts", right: true),
-            .init(heading: "memory", right: true), .init(heading: "cpu", right: true),
-            .init(heading: "notes", flexible: true),
-        ])
-        for service in services {
-            table.add([
-                service.name, service.state, service.pid.map { "\($0)" } ?? "-",
-                service.uptime.map(TimeText.span) ?? "-", "\(service.restarts)",
-                service.pss.map { NumberText.bytes(UInt64(clamping: $0)) } ?? "-",
-                service.cpu.map { "\(NumberText.short($0)) s" } ?? "-", service.notes,
-            ])
-        }
-        return table.lines(width: Output.terminalWidth)
+        let columns: [TextTable.Column] = [
+            "service", "state", .right("pid"), .right("uptime"), .right("restarts"), .right("memory"), .right("cpu"),
+            .flexible("notes"),
+        ]
+        return TextTable(columns, services.map(\.cells)).lines()
     }
 }
 
@@ -117,14 +107,22 @@ extension ServiceReport {
         ])
     }
 
-    /// Its warning, last end, next attempt and crash report.
-    fileprivate var notes: String {
-        var notes: [String] = []
-        if let warning { notes.append(warning) }
-        if let lastEnd { notes.append("last: \(lastEnd)") }
-        if let nextTry { notes.append("next try in \(TimeText.span(nextTry))") }
-        if let crashReport { notes.append("report: \(crashReport)") }
-        return notes.joined(separator: "; ")
+    fileprivate var cells: [String] {
+        let process = pid.map { "\($0)" }
+        let memory = pss.map { NumberText.bytes(UInt64(clamping: $0)) }
+        let time = cpu.map { "\(NumberText.short($0)) s" }
+        return [
+            name, state, process ?? "-", uptime.map(TimeText.span) ?? "-", "\(restarts)", memory ?? "-", time ?? "-",
+            notes,
+        ]
+    }
+
+    private var notes: String {
+        let notes = [
+            warning, lastEnd.map { "last: \($0)" }, nextTry.map { "next try in \(TimeText.span($0))" },
+            crashReport.map { "report: \($0)" },
+        ]
+        return notes.compactMap(\.self).joined(separator: "; ")
     }
 }
 
@@ -172,26 +170,33 @@ struct Logs: LockstepCommand {
 
 private let serviceNames = Fleet.serviceNames
 
-struct Restart: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "restart", abstract: "Restart a service.")
-    @Argument(help: "The service’s name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
-    @OptionGroup var options: GlobalOptions
+/// A command to the supervisor about one service.
+protocol ServiceCommand: LockstepCommand {
+    var service: String { get }
+    /// - Returns: what the supervisor did, in a sentence.
+    func ask(_ supervisor: SupervisorControlClient) throws(Failure) -> String
+}
 
+extension ServiceCommand {
     func perform(_ context: CommandContext) async throws {
-        let message = try SupervisorControlClient(home: context.home).restart(service)
+        let message = try ask(SupervisorControlClient(home: context.home))
         try context.output.change(.object(["service": .string(service), "message": .string(message)]), message)
     }
 }
 
-struct ResetFailed: LockstepCommand {
+struct Restart: ServiceCommand {
+    static let configuration = CommandConfiguration(commandName: "restart", abstract: "Restart a service.")
+    @Argument(help: "The service’s name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
+    @OptionGroup var options: GlobalOptions
+
+    func ask(_ supervisor: SupervisorControlClient) throws(Failure) -> String { try supervisor.restart(service) }
+}
+
+struct ResetFailed: ServiceCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset-failed", abstract: "Retry a failed service now.")
     @Argument(help: "The service’s name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        let message = try SupervisorControlClient(home: context.home).resetFailed(service)
-        try context.output.change(.object(["service": .string(service), "message": .string(message)]), message)
-    }
+    func ask(_ supervisor: SupervisorControlClient) throws(Failure) -> String { try supervisor.resetFailed(service) }
 }

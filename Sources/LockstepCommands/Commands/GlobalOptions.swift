@@ -4,12 +4,8 @@ import PodcastModel
 
 /// The options that every command takes.
 struct GlobalOptions: ParsableArguments {
-    @Flag(name: .long, help: "Print JSON (protocols/cli.md).")
-    var json = false
-
-    @Flag(name: .shortAndLong, help: "Print nothing on success.")
-    var quiet = false
-
+    @Flag(name: .long, help: "Print JSON (protocols/cli.md).") var json = false
+    @Flag(name: .shortAndLong, help: "Print nothing on success.") var quiet = false
     @Flag(name: .long, help: "Plain lines: no bars, no colour, no moving positions. Also LOCKSTEP_PLAIN=1.")
     var plain = false
 
@@ -17,9 +13,8 @@ struct GlobalOptions: ParsableArguments {
     var home: String?
 }
 
-/// A command of `lockstep`: it parses its arguments, asks a service and prints the answer.
+/// A command of `lockstep`.
 protocol LockstepCommand: AsyncParsableCommand, Sendable {
-    /// The options that every command takes.
     var options: GlobalOptions { get }
     /// Whether the command reports problems of the settings itself; else they are printed as warnings, and the defaults hold.
     static var judgesSettings: Bool { get }
@@ -29,7 +24,6 @@ protocol LockstepCommand: AsyncParsableCommand, Sendable {
 extension LockstepCommand {
     static var judgesSettings: Bool { false }
 
-    /// Finds the home, reads the settings, and performs the command.
     func run() async throws {
         let context = try CommandContext(options)
         if !Self.judgesSettings { context.warnOfSettings() }
@@ -37,15 +31,30 @@ extension LockstepCommand {
     }
 }
 
+/// A command that needs nothing but a running fleet.
+protocol FleetCommand: LockstepCommand {
+    /// What it reads of the state; by default nothing: it only asks.
+    var observation: Observation { get }
+    func perform(_ fleet: Fleet, _ output: Output) async throws
+}
+
+extension FleetCommand {
+    var observation: Observation { .nothing }
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withFleet(observing: observation) { try await perform($0, context.output) }
+    }
+}
+
 extension CompletionKind {
-    /// The IDs of the newest episodes, asked of the fleet when the shell wants them.
-    static var episodes: CompletionKind { .shellCommand("lockstep candidates episodes 2>/dev/null") }
-    /// The IDs of the podcasts.
-    static var podcasts: CompletionKind { .shellCommand("lockstep candidates podcasts 2>/dev/null") }
-    /// The IDs of Up Next’s entries.
-    static var entries: CompletionKind { .shellCommand("lockstep candidates entries 2>/dev/null") }
-    /// The names of the queues.
-    static var queues: CompletionKind { .shellCommand("lockstep candidates queues 2>/dev/null") }
-    /// The IDs of the bookmarks.
-    static var bookmarks: CompletionKind { .shellCommand("lockstep candidates bookmarks 2>/dev/null") }
+    static var episodes: CompletionKind { candidates("episodes") }
+    static var podcasts: CompletionKind { candidates("podcasts") }
+    static var entries: CompletionKind { candidates("entries") }
+    static var queues: CompletionKind { candidates("queues") }
+    static var bookmarks: CompletionKind { candidates("bookmarks") }
+
+    /// IDs or names that the fleet is asked for when the shell wants them.
+    private static func candidates(_ kind: String) -> CompletionKind {
+        .shellCommand("lockstep candidates \(kind) 2>/dev/null")
+    }
 }

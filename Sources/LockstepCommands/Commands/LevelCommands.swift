@@ -23,19 +23,17 @@ struct SetSpeed: LockstepCommand {
                     lines: [Self.sentence(state.player, others: others)])
             }
         }
-        let limits = PlaybackSpeed.range
         let change = try LevelExpression.read(
-            speed, "speed", unit: "x", limits, examples: "+0.2 or -0.2", step: context.settings.speedStep)
+            speed, "speed", unit: "x", PlaybackSpeed.range, examples: "+0.2 or -0.2", step: context.settings.speedStep)
         try await context.withFleet { fleet in
             let answer = try await fleet.player.setSpeed(change)
             let player = answer.value.player
             let others = answer.value.forOthers
-            let same = "No change: the speed is \(NumberText.short(player.speed)) already"
+            let comma = others == nil ? "" : ","
             try context.output.change(
-                player.json(),
-                answer.changed
-                    ? Self.sentence(player, others: others)
-                    : "\(same)\(others == nil ? "" : ",")\(Self.suffix(player, others)).")
+                player.json(), if: answer.changed, Self.sentence(player, others: others),
+                else:
+                    "the speed is \(NumberText.short(player.speed)) already\(comma)\(Self.suffix(player, others))")
         }
     }
 
@@ -71,8 +69,7 @@ struct SetVolume: LockstepCommand {
             let answer = try await fleet.player.setVolume(change)
             let shown = "\(NumberText.short(answer.value.volume)) %"
             try context.output.change(
-                answer.value.json(),
-                answer.changed ? "Volume \(shown)." : "No change: the volume is \(shown) already.")
+                answer.value.json(), if: answer.changed, "Volume \(shown).", else: "the volume is \(shown) already")
         }
     }
 }

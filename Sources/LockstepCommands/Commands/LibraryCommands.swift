@@ -28,12 +28,12 @@ struct Subscribe: LockstepCommand {
             let results = try await context.output.whileWaiting("Fetching \(NumberText.counted(urls.count, "feed"))") {
                 try await fleet.feeds.subscribe(urls, keep: keep, user: user ?? "", password: password ?? "")
             }
-            try FeedResults(results, of: .subscribing).report(to: context.output, doing: "subscribed to")
+            try FeedResults(results, of: .subscribing).report(to: context.output)
         }
     }
 }
 
-struct Unsubscribe: LockstepCommand {
+struct Unsubscribe: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "unsubscribe",
         abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
@@ -47,28 +47,26 @@ struct Unsubscribe: LockstepCommand {
     @Argument(help: "IDs, beginnings of IDs, parts of titles, or addresses.", completion: .podcasts) var podcasts:
         [String]
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { forget ? .parts([.queues, .downloads]) : .nothing }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: forget ? .parts([.queues, .downloads]) : .nothing) { fleet in
-            let found = try await fleet.library.findPodcasts(podcasts)
-            if forget, !yes { for (text, podcast) in zip(podcasts, found) { try Self.requireWholeName(text, podcast) } }
-            let before = forget ? await fleet.availableState() : nil
-            let results = try await fleet.feeds.unsubscribe(found.map(\.id), forget: forget)
-            try FeedResults(results, of: forget ? .forgetting : .unsubscribing)
-                .report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
-            let gone = results.filter { $0.kind == .removed }.compactMap(\.podcast)
-            if let before {
-                let (queues, files) = await Self.losses(of: Set(gone.map(\.id)), from: before, fleet)
-                if !context.output.json, !context.output.quiet {
-                    for line in Self.sentences(queues, files: files) { try context.output.line(line) }
-                }
-            } else if gone.contains(where: { $0.episodeCount > 0 }), !context.output.json, !context.output.quiet {
-                try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let found = try await fleet.library.findPodcasts(podcasts)
+        if forget, !yes { for (text, podcast) in zip(podcasts, found) { try Self.requireWholeName(text, podcast) } }
+        let before = forget ? await fleet.availableState() : nil
+        let results = try await fleet.feeds.unsubscribe(found.map(\.id), forget: forget)
+        try FeedResults(results, of: forget ? .forgetting : .unsubscribing).report(to: output)
+        let gone = results.filter { $0.kind == .removed }.compactMap(\.podcast)
+        if let before {
+            let (queues, files) = await Self.losses(of: Set(gone.map(\.id)), from: before, fleet)
+            if !output.json, !output.quiet {
+                for line in Self.sentences(queues, files: files) { try output.line(line) }
             }
+        } else if gone.contains(where: { $0.episodeCount > 0 }), !output.json, !output.quiet {
+            try output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
         }
     }
 
-    /// Refuses to forget a podcast that is named by a part of its title: nothing brings it back.
+    /// Refuses to forget a podcast that is named by a part of its title.
     static func requireWholeName(_ text: String, _ podcast: Podcast) throws(Failure) {
         let names = [podcast.id.text, podcast.title, podcast.url]
         guard !names.contains(where: { $0.lowercased() == text.lowercased() }), WebAddress(text) == nil else { return }
@@ -79,8 +77,8 @@ struct Unsubscribe: LockstepCommand {
         )
     }
 
-    /// The number of entries that forgotten podcasts had in each queue, Up Next’s first, and of their downloaded files. Returns
-    /// when the queues have removed the entries, or after two seconds.
+    /// The numbers of the podcasts’ entries in each queue, Up Next first, and of their downloaded files. Returns when the
+    /// queues have removed the entries, or after two seconds.
     private static func losses(
         of podcasts: Set<PodcastID>, from before: FleetState, _ fleet: Fleet
     ) async -> (queues: [(queue: String, count: Int)], files: Int) {
@@ -93,9 +91,7 @@ struct Unsubscribe: LockstepCommand {
         if !lost.isEmpty {
             _ = await fleet.first(within: .seconds(2)) { !$0.isStale(.queues) && entries($0).isEmpty }
         }
-        let files = before.downloads.count {
-            $0.status == .downloaded && $0.podcastID.map(podcasts.contains) ?? false
-        }
+        let files = before.downloads.count { $0.status == .downloaded && $0.podcastID.map(podcasts.contains) ?? false }
         return (lost, files)
     }
 
@@ -113,60 +109,51 @@ struct Unsubscribe: LockstepCommand {
     }
 }
 
-struct Refresh: LockstepCommand {
+struct Refresh: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "refresh", abstract: "Look for new episodes now.")
     @Argument(help: "Podcasts; without one, all.", completion: .podcasts) var podcasts: [String] = []
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            let named = try await fleet.library.findPodcasts(podcasts).map(\.id)
-            let what = named.isEmpty ? "all podcasts" : NumberText.counted(named.count, "podcast")
-            let results = try await context.output.whileWaiting("Refreshing \(what)") {
-                try await fleet.feeds.refresh(named)
-            }
-            try FeedResults(results, of: .refreshing).report(to: context.output, doing: "refreshed")
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let named = try await fleet.library.findPodcasts(podcasts).map(\.id)
+        let what = named.isEmpty ? "all podcasts" : NumberText.counted(named.count, "podcast")
+        let results = try await output.whileWaiting("Refreshing \(what)") { try await fleet.feeds.refresh(named) }
+        try FeedResults(results, of: .refreshing).report(to: output)
     }
 }
 
-struct Podcasts: LockstepCommand {
+struct Podcasts: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "podcasts", abstract: "List your subscriptions.")
     @Flag(help: "Include podcasts that you unsubscribed from.") var all = false
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            let podcasts = try await fleet.library.podcasts(includesUnsubscribed: all)
-            var table = TextTable([
-                .init(heading: "podcast", flexible: true), .init(heading: "unplayed", right: true),
-                .init(heading: "episodes", right: true), .init(heading: "refreshed (UTC)"), .init(heading: "id"),
-                .init(heading: "", flexible: true),
-            ])
-            let titles = Dictionary(grouping: podcasts, by: \.title)
-            for podcast in podcasts {
-                let isOnlyOne = podcast.title.isEmpty || (titles[podcast.title]?.count ?? 0) < 2
-                let state = podcast.isSubscribed ? podcast.error ?? "" : "unsubscribed"
-                table.add([
-                    podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
-                    "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh?.milliseconds ?? 0),
-                    podcast.id.text,
-                    // What has its title in common is told apart by its address.
-                    [isOnlyOne ? "" : podcast.url, state].filter { !$0.isEmpty }.joined(separator: "  "),
-                ])
-            }
-            try context.output.value(
-                .array(podcasts.map(\.json)),
-                lines: table.isEmpty
-                    ? ["You have no subscriptions. Add one with `lockstep subscribe URL`."]
-                    : table.lines(width: Output.terminalWidth))
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let podcasts = try await fleet.library.podcasts(includesUnsubscribed: all)
+        let titles = Dictionary(grouping: podcasts, by: \.title)
+        let rows = podcasts.map { podcast in
+            let isOnlyOne = podcast.title.isEmpty || titles[podcast.title]?.count == 1
+            let state = podcast.isSubscribed ? podcast.error ?? "" : "unsubscribed"
+            return [
+                podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
+                "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh?.milliseconds ?? 0),
+                podcast.id.text,
+                // Podcasts of one title are told apart by their addresses.
+                [isOnlyOne ? "" : podcast.url, state].filter { !$0.isEmpty }.joined(separator: "  "),
+            ]
         }
+        let table = TextTable(
+            [
+                .flexible("podcast"), .right("unplayed"), .right("episodes"), "refreshed (UTC)", "id", .flexible(""),
+            ], rows)
+        try output.value(
+            .array(podcasts.map(\.json)),
+            lines: rows.isEmpty ? ["You have no subscriptions. Add one with `lockstep subscribe URL`."] : table.lines())
     }
 }
 
-struct Episodes: LockstepCommand {
+struct Episodes: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "episodes", abstract: "List episodes, the newest first.")
     @Argument(help: "A podcast; without one, all.", completion: .podcasts) var podcast: String?
@@ -181,16 +168,14 @@ struct Episodes: LockstepCommand {
         guard limit ?? 1 > 0 else { throw ValidationError("--limit must be a number above 0.") }
     }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            var owner: PodcastID?
-            if let podcast { owner = try await fleet.library.findPodcast(typed: podcast).id }
-            let (episodes, total) = try await fleet.library.episodes(
-                of: owner, isUnplayed: unplayed, isDownloaded: downloaded, limit: all ? nil : limit ?? 20)
-            try context.output.value(
-                .array(episodes.map(\.json)),
-                lines: episodes.isEmpty ? [none] : Self.lines(episodes, total: total))
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        var owner: PodcastID?
+        if let podcast { owner = try await fleet.library.findPodcast(typed: podcast).id }
+        let (episodes, total) = try await fleet.library.episodes(
+            of: owner, isUnplayed: unplayed, isDownloaded: downloaded, limit: all ? nil : limit ?? 20)
+        try output.value(
+            .array(episodes.map(\.json)),
+            lines: episodes.isEmpty ? [none] : Self.lines(episodes, total: total))
     }
 
     /// The line for an empty list, with advice.
@@ -206,27 +191,16 @@ struct Episodes: LockstepCommand {
     }
 
     static func lines(_ episodes: [Episode], total: Int) -> [String] {
-        var table = TextTable([
-            .init(heading: "date"), .init(heading: "episode", flexible: true),
-            .init(heading: "podcast", flexible: true), .init(heading: "length", right: true),
-            .init(heading: "at", right: true),
-            .init(heading: "id"),
-        ])
-        for episode in episodes {
-            let place =
-                episode.isPlayed ? "played" : episode.position >= 1 ? ClockText.format(episode.position) : ""
-            table.add([
+        let rows = episodes.map { episode in
+            [
                 TimeText.day(milliseconds: episode.published?.milliseconds ?? 0), episode.title, episode.podcast,
-                ClockText.format(episode.duration), place, episode.id.text,
-            ])
+                ClockText.format(episode.duration),
+                episode.isPlayed ? "played" : episode.position >= 1 ? ClockText.format(episode.position) : "",
+                episode.id.text,
+            ]
         }
-        let more = total > episodes.count ? ["\(episodes.count) of \(total); `--all` shows all."] : []
-        return table.lines(width: Output.terminalWidth) + more
+        let table = TextTable(
+            ["date", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
+        return table.lines() + (total > episodes.count ? ["\(episodes.count) of \(total); `--all` shows all."] : [])
     }
-}
-
-/// The exit of a command that has reported everything already.
-enum ExitStatusError {
-    /// The status where some of several failed.
-    static var partial: ExitCode { ExitCode(ExitStatus.tryAgain.rawValue) }
 }

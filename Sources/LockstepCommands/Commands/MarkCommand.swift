@@ -2,10 +2,9 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-struct Mark: LockstepCommand {
+struct Mark: FleetCommand {
     enum Kind: String, ExpressibleByArgument, CaseIterable {
-        case played
-        case unplayed
+        case played, unplayed
     }
 
     static let configuration = CommandConfiguration(
@@ -14,19 +13,26 @@ struct Mark: LockstepCommand {
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            // All are found before any is changed.
-            let found = try await fleet.library.find(episodes)
-            var answers: [Answer<EpisodeProgress>] = []
-            for part in found.parts(of: RequestSizes.episodes) {
-                answers += try await fleet.player.setPlayed(kind == .played, part.map(\.id))
-            }
-            try context.output.changes(
-                zip(found, answers).map { ($0.title, $1.changed) }, done: { "Marked \($0) as \(kind.rawValue)" },
-                already: "\(kind.rawValue) already",
-                json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        // All are found before any is changed.
+        let found = try await fleet.library.find(episodes)
+        var answers: [Answer<EpisodeProgress>] = []
+        for part in found.parts(of: RequestSizes.episodes) {
+            answers += try await fleet.player.setPlayed(kind == .played, part.map(\.id))
         }
+        try output.changes(
+            zip(found, answers).map { ($0.title, $1.changed) }, done: { "Marked \($0) as \(kind.rawValue)" },
+            already: "\(kind.rawValue) already",
+            json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
+    }
+}
+
+/// Shows titles in sentences.
+enum Titles {
+    /// Up to three titles, else their number.
+    static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
+        let count = count ?? titles.count
+        return count > 3 ? "\(count) \(what)" : titles.map { "“\($0)”" }.joined(separator: ", ")
     }
 }
 
@@ -48,33 +54,24 @@ extension Output {
     }
 }
 
+// What arguments mean: an ID, the beginning of one, or a part of a title. Throws `notFound` and `ambiguous`.
 extension LibraryClient {
-    /// The episode that an argument means: its ID, the beginning of one, or a part of its title.
-    ///
-    /// - Throws: `notFound`, `ambiguous`.
     func findEpisode(typed text: String) async throws(Failure) -> Episode {
         try await findEpisode(CommandLineWords.typed(text))
     }
 
-    /// The podcast that an argument means, likewise or by the address of its feed.
-    ///
-    /// - Throws: `notFound`, `ambiguous`.
+    /// The address of a feed is good, too.
     func findPodcast(typed text: String) async throws(Failure) -> Podcast {
         try await findPodcast(CommandLineWords.typed(text))
     }
 
-    /// The podcasts that arguments mean, in order.
-    ///
-    /// - Throws: `notFound`, `ambiguous`.
     func findPodcasts(_ arguments: [String]) async throws(Failure) -> [Podcast] {
         var found: [Podcast] = []
         for text in arguments { found.append(try await findPodcast(typed: text)) }
         return found
     }
 
-    /// The episodes that arguments mean, each once, in order; of several without notes and chapters.
-    ///
-    /// - Throws: `notFound`, `ambiguous`.
+    /// The episodes, each once, in order; of several without notes and chapters.
     func find(_ arguments: [String]) async throws(Failure) -> [Episode] {
         let texts = CommandLineWords.episodes(arguments)
         // Whole IDs are looked up together, which is quick however many there are.

@@ -2,7 +2,7 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-struct Play: LockstepCommand {
+struct Play: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "play",
         abstract: "Play an episode or an entry of a queue; without one, resume.",
@@ -14,15 +14,14 @@ struct Play: LockstepCommand {
     var episode: String?
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .player }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .player) { fleet in
-            let answer = try await ask(fleet)
-            if !answer.changed, let player = answer.player, player.isPlaying {
-                return try context.output.report(player, changed: false)
-            }
-            try context.output.reportEpisode(of: try await fleet.settled(answer, telling: context.output))
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await ask(fleet)
+        if !answer.changed, let player = answer.player, player.isPlaying {
+            return try output.report(player, changed: false)
         }
+        try output.reportEpisode(of: try await fleet.settled(answer, telling: output))
     }
 
     private func ask(_ fleet: Fleet) async throws(Failure) -> QueueAnswer {
@@ -44,123 +43,95 @@ struct Play: LockstepCommand {
     }
 }
 
-struct Next: LockstepCommand {
+struct Next: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "next",
         abstract: "Go to the next entry of the queue that is playing. What is paused stays paused.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .player }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.step { queues throws(Failure) in try await queues.next(in: queue.name) }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try await output.report(step: try await fleet.queue.next(in: queue.name), of: fleet)
     }
 }
 
-struct Previous: LockstepCommand {
+struct Previous: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "previous",
         abstract: "Go to the previous entry of the queue that is playing. What is paused stays paused.",
         aliases: ["prev"])
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .player }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.step { queues throws(Failure) in try await queues.previous(in: queue.name) }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try await output.report(step: try await fleet.queue.previous(in: queue.name), of: fleet)
     }
 }
 
-struct Pause: LockstepCommand {
+struct Pause: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "pause", abstract: "Pause.")
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            let answer = try await fleet.player.pause()
-            try context.output.report(answer.value, changed: answer.changed)
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.player.pause()
+        try output.report(answer.value, changed: answer.changed)
     }
 }
 
-struct Resume: LockstepCommand {
+struct Resume: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "resume", abstract: "Resume the loaded episode.")
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .player }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .player) { fleet in
-            let answer = try await fleet.player.resume()
-            guard answer.changed || !answer.value.isPlaying else {
-                return try context.output.report(answer.value, changed: false)
-            }
-            try context.output.report(try await fleet.settled(answer.value, telling: context.output))
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.player.resume()
+        guard answer.changed || !answer.value.isPlaying else {
+            return try output.report(answer.value, changed: false)
         }
+        try output.report(try await fleet.settled(answer.value, telling: output))
     }
 }
 
-struct Toggle: LockstepCommand {
+struct Toggle: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "toggle",
         abstract: "Pause if playing, otherwise resume.", aliases: ["play-pause"])
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .player }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .player) { fleet in
-            let answer = try await fleet.queue.toggle()
-            switch answer.player?.status {
-            case .paused?, .loading(willPlay: false)?: try context.output.report(answer.player ?? fleet.state.player)
-            default: try context.output.report(try await fleet.settled(answer, telling: context.output))
-            }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.toggle()
+        switch answer.player?.status {
+        case .paused?, .loading(willPlay: false)?: try output.report(answer.player ?? fleet.state.player)
+        default: try output.report(try await fleet.settled(answer, telling: output))
         }
     }
 }
 
-struct Stop: LockstepCommand {
+struct Stop: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "stop",
         abstract: "Pause, and close the audio device. The episode stays loaded at its position.")
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            let answer = try await fleet.player.stop()
-            guard answer.changed else { return try context.output.report(answer.value, changed: false) }
-            let place = answer.value.snapshot.place
-            try context.output.change(answer.value.json(), "Stopped at \(place); the audio device is closed.")
-        }
-    }
-}
-
-extension CommandContext {
-    /// Goes to a neighbour of the entry that is current when the queue gets the request, and reports what is loaded then.
-    /// Several at once go one after the other; each succeeds, also where a later one supersedes its load.
-    fileprivate func step(
-        _ ask: @Sendable (QueueClient) async throws(Failure) -> QueueAnswer
-    ) async throws {
-        try await withFleet(observing: .player) { fleet in
-            let answer = try await ask(fleet.queue)
-            var passed = ""
-            let player: PlayerState
-            do throws(Failure) { player = try await fleet.settled(answer, telling: output) } catch {
-                guard error.known == .revisionMismatch, let load = answer.loadID else { throw error }
-                passed = "Went to “\(answer.entries.first?.episode.title ?? "")” and on. "
-                player = await fleet.successor(of: load)
-            }
-            try output.reportEpisode(of: player, after: passed)
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.player.stop()
+        guard answer.changed else { return try output.report(answer.value, changed: false) }
+        let place = answer.value.snapshot.place
+        try output.change(answer.value.json(), "Stopped at \(place); the audio device is closed.")
     }
 }
 
 extension Fleet {
     /// The player once the load that a queue has decided, or that the player has resumed, is settled.
-    ///
-    /// - Throws: as `settled(_:isLoaded:retrying:)`.
     func settled(_ answer: QueueAnswer, telling output: Output) async throws(Failure) -> PlayerState {
         guard let load = answer.loadID else { return answer.player ?? state.player }
         return try await settled(load, isLoaded: answer.player != nil, telling: output)
     }
 
     /// The player once what it has loaded is settled.
-    ///
-    /// - Throws: as `settled(_:isLoaded:retrying:)`.
     func settled(_ player: PlayerState, telling output: Output) async throws(Failure) -> PlayerState {
         guard let load = player.loadID else { return player }
         return try await settled(load, isLoaded: true, telling: output)
@@ -184,6 +155,18 @@ extension Output {
         try change(
             player.json(),
             changed ? sentence : "No change: \(sentence.prefix(1).lowercased())\(sentence.dropFirst())")
+    }
+
+    /// Prints what is loaded after a step to another entry. Of several steps at once each succeeds, also where a later one
+    /// supersedes its load.
+    fileprivate func report(step answer: QueueAnswer, of fleet: Fleet) async throws {
+        var (player, passed) = (fleet.state.player, "")
+        do throws(Failure) { player = try await fleet.settled(answer, telling: self) } catch {
+            guard error.known == .revisionMismatch, let load = answer.loadID else { throw error }
+            passed = "Went to “\(answer.entries.first?.episode.title ?? "")” and on. "
+            player = await fleet.successor(of: load)
+        }
+        try reportEpisode(of: player, after: passed)
     }
 
     /// Prints what the player does and where, with the episode and the queue that it was loaded from.

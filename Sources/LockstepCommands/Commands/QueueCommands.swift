@@ -19,66 +19,21 @@ struct QueueOption: ParsableArguments {
     var name: String?
 }
 
-/// A command that changes a queue: it asks for the change, and reports the answer.
-protocol QueueEdit: LockstepCommand {
-    /// Asks for the change.
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer
-    /// The sentence about the change.
-    func sentence(_ answer: QueueAnswer) -> String
-    /// Why nothing was changed, as the end of a sentence.
-    func unchanged(_ answer: QueueAnswer) -> String
-}
-
-extension QueueEdit {
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            let answer = try await ask(fleet.queue)
-            try context.output.change(
-                answer.json, answer.changed ? sentence(answer) : "No change: \(unchanged(answer)).")
-        }
-    }
-}
-
-extension QueueAnswer {
-    /// ` to “evening”`; empty for Up Next.
-    func suffix(_ word: String) -> String { queue == QueueName.default ? "" : " \(word) \(title)" }
-
-    /// How to undo it: `` `lockstep queue undo` brings it back. ``
-    var undoAdvice: String {
-        "`lockstep queue undo\(QueueName.option(queue))` brings \(entries.count == 1 ? "it" : "them") back."
-    }
-
-    /// The entries that the command was about: up to three titles, else their number.
-    var names: String { Titles.shown(entries.map(\.episode.title), count: max(count, entries.count), "entries") }
-}
-
-/// Shows titles in sentences.
-enum Titles {
-    /// Up to three titles, else their number.
-    static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
-        let count = count ?? titles.count
-        return count > 3 ? "\(count) \(what)" : titles.map { "“\($0)”" }.joined(separator: ", ")
-    }
-}
-
-// MARK: - The list
-
-struct QueueList: LockstepCommand {
+struct QueueList: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Show Up Next.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.queues, .next, .player]) }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .parts([.queues, .next, .player])) { fleet in
-            let state = try await fleet.current([.queues, .next, .player])
-            let shown = try state.existingQueue(queue.name).withPosition(of: state.player)
-            // Nothing is loaded: the mark is where it would go on.
-            let playing = state.player.episode == nil ? shown.name : state.upNext.name
-            try context.output.value(shown.json, lines: Self.lines(shown, playing: playing))
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let state = try await fleet.current([.queues, .next, .player])
+        let shown = try state.existingQueue(queue.name).withPosition(of: state.player)
+        // Nothing is loaded: the mark is where it would go on.
+        let playing = state.player.episode == nil ? shown.name : state.upNext.name
+        try output.value(shown.json, lines: Self.lines(shown, playing: playing))
     }
 
-    /// The table; the current entry is marked in the queue of the name `playing` alone, and said of another.
+    /// The table. The current entry is marked only in the queue that plays; under the others, its number is told.
     static func lines(_ queue: QueueState, playing: String) -> [String] {
         let isPlaying = queue.name == playing
         guard !queue.entries.isEmpty else {
@@ -86,56 +41,48 @@ struct QueueList: LockstepCommand {
                 "\(queue.title) is empty. Add something with `lockstep queue add\(QueueName.option(queue.name)) EPISODE`."
             ]
         }
-        var table = TextTable([
-            .init(heading: "", right: true), .init(heading: ""), .init(heading: "episode", flexible: true),
-            .init(heading: "podcast", flexible: true), .init(heading: "length", right: true),
-            .init(heading: "at", right: true), .init(heading: "id"),
-        ])
-        for (index, entry) in queue.entries.enumerated() {
+        let rows = queue.entries.enumerated().map { index, entry in
             let episode = entry.episode
-            table.add([
+            return [
                 "\(index + 1)", isPlaying && entry.id == queue.current ? "*" : "", episode.title, episode.podcast,
                 ClockText.format(episode.duration), episode.position >= 1 ? ClockText.format(episode.position) : "",
                 entry.id.text,
-            ])
+            ]
         }
+        let table = TextTable(
+            [.right(""), "", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
         let modes = queue.modes.words
         let current = queue.entries.firstIndex { $0.id == queue.current }
         let place = current.map { "; this one would go on with number \($0 + 1)" } ?? ""
         let other = "\(QueueName.shown(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(place)."
-        return table.lines(width: Output.terminalWidth)
-            + (isPlaying ? [] : [other])
+        return table.lines() + (isPlaying ? [] : [other])
             + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }
 }
 
-struct Queues: LockstepCommand {
+struct Queues: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "queues", abstract: "List the queues.")
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.queues, .next]) }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .parts([.queues, .next])) { fleet in
-            let state = try await fleet.current([.queues, .next])
-            let playing = state.upNext.name
-            var table = TextTable([
-                .init(heading: ""), .init(heading: "queue"), .init(heading: "entries", right: true),
-                .init(heading: "current", flexible: true), .init(heading: "modes", flexible: true),
-            ])
-            for queue in state.queues {
-                table.add([
-                    queue.name == playing ? "*" : "", queue.name, "\(queue.entries.count)",
-                    queue.entry(queue.current)?.episode.title ?? "", queue.modes.words.joined(separator: ", "),
-                ])
-            }
-            let values = state.queues.map { queue in
-                JSONValue.object([
-                    "name": .string(queue.name), "entries": .integer(Int64(queue.entries.count)),
-                    "current": .text(queue.current?.text ?? ""), "playing": .bool(queue.name == playing),
-                    "revision": .unsigned(queue.revision), "modes": queue.modes.json,
-                ])
-            }
-            try context.output.value(.array(values), lines: table.lines(width: Output.terminalWidth))
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let state = try await fleet.current([.queues, .next])
+        let playing = state.upNext.name
+        let rows = state.queues.map { queue in
+            [
+                queue.name == playing ? "*" : "", queue.name, "\(queue.entries.count)",
+                queue.entry(queue.current)?.episode.title ?? "", queue.modes.words.joined(separator: ", "),
+            ]
         }
+        let values = state.queues.map { queue in
+            JSONValue.object([
+                "name": .string(queue.name), "entries": .integer(Int64(queue.entries.count)),
+                "current": .text(queue.current?.text ?? ""), "playing": .bool(queue.name == playing),
+                "revision": .unsigned(queue.revision), "modes": queue.modes.json,
+            ])
+        }
+        let table = TextTable(["", "queue", .right("entries"), .flexible("current"), .flexible("modes")], rows)
+        try output.value(.array(values), lines: table.lines())
     }
 }
 

@@ -2,7 +2,7 @@ public import ArgumentParser
 public import LockstepClient
 import PodcastModel
 
-struct QueueAdd: LockstepCommand {
+struct QueueAdd: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Add episodes at the end, or after the one that is playing.",
         usage: """
@@ -23,22 +23,20 @@ struct QueueAdd: LockstepCommand {
         guard !unplayed || podcast != nil else { throw ValidationError("--unplayed needs --podcast.") }
     }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            let found = try await wanted(fleet.library)
-            guard !found.isEmpty else {
-                let none = try await fleet.queue.history(of: queue.name, limit: 1)
-                return try context.output.change(
-                    none.json, "No change: this podcast has no \(unplayed ? "unplayed episode" : "episode").")
-            }
-            let answer = try await fleet.queue.add(found.map(\.id), next: next, to: queue.name)
-            try context.output.change(answer.json, Self.sentence(answer, found))
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let found = try await wanted(fleet.library)
+        guard !found.isEmpty else {
+            let none = try await fleet.queue.history(of: queue.name, limit: 1)
+            return try output.change(
+                none.json, if: false, "", else: "this podcast has no \(unplayed ? "unplayed episode" : "episode")")
         }
+        let answer = try await fleet.queue.add(found.map(\.id), next: next, to: queue.name)
+        try output.change(answer.json, Self.sentence(answer, found))
     }
 
     private func wanted(_ library: LibraryClient) async throws(Failure) -> [Episode] {
         guard let podcast else { return try await library.find(episodes) }
-        let found = try await library.findPodcast(CommandLineWords.typed(podcast))
+        let found = try await library.findPodcast(typed: podcast)
         return try await library.episodes(of: found.id, isUnplayed: unplayed, limit: nil).episodes.reversed()
     }
 
@@ -58,15 +56,19 @@ struct QueueAdd: LockstepCommand {
     }
 }
 
-struct QueueRemove: QueueEdit {
+struct QueueRemove: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove entries; undo brings them back.")
     @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.", completion: .entries) var entries: [String]
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer {
-        let texts = Array(Set(entries.map(CommandLineWords.typed))).sorted()
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await remove(Array(Set(entries.map(CommandLineWords.typed))).sorted(), fleet.queue)
+        try output.change(answer, answer.removed, else: "there was nothing to remove")
+    }
+
+    private func remove(_ texts: [String], _ queues: QueueClient) async throws(Failure) -> QueueAnswer {
         guard texts.count > QueueClient.textLimit else {
             return try await queues.remove(named: texts, from: queue.name)
         }
@@ -79,15 +81,9 @@ struct QueueRemove: QueueEdit {
         }
         return try await queues.remove(ids, from: queue.name)
     }
-
-    func sentence(_ answer: QueueAnswer) -> String {
-        "Removed \(answer.names)\(answer.suffix("from")). \(answer.undoAdvice)"
-    }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "there was nothing to remove" }
 }
 
-struct QueueMove: QueueEdit {
+struct QueueMove: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "move", abstract: "Move an entry to another position, or before or after another entry.")
     @Argument(help: "A number, an ID, the beginning of one, or a part of a title.", completion: .entries)
@@ -100,46 +96,37 @@ struct QueueMove: QueueEdit {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        let given = [place != nil, to != nil, before != nil, after != nil].filter { $0 }.count
+        let given = [place != nil, to != nil, before != nil, after != nil].count { $0 }
         guard given == 1 else { throw ValidationError("Say where to: a number, or one of --before, --after and --to.") }
         if let number = place ?? to, number < 1 { throw ValidationError("Positions count from 1.") }
     }
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer {
-        let target: QueueClient.Place =
-            if let before {
-                .before(CommandLineWords.typed(before))
-            } else if let after {
-                .after(CommandLineWords.typed(after))
-            } else {
-                .index((place ?? to ?? 1) - 1)
-            }
-        return try await queues.move(named: CommandLineWords.typed(entry), to: target, in: queue.name)
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let target =
+            before.map { QueueClient.Place.before(CommandLineWords.typed($0)) }
+            ?? after.map { .after(CommandLineWords.typed($0)) } ?? .index((place ?? to ?? 1) - 1)
+        let answer = try await fleet.queue.move(named: CommandLineWords.typed(entry), to: target, in: queue.name)
+        let position = "position \((answer.index ?? 0) + 1)"
+        try output.change(
+            answer, "Moved \(answer.names) to \(position).", else: "\(answer.names) is at \(position) already")
     }
-
-    func sentence(_ answer: QueueAnswer) -> String { "Moved \(answer.names) to \(Self.position(answer))." }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "\(answer.names) is at \(Self.position(answer)) already" }
-
-    private static func position(_ answer: QueueAnswer) -> String { "position \((answer.index ?? 0) + 1)" }
 }
 
-struct QueueClear: QueueEdit {
+struct QueueClear: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear", abstract: "Remove all entries except the one that is playing; undo restores them.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer { try await queues.clear(queue.name) }
-
-    func sentence(_ answer: QueueAnswer) -> String {
-        "Cleared \(answer.summary) from \(answer.title). \(answer.undoAdvice)"
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.clear(queue.name)
+        try output.change(
+            answer, "Cleared \(answer.summary) from \(answer.title). \(answer.undoAdvice)",
+            else: "there was nothing to clear")
     }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "there was nothing to clear" }
 }
 
-struct QueueSort: QueueEdit {
+struct QueueSort: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "sort", abstract: "Sort the entries; undo restores the old order.")
     @Argument(help: "title, podcast, published, duration, added or remaining.") var key: QueueClient.SortKey
@@ -147,15 +134,12 @@ struct QueueSort: QueueEdit {
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer {
-        try await queues.sort(queue.name, by: key, descending: descending)
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.sort(queue.name, by: key, descending: descending)
+        let order = "by \(key.words)\(descending ? ", descending" : "")"
+        try output.change(
+            answer, "Sorted \(answer.title) \(order).", else: "\(answer.title) is in order \(order) already")
     }
-
-    func sentence(_ answer: QueueAnswer) -> String { "Sorted \(answer.title) \(order)." }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "\(answer.title) is in order \(order) already" }
-
-    private var order: String { "by \(key.words)\(descending ? ", descending" : "")" }
 }
 
 extension QueueClient.SortKey: ExpressibleByArgument {
@@ -171,131 +155,135 @@ extension QueueClient.SortKey: ExpressibleByArgument {
     }
 }
 
-struct QueueDedupe: QueueEdit {
+struct QueueDedupe: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "dedupe", abstract: "Remove duplicate entries; undo restores them.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer { try await queues.deduplicate(queue.name) }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.deduplicate(queue.name)
+        try output.change(answer, answer.removed, else: "nothing is in \(answer.title) twice")
+    }
+}
 
-    func sentence(_ answer: QueueAnswer) -> String {
-        "Removed \(answer.names)\(answer.suffix("from")). \(answer.undoAdvice)"
+extension Output {
+    /// Prints what a queue has done, or why it changed nothing.
+    fileprivate func change(
+        _ answer: QueueAnswer, _ sentence: @autoclosure () -> String, else reason: @autoclosure () -> String
+    ) throws {
+        try change(answer.json, if: answer.changed, sentence(), else: reason())
     }
 
-    func unchanged(_ answer: QueueAnswer) -> String { "nothing is in \(answer.title) twice" }
+    /// Prints how a queue goes on from now on, or that it did so already.
+    fileprivate func change(_ answer: QueueAnswer, mode: String) throws {
+        try change(answer, "\(answer.title) \(mode).", else: "\(answer.title) \(mode) already")
+    }
+}
+
+extension QueueAnswer {
+    /// ` to “evening”`; empty for Up Next.
+    fileprivate func suffix(_ word: String) -> String { queue == QueueName.default ? "" : " \(word) \(title)" }
+
+    /// `` `lockstep queue undo` brings it back. ``
+    fileprivate var undoAdvice: String {
+        "`lockstep queue undo\(QueueName.option(queue))` brings \(entries.count == 1 ? "it" : "them") back."
+    }
+
+    /// The entries that the command was about: up to three titles, else their number.
+    fileprivate var names: String {
+        Titles.shown(entries.map(\.episode.title), count: max(count, entries.count), "entries")
+    }
+
+    fileprivate var removed: String { "Removed \(names)\(suffix("from")). \(undoAdvice)" }
 }
 
 // MARK: - History
 
-struct QueueUndo: QueueEdit {
+struct QueueUndo: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "undo", abstract: "Undo the last change.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer { try await queues.undo(in: queue.name) }
-
-    func sentence(_ answer: QueueAnswer) -> String { "Undone: \(Sentence.stopped(answer.summary))" }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "there is nothing to undo" }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.undo(in: queue.name)
+        try output.change(answer, "Undone: \(Sentence.stopped(answer.summary))", else: "there is nothing to undo")
+    }
 }
 
-struct QueueRedo: QueueEdit {
+struct QueueRedo: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "redo", abstract: "Redo the change that was undone last.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer { try await queues.redo(in: queue.name) }
-
-    func sentence(_ answer: QueueAnswer) -> String { "Redone: \(Sentence.stopped(answer.summary))" }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "there is nothing to redo" }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.redo(in: queue.name)
+        try output.change(answer, "Redone: \(Sentence.stopped(answer.summary))", else: "there is nothing to redo")
+    }
 }
 
-struct QueueRestore: QueueEdit {
+struct QueueRestore: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Restore an earlier revision of the queue; this can be undone.")
     @Argument(help: "A revision from `lockstep queue history`.") var revision: UInt64
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer {
-        try await queues.restore(queue.name, revision: revision)
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.restore(queue.name, revision: revision)
+        try output.change(
+            answer,
+            "\(answer.title) is as it was at revision \(revision): \(answer.summary). "
+                + "`lockstep queue undo\(QueueName.option(answer.queue))` undoes that.",
+            else: "it is as it was at revision \(revision) already")
     }
-
-    func sentence(_ answer: QueueAnswer) -> String {
-        "\(answer.title) is as it was at revision \(revision): \(answer.summary). "
-            + "`lockstep queue undo\(QueueName.option(answer.queue))` undoes that."
-    }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "it is as it was at revision \(revision) already" }
 }
 
-struct QueueHistory: LockstepCommand {
+struct QueueHistory: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "history", abstract: "Show the last changes, the newest first.")
     @Option(parsing: .unconditional, help: "How many.") var limit: UInt32 = 20
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet { fleet in
-            let changes = try await fleet.queue.history(of: queue.name, limit: limit).history
-            var table = TextTable([
-                .init(heading: "revision", right: true), .init(heading: "when (UTC)"),
-                .init(heading: "what", flexible: true), .init(heading: "by"), .init(heading: "entries", right: true),
-            ])
-            for change in changes {
-                table.add([
-                    "\(change.revision)", TimeText.minute(milliseconds: change.at.milliseconds),
-                    change.summary + (change.isUndone ? " (undone)" : ""), change.origin.name, "\(change.entryCount)",
-                ])
-            }
-            try context.output.value(
-                .array(changes.map(\.json)),
-                lines: table.isEmpty ? ["Nothing has changed yet."] : table.lines(width: Output.terminalWidth))
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let changes = try await fleet.queue.history(of: queue.name, limit: limit).history
+        let rows = changes.map { change in
+            [
+                "\(change.revision)", TimeText.minute(milliseconds: change.at.milliseconds),
+                change.summary + (change.isUndone ? " (undone)" : ""), change.origin.name, "\(change.entryCount)",
+            ]
         }
+        let table = TextTable([.right("revision"), "when (UTC)", .flexible("what"), "by", .right("entries")], rows)
+        try output.value(
+            .array(changes.map(\.json)), lines: changes.isEmpty ? ["Nothing has changed yet."] : table.lines())
     }
 }
 
 // MARK: - Modes and queues
 
-/// A command that sets how a queue goes on, or how much it holds.
-protocol QueueModeEdit: QueueEdit {
-    /// What the queue does then, as the end of a sentence.
-    func state(_ answer: QueueAnswer) -> String
-}
-
-extension QueueModeEdit {
-    func sentence(_ answer: QueueAnswer) -> String { "\(answer.title) \(state(answer))." }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "\(answer.title) \(state(answer)) already" }
-}
-
-struct QueueRepeat: QueueModeEdit {
+struct QueueRepeat: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "repeat", abstract: "Choose what follows the end: nothing, the entry again, or the first one.")
     @Argument(help: "off, one or all.") var kind: QueueModes.Repeat
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer {
-        try await queues.setRepeat(kind, of: queue.name)
-    }
-
-    func state(_ answer: QueueAnswer) -> String {
-        switch kind {
-        case .off: "repeats nothing"
-        case .one: "repeats the entry that plays"
-        case .all: "begins again after its last entry"
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let mode =
+            switch kind {
+            case .off: "repeats nothing"
+            case .one: "repeats the entry that plays"
+            case .all: "begins again after its last entry"
+            }
+        try output.change(try await fleet.queue.setRepeat(kind, of: queue.name), mode: mode)
     }
 }
 
 extension QueueModes.Repeat: ExpressibleByArgument {}
 
-struct QueueConsume: QueueModeEdit {
+struct QueueConsume: FleetCommand {
     enum Switch: String, ExpressibleByArgument, CaseIterable {
         case on, off
     }
@@ -306,53 +294,47 @@ struct QueueConsume: QueueModeEdit {
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer {
-        try await queues.setConsume(isOn == .on, of: queue.name)
-    }
-
-    func state(_ answer: QueueAnswer) -> String {
-        isOn == .on ? "removes entries that have ended" : "keeps entries that have ended"
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try output.change(
+            try await fleet.queue.setConsume(isOn == .on, of: queue.name),
+            mode: "\(isOn == .on ? "removes" : "keeps") entries that have ended")
     }
 }
 
-struct QueueLimit: QueueModeEdit {
+struct QueueLimit: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "limit", abstract: "Limit the number of entries; more are refused, and none is dropped.")
     @Argument(help: "The maximum; 0 means 10000, the highest possible.") var count: UInt32
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer {
-        try await queues.setLimit(count, of: queue.name)
-    }
-
-    func state(_ answer: QueueAnswer) -> String {
-        "takes \(NumberText.counted(answer.limit, "entry", "entries")) at most"
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.setLimit(count, of: queue.name)
+        try output.change(answer, mode: "takes \(NumberText.counted(answer.limit, "entry", "entries")) at most")
     }
 }
 
-struct QueueCreate: QueueEdit {
+struct QueueCreate: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "create", abstract: "Create a queue.")
     @Argument(help: "Its name: letters, digits, - and _.") var name: String
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer { try await queues.create(name) }
-
-    func sentence(_ answer: QueueAnswer) -> String {
-        "Created queue “\(name)”. `lockstep queue add --queue \(name) EPISODE` fills it."
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try output.change(
+            try await fleet.queue.create(name),
+            "Created queue “\(name)”. `lockstep queue add --queue \(name) EPISODE` fills it.",
+            else: "queue “\(name)” already exists")
     }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "queue “\(name)” already exists" }
 }
 
-struct QueueDelete: QueueEdit {
+struct QueueDelete: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "delete", abstract: "Delete an empty queue.")
     @Argument(help: "Its name.", completion: .queues) var name: String
     @OptionGroup var options: GlobalOptions
 
-    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer { try await queues.delete(name) }
-
-    func sentence(_ answer: QueueAnswer) -> String { "Deleted the queue “\(name)” and its history." }
-
-    func unchanged(_ answer: QueueAnswer) -> String { "there is no such queue" }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try output.change(
+            try await fleet.queue.delete(name), "Deleted the queue “\(name)” and its history.",
+            else: "there is no such queue")
+    }
 }

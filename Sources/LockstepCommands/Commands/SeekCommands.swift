@@ -110,18 +110,14 @@ struct ChapterCommand: LockstepCommand {
     static func lines(_ player: PlayerState) -> [String] {
         guard !player.chapters.isEmpty else { return ["This episode has no chapters."] }
         let current = player.chapter()
-        var table = TextTable([
-            .init(heading: "", right: true), .init(heading: ""), .init(heading: "start", right: true),
-            .init(heading: "length", right: true), .init(heading: "chapter", flexible: true),
-        ])
-        for (index, chapter) in player.chapters.enumerated() {
-            table.add([
+        let rows = player.chapters.enumerated().map { index, chapter in
+            [
                 "\(index + 1)", index == current ? "*" : "", TimeText.mark(chapter.start),
                 // From one shown start to the next.
                 TimeText.mark(chapter.end.map { $0.rounded() - chapter.start.rounded() }), chapter.title,
-            ])
+            ]
         }
-        return table.lines(width: Output.terminalWidth)
+        return TextTable([.right(""), "", .right("start"), .right("length"), .flexible("chapter")], rows).lines()
     }
 }
 

@@ -49,21 +49,17 @@ struct SetCommand: LockstepCommand {
         let state = await fleet.availableState()
         let values = state.settings.with(file: context.settings.skipDistances)
         let keys = SettingKey.allCases.filter { podcast == nil || $0.rule.isPerPodcast }
-        var table = TextTable([
-            .init(heading: "setting"), .init(heading: "value"), .init(heading: "from"),
-            .init(heading: "what it is", flexible: true),
-        ])
         let known = keys.map { key in
             (key, value: state.isReady(key.rule.owner) ? values.value(of: key, for: podcast?.id) : nil)
         }
-        for (key, value) in known {
-            table.add([
+        let rows = known.map { key, value in
+            [
                 key.rawValue, value.map { key.shown($0.text) } ?? "?",
                 value.map { words($0.source, podcast) } ?? "\(key.rule.owner) is not ready", key.rule.meaning,
-            ])
+            ]
         }
-        try context.output.value(
-            .array(known.map { json($0, $1, podcast) }), lines: table.lines(width: Output.terminalWidth))
+        let table = TextTable(["setting", "value", "from", .flexible("what it is")], rows)
+        try context.output.value(.array(known.map { json($0, $1, podcast) }), lines: table.lines())
     }
 
     private static func show(
@@ -99,7 +95,7 @@ struct SetCommand: LockstepCommand {
         let origin = text.isEmpty ? " (\(words(value.source, podcast)))" : ""
         let state = "\(key.rawValue)\(whose) is \(key.shown(value.text))\(origin)"
         try context.output.change(
-            json(key, value, podcast), answer.changed ? "\(state)." : "No change: \(state) already.")
+            json(key, value, podcast), if: answer.changed, "\(state).", else: "\(state) already")
     }
 
     private static func words(_ source: SettingValue.Source, _ podcast: Podcast?) -> String {

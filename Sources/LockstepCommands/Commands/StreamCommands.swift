@@ -58,46 +58,44 @@ struct Alerts: AsyncParsableCommand {
         defaultSubcommand: AlertList.self)
 }
 
-struct AlertList: LockstepCommand {
+struct AlertList: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Show the alerts.")
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.alerts]) }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .parts([.alerts])) { fleet in
-            let alerts = try await fleet.current([.alerts]).alerts
-            let lines = alerts.flatMap { alert -> [String] in
-                let actions = alert.actions.isEmpty ? "" : "  (\(alert.actions.joined(separator: ", ")))"
-                return ["\(alert.id)  \(alert.severity): \(alert.title)\(actions)", "  " + alert.message]
-            }
-            try context.output.value(.array(alerts.map(\.json)), lines: lines.isEmpty ? ["No alerts."] : lines)
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let alerts = try await fleet.current([.alerts]).alerts
+        let lines = alerts.flatMap { alert -> [String] in
+            let actions = alert.actions.isEmpty ? "" : "  (\(alert.actions.joined(separator: ", ")))"
+            return ["\(alert.id)  \(alert.severity): \(alert.title)\(actions)", "  " + alert.message]
         }
+        try output.value(.array(alerts.map(\.json)), lines: lines.isEmpty ? ["No alerts."] : lines)
     }
 }
 
-struct AlertAnswer: LockstepCommand {
+struct AlertAnswer: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "answer", abstract: "Answer an alert.", usage: "lockstep alerts answer [<id>] <action>")
     @Argument(help: "The alert’s ID, or the beginning of one; not needed where one alert alone takes the action.")
     var id: String?
     @Argument(help: "One of the alert’s answers, as `lockstep alerts` lists them.") var action: String?
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.alerts, .next]) }
 
     func validate() throws {
         guard id != nil else { throw ValidationError("Give an action, or an alert’s ID and an action.") }
     }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.withFleet(observing: .parts([.alerts, .next])) { fleet in
-            let alerts = try await fleet.current([.alerts]).alerts
-            // A single word is the action.
-            let action = self.action ?? id ?? ""
-            let alert = try Self.resolve(self.action == nil ? nil : id, action: action, in: alerts)
-            let end = await fleet.endOfSkipping(of: alert.owner, action: action)
-            let answered = try await fleet.alerts.answer(alert.id, of: alert.owner, action)
-            try context.output.change(
-                .object(["alert": .string(alert.id.text), "action": .string(answered)]),
-                "Answered “\(alert.title)” with \(answered).\(end.map { " \($0)" } ?? "")")
-        }
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let alerts = try await fleet.current([.alerts]).alerts
+        // A single word is the action.
+        let action = self.action ?? id ?? ""
+        let alert = try Self.resolve(self.action == nil ? nil : id, action: action, in: alerts)
+        let end = await fleet.endOfSkipping(of: alert.owner, action: action)
+        let answered = try await fleet.alerts.answer(alert.id, of: alert.owner, action)
+        try output.change(
+            .object(["alert": .string(alert.id.text), "action": .string(answered)]),
+            "Answered “\(alert.title)” with \(answered).\(end.map { " \($0)" } ?? "")")
     }
 
     /// The alert that is meant: by its ID or the beginning of one; without, the only one that takes the action.
@@ -140,39 +138,36 @@ extension Fleet {
 }
 
 /// Prints the IDs that shells complete; not for people.
-struct Candidates: LockstepCommand {
+struct Candidates: FleetCommand {
     enum Kind: String, ExpressibleByArgument, CaseIterable {
-        case episodes
-        case podcasts
-        case entries
-        case queues
-        case bookmarks
-        case alerts
+        case episodes, podcasts, entries, queues, bookmarks, alerts
     }
 
     static let configuration = CommandConfiguration(commandName: "candidates", shouldDisplay: false)
     @Argument var kind: Kind
     @OptionGroup var options: GlobalOptions
 
-    func perform(_ context: CommandContext) async throws {
-        let parts: Set<FleetPart> =
-            switch kind {
-            case .episodes, .podcasts: []
-            case .entries, .queues: [.queues]
-            case .bookmarks: [.bookmarks]
-            case .alerts: [.alerts]
-            }
-        try await context.withFleet(observing: parts.isEmpty ? .nothing : .parts(parts)) { fleet in
-            let ids: [String]
-            switch kind {
-            case .episodes: ids = try await fleet.library.episodes(limit: 20).episodes.map(\.id.text)
-            case .podcasts: ids = try await fleet.library.podcasts().map(\.id.text)
-            case .entries: ids = try await fleet.current(parts).queue(QueueName.default)?.entries.map(\.id.text) ?? []
-            case .queues: ids = try await fleet.current(parts).queues.map(\.name).sorted()
-            case .bookmarks: ids = try await fleet.current(parts).bookmarks.map(\.id.text)
-            case .alerts: ids = try await fleet.current(parts).alerts.map(\.id.text)
-            }
-            for id in ids { try context.output.line(id) }
+    var observation: Observation { parts.isEmpty ? .nothing : .parts(parts) }
+
+    private var parts: Set<FleetPart> {
+        switch kind {
+        case .episodes, .podcasts: []
+        case .entries, .queues: [.queues]
+        case .bookmarks: [.bookmarks]
+        case .alerts: [.alerts]
         }
+    }
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let ids =
+            switch kind {
+            case .episodes: try await fleet.library.episodes(limit: 20).episodes.map(\.id.text)
+            case .podcasts: try await fleet.library.podcasts().map(\.id.text)
+            case .entries: try await fleet.current(parts).queue(QueueName.default)?.entries.map(\.id.text) ?? []
+            case .queues: try await fleet.current(parts).queues.map(\.name).sorted()
+            case .bookmarks: try await fleet.current(parts).bookmarks.map(\.id.text)
+            case .alerts: try await fleet.current(parts).alerts.map(\.id.text)
+            }
+        for id in ids { try output.line(id) }
     }
 }

@@ -30,10 +30,13 @@ struct Output: Sendable {
         }
     }
 
-    /// Prints what a changing command did: nothing with `-q`, the value with `--json`, else the sentence.
-    func change(_ json: @autoclosure () -> JSONValue, _ sentence: @autoclosure () -> String) throws {
+    /// Prints what a changing command did, or why it changed nothing: nothing with `-q`, the value with `--json`.
+    func change(
+        _ json: @autoclosure () -> JSONValue, if changed: Bool = true, _ sentence: @autoclosure () -> String,
+        else reason: @autoclosure () -> String = ""
+    ) throws {
         guard !quiet else { return }
-        try value(json(), lines: [sentence()])
+        try value(json(), lines: [changed ? sentence() : "No change: \(reason())."])
     }
 
     /// Prints progress on standard error, for people who wait: nothing with `-q` or `--json`.

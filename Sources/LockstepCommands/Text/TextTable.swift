@@ -2,41 +2,43 @@ import LockstepClient
 
 /// Rows under headings, in columns as wide as they need to be.
 struct TextTable {
-    struct Column {
-        /// The heading above it.
-        var heading: String
-        /// Whether its cells end at its right side, as numbers do.
-        var right = false
-        /// Whether it gives way when the table is wider than the screen.
-        var flexible = false
+    enum Column: ExpressibleByStringLiteral {
+        case left(String)
+        /// Its cells end at its right side, as numbers do.
+        case right(String)
+        /// It gives way when the table is wider than the screen.
+        case flexible(String)
+
+        init(stringLiteral heading: String) { self = .left(heading) }
+
+        var heading: String {
+            switch self {
+            case .left(let heading), .right(let heading), .flexible(let heading): heading
+            }
+        }
+
+        var isRight: Bool { if case .right = self { true } else { false } }
+        var isFlexible: Bool { if case .flexible = self { true } else { false } }
     }
 
-    /// The columns, from the left.
-    let columns: [Column]
-    private var rows: [[String]] = []
+    private let columns: [Column]
+    /// The cells, made fit for a terminal.
+    private let rows: [[String]]
 
-    /// An empty table.
-    init(_ columns: [Column]) {
+    init(_ columns: [Column], _ rows: [[String]]) {
         self.columns = columns
-    }
-
-    /// Whether there is no row.
-    var isEmpty: Bool { rows.isEmpty }
-
-    /// Adds a row; its cells are made fit for a terminal.
-    mutating func add(_ cells: [String]) {
-        rows.append(cells.map { DisplayText.sanitised($0) })
+        self.rows = rows.map { $0.map(DisplayText.sanitised) }
     }
 
     /// The lines, none wider than `width`; nil: as wide as they are.
-    func lines(width: Int?) -> [String] {
+    func lines(width: Int? = Output.terminalWidth) -> [String] {
         var widths = columns.indices.map { index in
             ([columns[index].heading] + rows.map { $0[index] }).map { DisplayText.width($0) }.max() ?? 0
         }
         if let width {
             var excess = widths.reduce(0, +) + 2 * (columns.count - 1) - width
             for least in [8, 3] {
-                for index in columns.indices.reversed() where columns[index].flexible && excess > 0 {
+                for index in columns.indices.reversed() where columns[index].isFlexible && excess > 0 {
                     let kept = max(least, widths[index] - excess)
                     excess -= max(0, widths[index] - kept)
                     widths[index] = min(widths[index], kept)
@@ -45,7 +47,7 @@ struct TextTable {
         }
         return ([columns.map(\.heading)] + rows).map { cells in
             var line = columns.indices.map { index in
-                DisplayText.fitted(cells[index], to: widths[index], right: columns[index].right)
+                DisplayText.fitted(cells[index], to: widths[index], right: columns[index].isRight)
             }.joined(separator: "  ")
             while line.hasSuffix(" ") { line.removeLast() }
             return width.map { DisplayText.cut(line, to: $0) } ?? line
