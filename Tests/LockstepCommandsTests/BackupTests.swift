@@ -70,7 +70,7 @@ import Testing
             try write(home.database, time)
             try write(home.database + "-wal", time + " log")
             let lines = BackUp.lines([backup], in: home)
-            // A fleet that doesn't stop keeps its files.
+            // A fleet that doesn’t stop keeps its files.
             #expect(try Self.run(lines, lockstep: "false") != 0)
             #expect(read(home.database) == time && read(home.database + "-wal") == time + " log")
             #expect(try Self.run(lines, lockstep: "echo \"$@\" >> '\(record)'") == 0)

@@ -11,7 +11,7 @@ import WireMessages
 
 /// What becomes of a command line before it is parsed, and how commands are refused.
 @Suite struct CommandLineTests {
-    /// A name that is made of the type's name costs every start a search through the whole program.
+    /// A name that is made of the type’s name costs every start a search through the whole program.
     @Test func `every command has its full name`() {
         var rest: [any ParsableCommand.Type] = [Lockstep.self]
         while let command = rest.popLast() {
@@ -88,7 +88,7 @@ import WireMessages
     func `a command in a message names the home that was given`(text: String, completed: String) {
         #expect(AdvisedCommands(home: "/a b").completed(text) == completed)
         #expect(AdvisedCommands(home: nil).completed(text) == text)
-        // Of a command line that can't be parsed, too.
+        // Of a command line that can’t be parsed, too.
         #expect(AdvisedCommands(arguments: ["--home", "/a b", "paus"]).completed(text) == completed)
         #expect(AdvisedCommands(arguments: ["paus", "--home=/a b"]).completed(text) == completed)
         #expect(AdvisedCommands(arguments: ["paus", "--home"]).completed(text) == text)

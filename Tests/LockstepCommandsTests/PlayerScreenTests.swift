@@ -137,7 +137,7 @@ import WireMessages
     }
 
     @Test func `a held key has one request in flight and one behind it`() {
-        var keys = KeyRepeatCoalescer<Double>()
+        var keys = KeyRepeatCoalescer()
         #expect(keys.press(subject: "l1", from: 10) { $0 + 30 } == 40)
         for _ in 0..<20 { #expect(keys.press(subject: "l1", from: 10) { $0 + 30 } == nil) }
         #expect(keys.target == 640)
@@ -147,7 +147,7 @@ import WireMessages
     }
 
     @Test func `a held key forgets an episode that has gone`() {
-        var keys = KeyRepeatCoalescer<Double>()
+        var keys = KeyRepeatCoalescer()
         _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
         _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
         #expect(keys.press(subject: "l2", from: 5) { $0 + 30 } == nil)

@@ -28,7 +28,7 @@ import Testing
             lines.filter { $0.hasPrefix("# ") && $0.contains(":") && !$0.hasSuffix(".") && !$0.contains("LOCKSTEP_") }
                 .map { $0.dropFirst(2) }.joined(separator: "\n"))
         var expected = Settings()
-        // The player's own settings would win over them, and have the same standard.
+        // The player’s own settings would win over them, and have the same standard.
         expected.skipForward = Double(SettingKey.skipForward.rule.defaultValue)
         expected.skipBack = Double(SettingKey.skipBack.rule.defaultValue)
         expected.serviceEnvironment = [

@@ -80,12 +80,14 @@ import WireMessages
     ])
     func `a level is parsed as a value, a change or a step`(text: String, change: PlayerClient.LevelChange) throws {
         #expect(
-            try LevelExpression.read(text, "volume", unit: "%", 0...100, examples: "+10 or -10", step: 5) == change)
+            try PlayerClient.LevelChange(text, "volume", unit: "%", 0...100, examples: "+10 or -10", step: 5) == change)
     }
 
     @Test(arguments: ["", "+", "-", "--5", "+-5", "loud", "5x", "+up"])
     func `an invalid level is refused`(text: String) {
-        #expect(LevelExpression(text, unit: "%") == nil)
+        #expect(throws: Failure.self) {
+            try PlayerClient.LevelChange(text, "volume", unit: "%", 0...100, examples: "+10 or -10", step: 5)
+        }
     }
 
     @Test(arguments: [(59.95, "1:00"), (60.04, "1:00"), (0.4, "0:00"), (3_599.5, "1:00:00")])
@@ -123,7 +125,7 @@ import WireMessages
 
     @Test func `a status format is filled in, and an unknown field is refused`() throws {
         let format = try StatusFormat("{{{state}}} {title}\\n")
-        #expect(format.filled { $0.uppercased() } == "{STATE} TITLE\n")
+        #expect(format.filled { $0.rawValue.uppercased() } == "{STATE} TITLE\n")
         #expect(throws: Failure.self) { try StatusFormat("{nonsense}") }
     }
 

@@ -21,11 +21,13 @@ struct BookmarkList: FleetCommand {
         let state = try await fleet.current([.bookmarks])
         var bookmarks = state.bookmarks
         if let episode { bookmarks = state.bookmarks(of: try await fleet.library.findEpisode(typed: episode).id) }
+        try output.value(.array(bookmarks.map(\.json)), lines: Self.lines(bookmarks))
+    }
+
+    static func lines(_ bookmarks: [Bookmark]) -> [String] {
+        guard !bookmarks.isEmpty else { return ["No bookmarks. Set one with `lockstep bookmark add`."] }
         let rows = bookmarks.map { [ClockText.format($0.position), $0.title, $0.note, $0.id.text] }
-        let table = TextTable([.right("at"), .flexible("episode"), .flexible("note"), "id"], rows)
-        try output.value(
-            .array(bookmarks.map(\.json)),
-            lines: rows.isEmpty ? ["No bookmarks. Set one with `lockstep bookmark add`."] : table.lines())
+        return TextTable([.right("at"), .flexible("episode"), .flexible("note"), "id"], rows).lines()
     }
 }
 

@@ -8,8 +8,6 @@ struct CommandLineWords: Sendable, Hashable {
     /// The words for the parser.
     let words: [String]
 
-    /// Prepares the words behind the program’s name.
-    ///
     /// - Throws: `usage` where no command is named, or an unknown one.
     init(_ arguments: [String]) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
@@ -17,27 +15,19 @@ struct CommandLineWords: Sendable, Hashable {
         self.words = Self.gathered(words)
     }
 
-    // MARK: - Global options
-
     private static let flags: Set<String> = ["--json", "--plain", "-q", "--quiet"]
 
     /// Moves the global options behind the command, where the parser looks for them.
     private static func ordered(_ arguments: [String]) throws(Failure) -> [String] {
         var options: [String] = []
         var rest = arguments[...]
-        while let word = rest.first {
-            if flags.contains(word) || word.hasPrefix("--home=") {
-                options.append(word)
-            } else if word == "--home" {
-                guard rest.count > 1 else {
-                    throw Failure(code: "usage", message: "--home takes a folder: `lockstep --home FOLDER status`.")
-                }
-                options += rest.prefix(2)
-                rest.removeFirst()
-            } else {
-                break
+        while let word = rest.first, flags.contains(word) || word == "--home" || word.hasPrefix("--home=") {
+            let count = word == "--home" ? 2 : 1
+            guard rest.count >= count else {
+                throw Failure(code: "usage", message: "--home takes a folder: `lockstep --home FOLDER status`.")
             }
-            rest.removeFirst()
+            options += rest.prefix(count)
+            rest = rest.dropFirst(count)
         }
         guard !options.isEmpty else { return arguments }
         guard let command = rest.first else {
@@ -50,9 +40,7 @@ struct CommandLineWords: Sendable, Hashable {
         return Array(rest[..<end]) + options + rest[end...]
     }
 
-    // MARK: - Numbers below 0
-
-    /// The commands that take numbers below 0, or say why not.
+    /// The commands that take numbers below 0, or refuse them with a reason.
     private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
 
     /// Makes `seek -15`, `--at -15` and `show -5` arguments rather than options: their minus becomes the typographic one.
@@ -68,22 +56,19 @@ struct CommandLineWords: Sendable, Hashable {
         return words + arguments[end...]
     }
 
-    /// Whether it begins as a number below 0.
     private static func isNumber(_ word: String) -> Bool {
         guard word.hasPrefix("-"), let second = word.dropFirst().first else { return false }
         return second.isNumber || second == "."
     }
 
-    /// An argument as the user typed it.
+    /// An argument as the user typed it, with a hyphen in place of the minus sign.
     static func typed(_ argument: String) -> String {
         argument.hasPrefix("−") ? "-" + argument.dropFirst() : argument
     }
 
-    // MARK: - Many episodes
-
     /// The commands that take thousands of episodes.
     private static let bulk: [[String]] = [["mark"], ["queue", "add"]]
-    /// The number of IDs in a row that are joined into one word: the parser takes a second for 5,000 words.
+    /// The least number of IDs in a row that are joined into one word: the parser takes a second for 5,000 words.
     private static let gatheredIDs = 50
 
     private static func gathered(_ words: [String]) -> [String] {
@@ -107,15 +92,13 @@ struct CommandLineWords: Sendable, Hashable {
         return result
     }
 
-    /// The arguments that name episodes as they were typed, one by one.
+    /// The arguments that name episodes, as they were typed.
     static func episodes(_ arguments: [String]) -> [String] {
         arguments.flatMap { argument in
             let words = argument.split(separator: " ").map(String.init)
             return words.count >= gatheredIDs && words.allSatisfy { EpisodeID($0) != nil } ? words : [argument]
         }
     }
-
-    // MARK: - Unknown commands
 
     private static func requireCommand(_ words: [String]) throws(Failure) {
         let isHelp = words.first == "help"
@@ -131,7 +114,8 @@ struct CommandLineWords: Sendable, Hashable {
             }
             guard let next = all.first(where: { $0.names.contains(name) }) else {
                 if name == "help", known.isEmpty { return }
-                guard isHelp || !takesWords(command) else { return }
+                // Words after `bookmark` are arguments of its default command.
+                guard isHelp || command != BookmarkCommands.self else { return }
                 throw noCommand(name, after: known, among: all)
             }
             known.append(name)
@@ -139,30 +123,23 @@ struct CommandLineWords: Sendable, Hashable {
         }
     }
 
-    /// Whether words after a group may be arguments of its default command.
-    private static func takesWords(_ group: any ParsableCommand.Type) -> Bool { group == BookmarkCommands.self }
-
-    /// The failure that names an unknown command, rather than the words after it.
     private static func noCommand(
         _ name: String, after known: [String], among commands: [any ParsableCommand.Type]
     ) -> Failure {
         let names = commands.filter { $0.configuration.shouldDisplay }.flatMap { $0.names }
         let before = known.map { $0 + " " }.joined()
         let advice = NearestWord.among(names, to: name).map { "Did you mean `lockstep \(before)\($0)`? " } ?? ""
-        let list =
-            commands.isEmpty ? "`lockstep \(before)--help` says more." : "`lockstep \(before)--help` lists them."
+        let list = "`lockstep \(before)--help` \(commands.isEmpty ? "says more" : "lists them")."
         return Failure(code: "usage", message: "There is no command “\(before)\(name)”. \(advice)\(list)")
     }
 }
 
 extension CommandConfiguration {
-    /// The subcommands, in groups or not.
     fileprivate var allSubcommands: [any ParsableCommand.Type] {
         groupedSubcommands.flatMap { $0.subcommands } + subcommands
     }
 }
 
 extension ParsableCommand {
-    /// The names that it can be called by.
     fileprivate static var names: [String] { [_commandName] + configuration.aliases }
 }

@@ -20,7 +20,7 @@ struct WantedEpisodes: ParsableArguments {
 /// A command that does something with the files of episodes.
 protocol DownloadEdit: LockstepCommand {
     static var action: DownloadsClient.Action { get }
-    /// What was done to those that changed, and what the others were.
+    /// The words for episodes that were changed, and for those that were so already.
     static var words: (done: String, already: String) { get }
     var wanted: WantedEpisodes { get }
 }
@@ -158,8 +158,8 @@ struct Downloads: LockstepCommand {
     /// Longer than from one announcement of progress to the next.
     private static let announcementLimit = Duration.milliseconds(400)
 
-    /// The downloads once each that is under way has told its progress: that in the retained state is up to 10 s old. One that
-    /// gets no bytes tells nothing, and isn’t waited for.
+    /// The downloads once telemetry has the progress of each, which is up to 10 s old in the state. A download that gets no bytes
+    /// has no telemetry, so the wait is limited.
     private static func withProgress(_ fleet: Fleet) async -> DownloadsBoard {
         DownloadsBoard(
             await fleet.first(within: announcementLimit) { state in

@@ -27,16 +27,29 @@ struct EpisodeDetails: Sendable {
         var number: Int
         var isCurrent: Bool
         var reason: String
+
+        /// `Number 3 in Up Next: added by hand`.
+        var sentence: String {
+            let why = reason.isEmpty ? "" : ": \(reason.prefix(1).lowercased())\(reason.dropFirst())"
+            return "Number \(number) in \(QueueName.shown(queue))\(isCurrent ? ", the current entry" : "")\(why)"
+        }
+
+        var json: JSONValue {
+            .object([
+                "queue": .string(queue), "entry": .string(entry), "place": .integer(Int64(number)),
+                "current": .bool(isCurrent), "reason": .text(reason),
+            ])
+        }
     }
 
     let episode: Episode
-    /// In the queues, Up Next first.
+    /// Those in Up Next first.
     let places: [Place]
     let bookmarks: [Bookmark]
     let chapters: [ChapterState]
     let download: DownloadState?
     let notes: ShowNotes
-    /// The position; of what is loaded, that of the player now.
+    /// The player’s position if the episode is loaded, else the saved one.
     let position: Double
 
     init(_ episode: Episode, in state: FleetState) {
@@ -51,7 +64,7 @@ struct EpisodeDetails: Sendable {
         notes = ShowNotes(episode.notes)
     }
 
-    /// The chapters as the player has them, which knows those of the file and its end; with the library’s addresses.
+    /// The player’s chapters, with those of the file and with their ends, and with the library’s addresses.
     private static func chapters(of episode: Episode, as shown: [ChapterState]) -> [ChapterState] {
         guard !shown.isEmpty else { return episode.chapters }
         return shown.map { chapter in
@@ -105,7 +118,6 @@ struct EpisodeDetails: Sendable {
             .adding("queues", .array(places.map(\.json)))
     }
 
-    /// The lines for people; the notes at the end, on lines of at most `width` columns.
     func lines(width: Int?) -> [String] {
         var lines = [episode.title, episode.podcast, Self.dates(episode)]
         if episode.isPlayed {
@@ -134,21 +146,6 @@ struct EpisodeDetails: Sendable {
         let columns = [TextTable.Column.right(""), .flexible(""), ""].prefix(first.count)
         let table = TextTable(Array(columns), rows).lines(width: width.map { max(0, $0 - 2) })
         return ["", heading] + table.dropFirst().map { "  " + $0 }
-    }
-}
-
-extension EpisodeDetails.Place {
-    /// `Number 3 in Up Next: added by hand`.
-    var sentence: String {
-        let why = reason.isEmpty ? "" : ": \(reason.prefix(1).lowercased())\(reason.dropFirst())"
-        return "Number \(number) in \(QueueName.shown(queue))\(isCurrent ? ", the current entry" : "")\(why)"
-    }
-
-    var json: JSONValue {
-        .object([
-            "queue": .string(queue), "entry": .string(entry), "place": .integer(Int64(number)),
-            "current": .bool(isCurrent), "reason": .text(reason),
-        ])
     }
 }
 

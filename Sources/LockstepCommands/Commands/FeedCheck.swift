@@ -36,14 +36,14 @@ struct FeedCheck: LockstepCommand {
             try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
         case .unchanged: throw Failure(.fetchFailed, "\(url): The server didn’t send a feed.")
         case .failed(var failure, _):
-            // The sentence stands alone here: it must name the feed.
+            // The message must name the feed.
             let names = [url, address.filePath ?? url]
             if !names.contains(where: failure.message.contains) { failure.message = "\(url): \(failure.message)" }
             throw failure
         }
     }
 
-    /// The report that the feeds service makes when somebody subscribes to it.
+    /// The report that the feeds service makes when a user subscribes to it.
     static func report(on feed: LoadedFeed, from address: WebAddress) -> FeedReport {
         var document = ResolvedFeed(feed.document, base: feed.base, address: feed.address).document
         if address.webCredentials != nil, let warning = FeedWarning.unencryptedPassword(to: address) {
@@ -62,13 +62,14 @@ struct FeedCheck: LockstepCommand {
             "withChapters": .integer(Int64(report.withChapters)),
             "newestEpisodes": .array(report.newestItems.map(json)),
             "oldestEpisode": report.oldestItem.map(json) ?? .null,
-            "warnings": .array(
-                report.warnings.map { warning in
-                    .object([
-                        "code": .string(warning.code), "message": .string(warning.message),
-                        "count": .integer(Int64(warning.count)), "items": .array(warning.items.map { .string($0) }),
-                    ])
-                }),
+            "warnings": .array(report.warnings.map(warningJSON)),
+        ])
+    }
+
+    private static func warningJSON(_ warning: FeedWarning) -> JSONValue {
+        .object([
+            "code": .string(warning.code), "message": .string(warning.message),
+            "count": .integer(Int64(warning.count)), "items": .array(warning.items.map { .string($0) }),
         ])
     }
 
@@ -96,17 +97,15 @@ struct FeedCheck: LockstepCommand {
     }
 
     private static func line(_ item: FeedItem) -> String {
-        let length = ClockText.format(item.duration?.seconds)
+        let day = TimeText.day(milliseconds: item.published?.milliseconds ?? 0)
         let title = DisplayText.sanitised(item.title)
-        return
-            "  \(TimeText.day(milliseconds: item.published?.milliseconds ?? 0))  \(length)  \(title.isEmpty ? "(no title)" : title)"
+        return "  \(day)  \(ClockText.format(item.duration?.seconds))  \(title.isEmpty ? "(no title)" : title)"
     }
 
-    /// What is wrong, how often, and with which episodes.
     private static func line(_ warning: FeedWarning) -> String {
         let more = warning.items.count < warning.count && !warning.items.isEmpty ? " …" : ""
-        let items = warning.items.map { "“\(DisplayText.cut(DisplayText.sanitised($0), to: 60))”" }.joined(
-            separator: ", ")
+        let names = warning.items.map { "“\(DisplayText.cut(DisplayText.sanitised($0), to: 60))”" }
+        let items = names.joined(separator: ", ")
         return "  \(DisplayText.sanitised(warning.description))" + (items.isEmpty ? "" : ": \(items)\(more)")
     }
 }

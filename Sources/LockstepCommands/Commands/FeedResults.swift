@@ -42,8 +42,7 @@ struct FeedResults {
     private let action: Action
 
     init(_ results: [FeedsClient.Result], of action: Action) {
-        self.results = results
-        self.action = action
+        (self.results, self.action) = (results, action)
     }
 
     private var failed: [FeedsClient.Result] { results.filter { $0.kind == .failed } }
@@ -83,7 +82,7 @@ struct FeedResults {
 
     private static let shownWarnings = 3
 
-    /// The line of a result; and the feed’s warnings where the command was about that feed.
+    /// The line of a result, and the feed’s warnings if the command was about that feed.
     private func lines(about result: FeedsClient.Result) -> [String] {
         guard result.kind == .added || results.count == 1 || result.isPasswordChanged else { return [line(result)] }
         let more = result.warnings.count - Self.shownWarnings

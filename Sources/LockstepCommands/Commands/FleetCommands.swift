@@ -22,9 +22,7 @@ struct Up: LockstepCommand {
         }
         let launcher = SupervisorLauncher(home: context.home, environment: context.serviceEnvironment)
         guard detach else {
-            if isRunning {
-                return try context.output.change(Self.json(false, context), "No change: the fleet is up already.")
-            }
+            if isRunning { return try context.output.change(Self.json(false, context), Self.sentence(false, [])) }
             context.exportEnvironment()
             throw launcher.becomeSupervisor()
         }
@@ -33,7 +31,6 @@ struct Up: LockstepCommand {
         try context.output.change(Self.json(started, context, alerts), Self.sentence(started, alerts.map(\.title)))
     }
 
-    /// The sentence about what `up` did, with the titles of the alerts that matter.
     static func sentence(_ started: Bool, _ alerts: [String]) -> String {
         let sentences =
             [started ? "The fleet is up." : "No change: the fleet is up already."]
@@ -41,7 +38,7 @@ struct Up: LockstepCommand {
         return sentences.joined(separator: " ")
     }
 
-    /// The errors that the database’s service reports: that it lost the database, or that the disk is full.
+    /// The errors of the database, such as that it was lost, or that the disk is full.
     private static func databaseAlerts(_ context: CommandContext) async -> [AlertState] {
         let alerts = try? await context.withFleet(observing: .parts([.alerts])) { fleet in
             try await fleet.current([.alerts], services: [.persistence]).alerts
@@ -173,7 +170,7 @@ private let serviceNames = Fleet.serviceNames
 /// A command to the supervisor about one service.
 protocol ServiceCommand: LockstepCommand {
     var service: String { get }
-    /// - Returns: what the supervisor did, in a sentence.
+    /// - Returns: a sentence about the supervisor’s action.
     func ask(_ supervisor: SupervisorControlClient) throws(Failure) -> String
 }
 

@@ -13,7 +13,6 @@ struct GlobalOptions: ParsableArguments {
     var home: String?
 }
 
-/// A command of `lockstep`.
 protocol LockstepCommand: AsyncParsableCommand, Sendable {
     var options: GlobalOptions { get }
     /// Whether the command reports problems of the settings itself; else they are printed as warnings, and the defaults hold.

@@ -23,7 +23,7 @@ struct SetSpeed: LockstepCommand {
                     lines: [Self.sentence(state.player, others: others)])
             }
         }
-        let change = try LevelExpression.read(
+        let change = try PlayerClient.LevelChange(
             speed, "speed", unit: "x", PlaybackSpeed.range, examples: "+0.2 or -0.2", step: context.settings.speedStep)
         try await context.withFleet { fleet in
             let answer = try await fleet.player.setSpeed(change)
@@ -63,7 +63,7 @@ struct SetVolume: LockstepCommand {
                     lines: ["Volume \(NumberText.short(player.volume)) %."])
             }
         }
-        let change = try LevelExpression.read(
+        let change = try PlayerClient.LevelChange(
             volume, "volume", unit: "%", Volume.range, examples: "+10 or -10", step: context.settings.volumeStep)
         try await context.withFleet { fleet in
             let answer = try await fleet.player.setVolume(change)

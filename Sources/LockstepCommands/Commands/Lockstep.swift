@@ -35,7 +35,6 @@ package struct Lockstep: AsyncParsableCommand {
                 name: "Screens", subcommands: [Mini.self, Expanded.self, Watch.self, Alerts.self, Candidates.self]),
         ])
 
-    /// Creates the root command, as the parser requires.
     package init() {}
 
     /// Runs the command that the process was started with, and ends the process with its status.
@@ -45,9 +44,7 @@ package struct Lockstep: AsyncParsableCommand {
         endProcess(status)
     }
 
-    /// Runs a command line.
-    ///
-    /// - Returns: the status that the process ends with.
+    /// Runs a command line, and returns the exit status.
     static func run(_ arguments: [String]) async -> Int32 {
         let json = arguments.contains("--json")
         let advice = AdvisedCommands(arguments: arguments)
@@ -65,35 +62,33 @@ package struct Lockstep: AsyncParsableCommand {
     }
 
     /// The command that a command line names, with its arguments.
-    ///
-    /// - Throws: the error to report where it names none.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
         try parseAsRoot(CommandLineWords(arguments).words)
     }
 
-    /// Reports what went wrong, and returns the status for it.
+    /// Reports an error, and returns the exit status for it.
     private static func end(_ error: any Error, json: Bool, _ advice: AdvisedCommands) -> Int32 {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
         case var failure as Failure:
-            // What was typed, not what `CommandLineWords` made of it.
+            // A hyphen was typed where `CommandLineWords` has made it a minus sign.
             failure.message = advice.completed(failure.message.replacing("“−", with: "“-"))
             Output.report(failure, json: json)
             return failure.code == "usage" ? ExitStatus.usage.rawValue : ExitStatus(failure).rawValue
         case let code as ExitCode: return code.rawValue
         default:
+            // Help, the version, or the parser’s own error.
             let code = exitCode(for: error).rawValue
-            // The parser's own word for it.
-            var text = fullMessage(for: error)
-            text = code == 0 ? text : ParserWords.inHouse(text)
-            if text.hasPrefix("Error: ") { text = "lockstep: " + text.dropFirst("Error: ".count) }
-            if code == 0 {
-                try? Output.write(text + "\n", to: STDOUT_FILENO)
-            } else if json {
-                Output.report(
-                    Failure(code: "usage", message: ParserWords.inHouse(message(for: error))), json: true)
+            guard code != 0 else {
+                try? Output.write(fullMessage(for: error) + "\n", to: STDOUT_FILENO)
+                return code
+            }
+            if json {
+                Output.report(Failure(code: "usage", message: ParserWords.inHouse(message(for: error))), json: true)
             } else {
-                try? Output.write(text + "\n", to: STDERR_FILENO)
+                let text = ParserWords.inHouse(fullMessage(for: error))
+                let isError = text.hasPrefix("Error: ")
+                try? Output.write((isError ? "lockstep: \(text.dropFirst(7))" : text) + "\n", to: STDERR_FILENO)
             }
             return code
         }

@@ -13,7 +13,7 @@ struct SetOutput: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let devices: OutputState
         do throws(Failure) { devices = try await fleet.player.outputs() } catch {
-            // Where they can't be listed now, they are shown as they were seen last.
+            // Where they can’t be listed now, they are shown as they were last seen.
             guard let seen = try await fleet.current([.output]).output else { throw error }
             devices = seen
         }

@@ -145,7 +145,7 @@ extension Fleet {
 }
 
 extension Output {
-    /// Prints what the player does and where, or that this was so already.
+    /// Prints the playback state and the position, or that they were so already.
     func report(_ player: PlayerState, changed: Bool = true) throws {
         let sentence: String
         switch player.status {
@@ -169,7 +169,7 @@ extension Output {
         try reportEpisode(of: player, after: passed)
     }
 
-    /// Prints what the player does and where, with the episode and the queue that it was loaded from.
+    /// Prints the playback state and the position, with the episode and its queue.
     func reportEpisode(of player: PlayerState, after passed: String = "") throws {
         try change(player.json(), passed + player.sentenceWithQueue)
     }

@@ -28,12 +28,12 @@ struct QueueList: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let state = try await fleet.current([.queues, .next, .player])
         let shown = try state.existingQueue(queue.name).withPosition(of: state.player)
-        // Nothing is loaded: the mark is where it would go on.
+        // If nothing is loaded, the mark is where the queue would continue.
         let playing = state.player.episode == nil ? shown.name : state.upNext.name
         try output.value(shown.json, lines: Self.lines(shown, playing: playing))
     }
 
-    /// The table. The current entry is marked only in the queue that plays; under the others, its number is told.
+    /// The table. The current entry is marked only in the queue that plays; for others, its number is printed below.
     static func lines(_ queue: QueueState, playing: String) -> [String] {
         let isPlaying = queue.name == playing
         guard !queue.entries.isEmpty else {

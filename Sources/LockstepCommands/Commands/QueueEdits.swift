@@ -168,14 +168,14 @@ struct QueueDedupe: FleetCommand {
 }
 
 extension Output {
-    /// Prints what a queue has done, or why it changed nothing.
+    /// Prints the change of a queue, or why there is none.
     fileprivate func change(
         _ answer: QueueAnswer, _ sentence: @autoclosure () -> String, else reason: @autoclosure () -> String
     ) throws {
         try change(answer.json, if: answer.changed, sentence(), else: reason())
     }
 
-    /// Prints how a queue goes on from now on, or that it did so already.
+    /// Prints a queue’s mode, or that it was so already.
     fileprivate func change(_ answer: QueueAnswer, mode: String) throws {
         try change(answer, "\(answer.title) \(mode).", else: "\(answer.title) \(mode) already")
     }
@@ -197,8 +197,6 @@ extension QueueAnswer {
 
     fileprivate var removed: String { "Removed \(names)\(suffix("from")). \(undoAdvice)" }
 }
-
-// MARK: - History
 
 struct QueueUndo: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "undo", abstract: "Undo the last change.")
@@ -260,8 +258,6 @@ struct QueueHistory: FleetCommand {
             .array(changes.map(\.json)), lines: changes.isEmpty ? ["Nothing has changed yet."] : table.lines())
     }
 }
-
-// MARK: - Modes and queues
 
 struct QueueRepeat: FleetCommand {
     static let configuration = CommandConfiguration(

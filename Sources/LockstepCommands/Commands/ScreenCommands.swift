@@ -33,7 +33,7 @@ struct Expanded: LockstepCommand {
 }
 
 extension CommandContext {
-    /// Runs a player on the terminal, or as lines of words where there is none.
+    /// Runs a player on the terminal, or in words where there is none.
     fileprivate func runPlayer(
         origin: String, form: PlayerMachine.Form,
         on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
@@ -67,7 +67,7 @@ extension CommandContext {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// The player in words, a line for each change. Where somebody can type, each line is a key.
+    /// Prints the player in words. Each line of the input is a key.
     private func narrate(_ fleet: Fleet) async throws {
         let keys = NIOLockedValueBox(
             PlayerMachine(settings: settings, form: .words, advice: output.advice))
@@ -94,7 +94,7 @@ extension CommandContext {
             }
             if isTyped {
                 group.addTask {
-                    // What a key does depends on what plays; who types one sees whether that is known yet.
+                    // The effect of a key depends on the state; only users at a terminal see when that is known.
                     if !TypedLines.isTerminal { for await _ in begun {} }
                     try await listen(fleet, keys)
                 }
@@ -104,7 +104,7 @@ extension CommandContext {
         }
     }
 
-    /// Does what is typed, until it is `q` or the input ends.
+    /// Handles typed lines until `q` or the end of the input.
     private func listen(_ fleet: Fleet, _ keys: NIOLockedValueBox<PlayerMachine>) async throws {
         for await line in TypedLines.stream() {
             guard let typed = TypedKey(line) else { continue }
@@ -135,9 +135,7 @@ extension Observation {
 }
 
 extension Fleet {
-    /// Does what a key asked for.
-    ///
-    /// - Returns: why it failed, or what there is to say of it; nil where the state shows it.
+    /// - Returns: the failure, or a sentence about an effect that the state doesn’t show.
     func perform(_ task: PlayerTask) async -> (failure: Failure?, said: String?) {
         var said: String?
         do throws(Failure) {

@@ -21,8 +21,7 @@ struct Seek: LockstepCommand {
 
 struct Skip: LockstepCommand {
     enum Direction: String, ExpressibleByArgument, CaseIterable {
-        case forward
-        case back
+        case forward, back
     }
 
     static let configuration = CommandConfiguration(
@@ -81,8 +80,6 @@ struct ChapterCommand: LockstepCommand {
         }
     }
 
-    /// The chapter that a word or a number means.
-    ///
     /// - Throws: `invalidArgument`.
     static func target(_ text: String) throws(Failure) -> PlayerClient.SeekTarget {
         switch text {
@@ -128,8 +125,8 @@ extension Fleet {
         try output.report(answer, at: answer.changed ? await audible(answer.value.player) : answer.value.player)
     }
 
-    /// The player with the chapters of its episode: while that opens, once it is open, for its file may have some; and where it
-    /// has none, once the feed’s were looked for. All of that for some seconds at most.
+    /// The player with the chapters of its episode: once that is open, since its file may have some, and once the feed’s have been
+    /// looked for. Waits a few seconds at most.
     ///
     /// - Throws: `nothingLoaded`.
     fileprivate func playerWithChapters() async throws(Failure) -> PlayerState {
@@ -154,11 +151,7 @@ extension Fleet {
 }
 
 extension Output {
-    /// Prints where a seek has led to.
-    ///
-    /// - Parameters:
-    ///   - player: the player there.
-    ///   - sentence: the sentence about the new position; nil: what the player does there.
+    /// Prints the position after a seek: with `sentence`, else with the playback state.
     fileprivate func report(
         _ answer: Answer<PlayerClient.SeekOutcome>, at player: PlayerState, _ sentence: (() -> String)? = nil
     ) throws {

@@ -29,7 +29,7 @@ struct SetCommand: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         let key = try (unset ?? key).map { text throws(Failure) in try SettingKey.named(text) }
-        // Checked before anybody is asked.
+        // Validated before the fleet is asked.
         var text = unset == nil ? nil : ""
         if let key, let value { text = try key.value(typed: CommandLineWords.typed(value)) }
         let wanted = text
@@ -55,7 +55,7 @@ struct SetCommand: LockstepCommand {
         let rows = known.map { key, value in
             [
                 key.rawValue, value.map { key.shown($0.text) } ?? "?",
-                value.map { words($0.source, podcast) } ?? "\(key.rule.owner) is not ready", key.rule.meaning,
+                value.map { words($0.source, podcast) } ?? "\(key.rule.owner) isn’t ready", key.rule.meaning,
             ]
         }
         let table = TextTable(["setting", "value", "from", .flexible("what it is")], rows)

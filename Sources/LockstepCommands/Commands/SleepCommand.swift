@@ -24,7 +24,7 @@ struct SleepTimer: LockstepCommand {
             let answer = try await Self.set(expression, fleet)
             let state = Sentence.sleep(answer.value.snapshot)
             try context.output.change(
-                answer.value.json(), answer.changed ? Sentence.capitalised(state + ".") : "No change: \(state).")
+                answer.value.json(), if: answer.changed, Sentence.capitalised(state + "."), else: state)
         }
     }
 
@@ -50,8 +50,7 @@ struct SleepTimer: LockstepCommand {
         case .episodes(let count): return try await fleet.player.setSleepTimer(.episodes(Int(count)))
         case .chapter:
             guard try await !fleet.current([.player]).player.chapters.isEmpty else {
-                throw Failure(
-                    .notFound, "This episode has no chapters. `lockstep sleep episode` waits for its end.")
+                throw Failure(.notFound, "This episode has no chapters. `lockstep sleep episode` waits for its end.")
             }
             return try await fleet.player.setSleepTimer(.endOfChapter)
         }

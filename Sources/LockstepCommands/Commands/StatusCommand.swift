@@ -12,7 +12,10 @@ struct Status: LockstepCommand {
         let format = try format.map { text throws(Failure) in try StatusFormat(text) }
         try await context.withFleet(observing: .parts([.player, .alerts])) { fleet in
             let state = try await fleet.current([.player, .alerts])
-            if let format { return try context.output.line(format.filled(state.player.snapshot.field)) }
+            if let format {
+                let snapshot = state.player.snapshot
+                return try context.output.line(format.filled { $0.value(in: snapshot) })
+            }
             try context.output.value(
                 state.player.json().adding("alerts", .array(state.alerts.map(\.json))), lines: Self.lines(state))
         }
@@ -24,29 +27,5 @@ struct Status: LockstepCommand {
         if let chapter = snapshot.chapterName { lines.append(Sentence.stopped(chapter)) }
         if snapshot.sleep != nil { lines.append(Sentence.capitalised(Sentence.sleep(snapshot) + ".")) }
         return lines + (Sentence.alerts(snapshot.alerts).map { [$0] } ?? [])
-    }
-}
-
-extension PlayerSnapshot {
-    /// The value of a field of `status --format`.
-    func field(_ name: String) -> String {
-        let duration = player.duration
-        switch name {
-        case "state": return player.statusWord
-        case "title": return episode?.title ?? ""
-        case "podcast": return episode?.podcast ?? ""
-        case "id": return episode?.id.text ?? ""
-        case "position": return episode != nil ? ClockText.format(position) : ""
-        case "duration": return episode != nil ? ClockText.format(duration) : ""
-        case "remaining": return episode != nil ? ClockText.format(remaining) : ""
-        case "percent": return duration.map { "\(Int(position / $0 * 100))" } ?? ""
-        case "speed": return NumberText.short(speed)
-        case "volume": return NumberText.short(volume)
-        case "output": return player.output ?? ""
-        case "chapter": return chapter.map { chapters[$0].title } ?? ""
-        case "sleep": return Sentence.sleepTime(sleep)
-        case "retry": return retry.map(Sentence.retry) ?? ""
-        default: return ""
-        }
     }
 }

@@ -27,9 +27,7 @@ struct Watch: LockstepCommand {
             try await context.output.whileRead {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask { try await print(fleet, context.output) }
-                    if let seconds {
-                        group.addTask { try await Task.sleep(for: .seconds(seconds)) }
-                    }
+                    if let seconds { group.addTask { try await Task.sleep(for: .seconds(seconds)) } }
                     try await group.next()
                     group.cancelAll()
                 }

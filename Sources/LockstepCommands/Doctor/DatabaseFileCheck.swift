@@ -22,7 +22,7 @@ struct DatabaseFileCheck: Sendable {
             }
             return .ok("database", "There is none yet.")
         }
-        guard status.st_mode & S_IFMT == S_IFREG else { return unreadable("it is not a regular file") }
+        guard status.st_mode & S_IFMT == S_IFREG else { return unreadable("it isn’t a regular file") }
         guard access(home.database, R_OK | W_OK) == 0, let header = header() else {
             return unreadable(String(cString: strerror(errno)))
         }
@@ -38,7 +38,7 @@ struct DatabaseFileCheck: Sendable {
         return .ok("database", "Nothing is wrong with its first page; the rest is checked when the fleet starts.")
     }
 
-    /// The damage of a file that begins with these bytes; nil: none shows there.
+    /// The damage of a file that shows in its first page; nil: none.
     static func damage(header: [UInt8], size: Int, hasLog: Bool) -> String? {
         guard header.count == headerSize, Array(header.prefix(magic.count)) == magic else {
             return size == 0 ? "it is empty" : "it doesn’t begin like a SQLite database"
@@ -49,19 +49,16 @@ struct DatabaseFileCheck: Sendable {
         // A page of 65,536 bytes has the size 1.
         let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
         guard pageSize >= 512, pageSize & (pageSize - 1) == 0 else { return "its page size is \(pageSize)" }
-        // What its log holds can be beyond the file’s end; and the count is valid only for the last change.
+        // The log may hold what is missing at the file’s end; and the number of pages may be that of an earlier change.
         let expected = number(28, 4) * pageSize
         guard !hasLog, number(24, 4) == number(92, 4), size < expected else { return nil }
         return "it has \(size) of \(expected) bytes"
     }
 
-    // MARK: - Parts
-
     private func unreadable(_ reason: String) -> Finding {
         .fault("database", "\(home.database) can’t be read and written: \(reason).", do: "Check its owner and mode.")
     }
 
-    /// Advice for a database that is damaged or gone.
     private var advice: String {
         guard let newestBackup else {
             return

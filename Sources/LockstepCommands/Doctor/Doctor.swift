@@ -50,10 +50,3 @@ struct Doctor: LockstepCommand {
         return "\(NumberText.counted(faults, "fault")), \(NumberText.counted(warnings, "warning"))."
     }
 }
-
-extension CommandContext {
-    /// The environment that `up` gives to the services.
-    var serviceEnvironment: [String: String] {
-        ProcessEnvironment.current.merging(settings.serviceEnvironment) { _, set in set }
-    }
-}

@@ -2,28 +2,23 @@ import LockstepClient
 
 /// The result of one check of `doctor`.
 struct Finding: Sendable, Hashable {
-    /// How serious it is.
     enum Level: String, Sendable {
-        /// Everything works as it should.
         case ok
-        /// It works, but somebody should look at it.
+        /// It works, but needs attention.
         case warning
         /// Something doesn’t work.
         case fault
     }
 
-    /// The name of the check, in a word.
-    var name: String
-    /// How serious it is.
-    var level: Level
-    /// What was found.
+    /// The name of the check.
+    let name: String
+    let level: Level
     var message: String
-    /// Advice; nil: nothing is to be done.
+    /// Nil: nothing is to be done.
     var advice: String?
-    /// A word for what other checks can find, too; nil: the message stands for it.
+    /// A name for faults that several checks find; nil: the message identifies it.
     var subject: String?
 
-    /// The subject of everything that says that the disk is full.
     static let fullDisk = "full disk"
 
     static func ok(_ name: String, _ message: String) -> Finding {
@@ -45,7 +40,6 @@ struct Finding: Sendable, Hashable {
         ])
     }
 
-    /// The finding with the commands in it completed.
     func completed(by advice: AdvisedCommands) -> Finding {
         var finding = self
         finding.message = advice.completed(message)
@@ -53,9 +47,6 @@ struct Finding: Sendable, Hashable {
         return finding
     }
 
-    fileprivate var identity: String { "\(level) \(subject ?? message)" }
-
-    /// For people: what was found, and below it what to do.
     var lines: [String] {
         let level = level.rawValue + String(repeating: " ", count: 8 - level.rawValue.count)
         return ["\(level) \(name): \(DisplayText.sanitised(message))"]
@@ -64,14 +55,15 @@ struct Finding: Sendable, Hashable {
 }
 
 extension [Finding] {
-    /// Each fault once: what a later check found again is left out.
+    /// Each fault once: without those that a later check has found again.
     var withoutRepetitions: [Finding] {
         var known: Set<String> = []
         // Where the folders can’t be used, nothing can be heard from a fleet in them.
         let hasFolders = !contains { $0.name == "folders" && $0.level == .fault }
         return filter { finding in
             guard finding.level == .fault, finding.name == "fleet", !hasFolders else {
-                return finding.level == .ok || known.insert(finding.identity).inserted
+                return finding.level == .ok
+                    || known.insert("\(finding.level) \(finding.subject ?? finding.message)").inserted
             }
             return false
         }

@@ -58,11 +58,8 @@ struct FleetCheck: Sendable {
         let message = "\(service.state)\(restarts)."
         switch service.state {
         case "hung":
-            return .fault(
-                service.name, message,
-                do:
-                    "It will be restarted automatically in a moment; `lockstep logs \(service.name)` may show why it hangs."
-            )
+            let logs = "`lockstep logs \(service.name)` may show why it hangs."
+            return .fault(service.name, message, do: "It will be restarted automatically in a moment; \(logs)")
         case "failed", "retrying":
             return .fault(
                 service.name, message,
@@ -77,7 +74,7 @@ struct FleetCheck: Sendable {
         }
     }
 
-    /// Crash reports are a reason to look, not a fault: what crashed runs again.
+    /// Crash reports are no fault: the services have been restarted.
     static func crashes(_ reports: [CrashReport]) -> Finding {
         guard let newest = reports.first else { return .ok("crashes", "No crash report.") }
         return .warning(
@@ -88,7 +85,7 @@ struct FleetCheck: Sendable {
 
     static func alerts(_ alerts: [AlertState]) -> [Finding] {
         guard !alerts.isEmpty else { return [.ok("alerts", "There are no open alerts.")] }
-        // What the supervisor reports stands with its processes already.
+        // The supervisor’s alerts are about processes, which have their own findings.
         return alerts.filter { $0.owner != .supervisor }.map { alert in
             let advice = "See `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
             var finding =

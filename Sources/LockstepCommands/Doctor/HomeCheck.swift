@@ -4,13 +4,12 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Checks what needs no fleet: settings, folders, disk, backups, clock.
+/// Checks the settings, the folders, the disk, the backups and the clock, without a fleet.
 struct HomeCheck: Sendable {
     let home: LockstepHome
     /// The time now, in seconds since 1970.
     var now = Date().timeIntervalSince1970
     var userID = geteuid()
-    /// Whether this user has such access to a path.
     var canAccess: @Sendable (String, Int32) -> Bool = { access($0, $1) == 0 }
 
     private static let day = 86_400.0
@@ -25,17 +24,11 @@ struct HomeCheck: Sendable {
                 .fault("settings", $0, do: "Correct it; until then the fleet can’t be restarted.")
             }
         }
-        let isThere = access(home.configurationFile, F_OK) == 0
-        return [
-            .ok(
-                "settings",
-                isThere
-                    ? "\(home.configurationFile) is valid."
-                    : "There is no \(home.configurationFile); the defaults are used.")
-        ]
+        guard access(home.configurationFile, F_OK) == 0 else {
+            return [.ok("settings", "There is no \(home.configurationFile); the defaults are used.")]
+        }
+        return [.ok("settings", "\(home.configurationFile) is valid.")]
     }
-
-    // MARK: - Files
 
     func folders() -> [Finding] {
         let faults = home.folderFaults(userID: userID, canAccess: canAccess)
@@ -47,7 +40,7 @@ struct HomeCheck: Sendable {
         ]
     }
 
-    /// The finding about permissions that work, but shouldn’t be as they are.
+    /// Permissions that work, but are unsafe.
     private func warnings() -> [Finding] {
         var warnings: [Finding] = []
         var isOthers = false
@@ -55,7 +48,7 @@ struct HomeCheck: Sendable {
             var status = stat()
             guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
             guard status.st_uid == userID else {
-                // Where it can’t be used, or is the run directory, it is a fault; and one folder stands for all.
+                // An unusable folder and the run directory are faults; and one warning is enough.
                 if isOthers || path == home.runDirectory || !canAccess(path, R_OK | W_OK | X_OK) { continue }
                 isOthers = true
                 let owner = LockstepHome.name(ofUser: status.st_uid)
@@ -97,7 +90,8 @@ struct HomeCheck: Sendable {
     func disk() -> Finding {
         var status = statvfs()
         guard statvfs(LockstepHome.nearestFile(to: home.dataDirectory), &status) == 0 else {
-            return .warning("disk", "Couldn’t find out how much space is free: \(Self.reason).", do: "See `df`.")
+            let reason = String(cString: strerror(errno))
+            return .warning("disk", "Couldn’t find out how much space is free: \(reason).", do: "See `df`.")
         }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         return Self.disk(free: free, at: home.dataDirectory)
@@ -121,7 +115,7 @@ struct HomeCheck: Sendable {
             .compactMap { Self.modified($0.path) }.max()
         guard let newest else {
             guard database != nil else { return .ok("backups", "There is no database yet.") }
-            // The lock of the database's service is as old as its last start.
+            // The lock of the database’s service is as old as its last start.
             guard let started = Self.modified(home.runFile("persistence.lock")), now - started > 3_600 else {
                 return .ok("backups", "None yet; the first is made five minutes after the start.")
             }
@@ -133,14 +127,11 @@ struct HomeCheck: Sendable {
         return .warning("backups", message, do: "Make one with `lockstep backup`; see `lockstep logs persistence`.")
     }
 
-    // MARK: - The clock
-
     func clock() -> Finding {
         // Written at every start of a service and of the bus.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: home.stateDirectory)) ?? []
         let files = names.filter { $0.hasSuffix(".generation") || $0.contains("epoch") }
-        let newest = files.compactMap { Self.modified(home.stateFile($0)) }.max()
-        return Self.clock(now: now, newestFile: newest)
+        return Self.clock(now: now, newestFile: files.compactMap { Self.modified(home.stateFile($0)) }.max())
     }
 
     static func clock(now: Double, newestFile: Double?) -> Finding {
@@ -158,10 +149,6 @@ struct HomeCheck: Sendable {
         }
         return .ok("clock", "It is \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC.")
     }
-
-    // MARK: - Parts
-
-    private static var reason: String { String(cString: strerror(errno)) }
 
     private static func modified(_ path: String) -> Double? {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)

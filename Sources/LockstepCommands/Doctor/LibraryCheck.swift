@@ -23,7 +23,7 @@ struct LibraryCheck: Sendable {
         return .ok("libzmq", "\(found).")
     }
 
-    /// Opens the library as the player does, at its first episode.
+    /// Opens the library as the player does.
     func player() -> Finding {
         #if canImport(Darwin)
         let names = ["libmpv.2.dylib", "libmpv.1.dylib"]
@@ -33,10 +33,9 @@ struct LibraryCheck: Sendable {
         for name in names {
             guard let library = dlopen(name, RTLD_LAZY | RTLD_LOCAL) else { continue }
             guard let symbol = dlsym(library, "mpv_client_api_version") else {
-                return .fault(
-                    "libmpv", "\(name) isn’t libmpv.", do: "Reinstall it: on Debian `libmpv2`.")
+                return .fault("libmpv", "\(name) isn’t libmpv.", do: "Reinstall it: on Debian `libmpv2`.")
             }
-            // The symbol's C declaration is `unsigned long mpv_client_api_version(void)`.
+            // The symbol’s C declaration is `unsigned long mpv_client_api_version(void)`.
             let version = unsafeBitCast(symbol, to: (@convention(c) () -> UInt).self)()
             return .ok("libmpv", "\(name), interface \(version >> 16).\(version & 0xffff).")
         }

@@ -1,10 +1,9 @@
 import LockstepClient
 import PodcastModel
 
-/// The digits that answer alerts. A digit stays with its answer for as long as that can be given; a digit that has become
-/// free answers nothing for a moment, so that a key pressed for an alert that has just gone isn’t taken for another one.
+/// The digits that answer alerts. A digit stays with its answer while that can be given, and is unused for a moment afterwards, so
+/// that a key pressed for an alert that has just gone doesn’t answer another one.
 struct AlertKeys: Sendable {
-    /// An answer to an alert.
     private struct Answer: Hashable {
         var alert: AlertID
         var action: String
@@ -16,10 +15,10 @@ struct AlertKeys: Sendable {
     private var digits: [Answer: Int] = [:]
     private var freed: [Int: MonotonicTime] = [:]
 
-    /// The time at which the next freed digit can be used again; nil: none is held back.
+    /// The time at which the next freed digit can be used again; nil: all can.
     var nextRelease: MonotonicTime? { freed.values.min()?.advanced(by: Self.pause) }
 
-    /// Frees the digits of answers that can’t be given any more, and gives digits to those that have none.
+    /// Frees the digits of answers that can’t be given any more, and assigns free ones.
     mutating func update(_ alerts: [PlayerSnapshot.Alert], now: MonotonicTime) {
         let answers = alerts.flatMap { alert in alert.actions.map { Answer(alert: alert.id, action: $0) } }
         let open = Set(answers)
@@ -34,7 +33,6 @@ struct AlertKeys: Sendable {
         }
     }
 
-    /// The alerts with their digits.
     func applied(to alerts: [PlayerSnapshot.Alert]) -> [PlayerSnapshot.Alert] {
         alerts.map { alert in
             var alert = alert

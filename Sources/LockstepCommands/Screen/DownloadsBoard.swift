@@ -3,17 +3,12 @@ import PodcastModel
 
 /// The downloads in the order in which they are shown. Pure.
 struct DownloadsBoard: Sendable {
-    /// Whether it is up to date.
     let isCurrent: Bool
-    /// The downloads: those under way, those that wait, those that need somebody, then the finished ones, the newest first.
+    /// Those under way, queued, failed and paused, then the finished ones, the newest first.
     let downloads: [DownloadState]
 
-    /// No downloads, out of date.
-    init() {
-        (isCurrent, downloads) = (false, [])
-    }
+    init() { (isCurrent, downloads) = (false, []) }
 
-    /// The downloads of a state.
     init(_ state: FleetState) {
         isCurrent = !state.isStale(.downloads)
         downloads = state.downloads.sorted { left, right in
@@ -26,10 +21,10 @@ struct DownloadsBoard: Sendable {
         }
     }
 
-    /// Whether bytes arrive or will arrive without anybody’s doing.
+    /// Whether a download is under way or queued.
     var isActive: Bool { downloads.contains { $0.status == .downloading || $0.status == .queued } }
 
-    /// Whether each download under way has said how far it is.
+    /// Whether telemetry has the progress of each download under way.
     var hasProgressForAll: Bool { downloads.allSatisfy { $0.status != .downloading || $0.isAnnounced } }
 
     private static func rank(_ status: DownloadState.Status) -> Int {
@@ -67,7 +62,7 @@ struct DownloadsBoard: Sendable {
         return head + percent + " " + ProgressBar.text(part, columns: room - 1) + tail
     }
 
-    /// The rate and the rest of the time.
+    /// `, 2.0 MB/s, 12 s left`.
     private func rate(_ download: DownloadState) -> String {
         guard let bytesPerSecond = download.bytesPerSecond, bytesPerSecond >= 1 else { return "" }
         let speed = ", \(NumberText.bytes(UInt64(min(bytesPerSecond, 1e15))))/s"
@@ -77,17 +72,14 @@ struct DownloadsBoard: Sendable {
     }
 }
 
-/// Downloads in words.
 enum DownloadText {
     static let none = "There are no downloads. Add one with `lockstep download add EPISODE`."
 
-    /// The one download that an ID, the beginning of one, or a part of a title means.
+    /// The download that an ID, the beginning of one, or a part of a title means; nil: none, or several.
     static func named(_ text: String, in downloads: [DownloadState]) -> DownloadState? {
         if let download = downloads.first(where: { $0.episode.text == text }) { return download }
         let wanted = text.lowercased()
-        let found = downloads.filter {
-            $0.episode.text.hasPrefix(text) || $0.title.lowercased().contains(wanted)
-        }
+        let found = downloads.filter { $0.episode.text.hasPrefix(text) || $0.title.lowercased().contains(wanted) }
         return found.count == 1 ? found.first : nil
     }
 
@@ -107,7 +99,7 @@ enum DownloadText {
         return download.totalBytes.map { "\(received) of \(NumberText.bytes($0))" } ?? received
     }
 
-    /// The state with its details and its remark: `queued, waits for the network`, `failed: …`.
+    /// The state with its details and its note: `queued, waits for the network`, `failed: …`.
     static func state(_ download: DownloadState) -> String {
         guard !download.note.isEmpty, download.status != .downloading else { return bareState(download) }
         return "\(Sentence.stopped(bareState(download))) \(download.note)"
@@ -130,19 +122,18 @@ enum DownloadText {
     }
 }
 
-/// The downloads as lines of words: one for each change of a state, and one for each tenth that has arrived.
+/// The downloads in words: a line for each change of a state, and for each tenth.
 struct DownloadsNarrator: Sendable {
     private var told: [EpisodeID: (status: DownloadState.Status, tenth: Int, text: String)] = [:]
 
-    /// The downloads that have something new to say.
+    /// The downloads about which there is something new to print.
     mutating func news(_ downloads: [DownloadState]) -> [DownloadState] {
         var news: [DownloadState] = []
         for download in downloads {
             let tenth = DownloadText.part(download).map { Int($0 * 10) } ?? 0
             let text = download.status == .downloading ? "" : DownloadText.state(download)
-            let last = told[download.episode]
-            guard last == nil || last?.status != download.status || last?.text != text || (last?.tenth ?? 0) < tenth
-            else {
+            if let last = told[download.episode], last.status == download.status, last.text == text, last.tenth >= tenth
+            {
                 continue
             }
             told[download.episode] = (download.status, tenth, text)

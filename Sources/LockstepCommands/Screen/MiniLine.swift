@@ -47,7 +47,7 @@ enum MiniLine {
         return tail
     }
 
-    /// The sign for a state; the words are for plain screens.
+    /// The sign for a state.
     static func symbol(_ status: PlayerState.Status) -> String {
         switch status {
         case .playing: "▶"
@@ -58,12 +58,7 @@ enum MiniLine {
         }
     }
 
-    private static func alerts(_ snapshot: PlayerSnapshot) -> String {
-        snapshot.alerts.isEmpty ? "" : " !\(snapshot.alerts.count)"
-    }
-
-    /// The alerts and the keys of their answers, as far as there is room: at least of the first, else only that there are
-    /// any.
+    /// The alerts and the keys of their answers as far as there is room for one at least, else their number.
     private static func alert(_ snapshot: PlayerSnapshot, room: Int) -> String {
         var text = ""
         for (index, alert) in snapshot.alerts.enumerated() {
@@ -73,7 +68,7 @@ enum MiniLine {
             let left = room - DisplayText.width(text) - DisplayText.width(keys) - 3
             // The number of those that are left out must be shown.
             guard left >= 8 + DisplayText.width(rest) else {
-                return index == 0 ? alerts(snapshot) : text + "  and \(more) more"
+                return index == 0 ? " !\(more)" : text + "  and \(more) more"
             }
             text += " ! " + DisplayText.cut(alert.title, to: left - DisplayText.width(rest)) + keys
         }

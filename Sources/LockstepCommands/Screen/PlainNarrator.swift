@@ -1,18 +1,18 @@
 import LockstepClient
 import PodcastModel
 
-/// The plain form of a player: a line for each change, no bars, no ticking.
+/// A player in words: a line for each change.
 struct PlainNarrator: Sendable {
     private var last: PlayerSnapshot?
     private var expected: (position: Double, at: MonotonicTime)?
 
-    /// The lines for what has changed since the last time; `now` is the moment of the snapshot.
+    /// The lines for the changes since the last snapshot; `now` is the time of this one.
     mutating func lines(for snapshot: PlayerSnapshot, now: MonotonicTime) -> [String] {
         defer {
             last = snapshot
             expected = (snapshot.position, now)
         }
-        // The state is printed once there is one.
+        // The whole state is printed when it is first known.
         guard let last, last.connection != .connecting || snapshot.connection == .connecting else {
             return first(snapshot)
         }

@@ -2,7 +2,7 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// A player in words: prints changes of the state, and the digits that answer alerts, one after the other.
+/// Prints a player in words, or in JSON, and the digits that answer alerts.
 actor PlainTeller {
     private let output: Output
     private let keys: NIOLockedValueBox<PlayerMachine>?
@@ -11,7 +11,7 @@ actor PlainTeller {
     private var state: FleetState?
     private var narrator = PlainNarrator()
 
-    /// A teller; `keys` is the player behind the keys, where somebody can press any.
+    /// `keys` is the player behind the keys; nil: there are none.
     init(
         _ output: Output, keys: NIOLockedValueBox<PlayerMachine>?,
         now: @escaping @Sendable () -> Moment = { SystemClocks.now() },
@@ -20,8 +20,6 @@ actor PlainTeller {
         (self.output, self.keys, self.now, self.say) = (output, keys, now, say)
     }
 
-    /// Prints the changes of an update.
-    ///
     /// - Returns: whether the live state has been printed.
     func handle(_ update: FleetUpdate) throws -> Bool {
         let state = update.state
@@ -37,7 +35,7 @@ actor PlainTeller {
         return snapshot.connection == .live
     }
 
-    /// Assigns freed digits to answers that wait for one, and prints them.
+    /// Assigns released digits to answers without one, and prints them.
     func giveDigits() throws {
         if keys != nil, !output.json, let state { try tell(snapshot(of: state, at: now())) }
     }
@@ -62,7 +60,6 @@ actor PlainTeller {
 }
 
 extension FleetChange {
-    /// Whether a player that prints JSON prints it.
     fileprivate var concernsPlayer: Bool {
         switch self {
         case .player, .everything, .alert: true

@@ -1,20 +1,13 @@
 import LockstepClient
 
-/// The help about the keys of the players.
 enum PlayerHelp {
     /// All keys in a sentence; `hasList` where there is a list to select in.
     static func sentence(hasList: Bool) -> String {
-        let list =
-            hasList
-            ? ["↑ ↓ select", "Enter plays", "x removes", "c shows the chapters in place of Up Next"] : []
-        let keys =
-            ["space pauses and resumes", "← → seek", "< > chapter", "[ ] speed", "+ - volume", "n p next and previous"]
-            + list
-            + [
-                "u undoes the last change of the queue", "z sleep timer", "b bookmark", "digits answer alerts",
-                "i says everything in a sentence", "? shows the keys", "q quits",
-            ]
-        return "Keys: \(keys.joined(separator: ", "))."
+        let list = "↑ ↓ select, Enter plays, x removes, c shows the chapters in place of Up Next, "
+        return "Keys: space pauses and resumes, ← → seek, < > chapter, [ ] speed, + - volume, n p next and previous, "
+            + (hasList ? list : "")
+            + "u undoes the last change of the queue, z sleep timer, b bookmark, digits answer alerts, "
+            + "i says everything in a sentence, ? shows the keys, q quits."
     }
 
     /// The help about keys where there is no screen.
@@ -22,7 +15,7 @@ enum PlayerHelp {
         "With --plain each line of the input is a key, typed with Enter or written by another program, whose end ends the "
         + "player; without any input it goes on until it is interrupted."
 
-    /// The keys that matter most and find room in `columns`; the last ones lead to the others and out.
+    /// The most important keys that fit into `columns`; those at the end lead to the others, and out.
     static func line(columns: Int) -> String {
         let last = ["? keys", "q quit"]
         var shown: [String] = []

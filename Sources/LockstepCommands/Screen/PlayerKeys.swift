@@ -1,34 +1,23 @@
 import LockstepClient
 import PodcastModel
 
-/// A key as a player understands it.
 enum PlayerKey: Sendable, Hashable {
     case character(Character)
-    case left
-    case right
-    case up
-    case down
-    case pageUp
-    case pageDown
-    case home
-    case end
-    case enter
-    case delete
+    case left, right, up, down, pageUp, pageDown, home, end, enter, delete
 }
 
-/// The request of a key. It is absolute, or names what it starts from.
+/// The request of a key. Requests to services are absolute, or name what they start from.
 enum PlayerIntent: Sendable, Hashable {
     case quit
     case select(QueueEntryID)
     case describe
     case listKeys
-    /// Nothing is to be done, and why.
+    /// The reason why nothing is done.
     case say(String)
-    /// Shows the chapters in place of Up Next, or Up Next again.
+    /// Shows the chapters in place of the queue, or the queue again.
     case switchList
     /// By its index.
     case selectChapter(Int)
-    /// Pauses what plays, else resumes what is loaded, else starts the queue.
     case toggle(queue: String)
     case seek(by: Double)
     case chapter(ChapterStep)
@@ -46,8 +35,8 @@ enum PlayerIntent: Sendable, Hashable {
 }
 
 extension PlayerIntent {
-    /// The same behind a command that is still under way: steps go on from where that leads. Nil for what depends on the
-    /// state that was shown, and for what a key held down must not do again and again.
+    /// The request behind another one that is still in flight: steps continue from where that leads. Nil: it depends on the state
+    /// that was shown, or a held key mustn’t repeat it.
     var behindAnother: PlayerIntent? {
         switch self {
         case .next(_, let queue): .next(from: nil, queue: queue)
@@ -57,7 +46,6 @@ extension PlayerIntent {
         }
     }
 
-    /// Whether a service has to be asked.
     var needsFleet: Bool {
         switch self {
         case .quit, .select, .describe, .listKeys, .say, .switchList, .selectChapter: false
@@ -95,9 +83,8 @@ extension PlayerScreen {
             guard let digit = character.wholeNumberValue, digit >= 1 else {
                 return .say(PlayerHelp.unknown(String(character)))
             }
-            return answer(digit)
-                ?? .say(
-                    snapshot.alerts.isEmpty ? "There is no alert to answer." : "No alert has an answer \(digit).")
+            let none = snapshot.alerts.isEmpty ? "There is no alert to answer." : "No alert has an answer \(digit)."
+            return answer(digit) ?? .say(none)
         }
     }
 
@@ -109,7 +96,6 @@ extension PlayerScreen {
         snapshot.chapters.isEmpty ? whileLoaded(.say("This episode has no chapters.")) : intent
     }
 
-    /// The request of a key about the list and its selection.
     private func listIntent(for key: PlayerKey) -> PlayerIntent {
         let queue = snapshot.queue.title
         guard hasList else { return .say("There is no list here to select in. ? shows the keys.") }
@@ -154,7 +140,7 @@ extension PlayerScreen {
 enum SleepKey {
     private static let steps = [15.0, 30, 60].map { $0 * 60 }
 
-    /// The timer after the one that is set; nil: none. Each press names the whole timer, so that those of two players never add up.
+    /// The timer after the one that is set. A press sets the whole timer, so that those of two players never add up.
     static func next(after snapshot: PlayerSnapshot) -> SleepTimerState? {
         switch snapshot.sleep {
         case nil: return .time(remaining: steps[0])

@@ -3,17 +3,14 @@ import PodcastModel
 
 /// The player behind a screen: keys and states in, tasks and a screen out. Pure.
 struct PlayerMachine: Sendable {
-    /// The form of a player.
     enum Form: Sendable {
         /// On the whole screen, with a list to select in.
         case screen
-        /// On one line.
         case line
-        /// As lines of words, one for each change.
+        /// A line of words for each change.
         case words
     }
 
-    /// The outcome of a key.
     enum Outcome: Sendable, Hashable {
         case none
         /// A service is to be asked.
@@ -21,7 +18,7 @@ struct PlayerMachine: Sendable {
         case quit
     }
 
-    /// The state that is shown; nil: none is known yet.
+    /// Nil: not known yet.
     private(set) var state: FleetState?
     private var selection: QueueEntryID?
     private var list = PlayerScreen.List.queue
@@ -29,29 +26,24 @@ struct PlayerMachine: Sendable {
     private var notice: String?
     private var noticeUntil: MonotonicTime?
     private var noticeNumber = 0
-    /// The notice stays until the next key.
+    /// Whether the notice stays until the next key.
     private var isDescribing = false
-    private var seeks = KeyRepeatCoalescer<Double>()
-    private var speeds = KeyRepeatCoalescer<Double>()
-    private var volumes = KeyRepeatCoalescer<Double>()
+    private var seeks = KeyRepeatCoalescer()
+    private var speeds = KeyRepeatCoalescer()
+    private var volumes = KeyRepeatCoalescer()
     private var alertKeys = AlertKeys()
     private var command: PlayerIntent?
-    /// The keys’ requests that wait for the command under way, in order.
+    /// The requests behind the command in flight.
     private var waiting: [PlayerIntent] = []
     private let settings: Settings
     private let form: Form
     private let advice: AdvisedCommands
 
-    /// The time for which a notice stays.
     static let noticeTime = Duration.seconds(6)
-    /// The maximum number of commands that wait for the one under way.
     static let waitingLimit = 9
 
-    /// A player that knows nothing yet.
     init(settings: Settings, form: Form = .screen, advice: AdvisedCommands = .plain) {
-        self.settings = settings
-        self.form = form
-        self.advice = advice
+        (self.settings, self.form, self.advice) = (settings, form, advice)
     }
 
     /// The screen at `now`. Values that keys have requested are shown at once.
@@ -73,7 +65,6 @@ struct PlayerMachine: Sendable {
         return [tick, end].compactMap { $0 }.min()
     }
 
-    /// The time at which the next digit of an alert is released; nil: none is held back.
     var nextDigit: MonotonicTime? { alertKeys.nextRelease }
 
     /// The snapshot at `now`, with the digits of the alerts.
@@ -91,7 +82,6 @@ struct PlayerMachine: Sendable {
         state.map { PlayerSnapshot($0, now: now) } ?? PlayerSnapshot()
     }
 
-    /// Shows another state.
     mutating func apply(_ state: FleetState) {
         let before = self.state
         self.state = state
@@ -115,32 +105,47 @@ struct PlayerMachine: Sendable {
         isDescribing = false
     }
 
-    /// Handles a typed text that isn’t a key.
     mutating func refuse(_ text: String, now: Moment) {
         dismissNotice()
         say(PlayerHelp.unknown(text), now: now)
     }
 
-    /// Handles a key.
     mutating func press(_ key: PlayerKey, now: Moment) -> Outcome {
-        // The notice of an earlier key would hide that of this one.
         dismissNotice()
         let screen = screen(at: now)
+        let snapshot = screen.snapshot
         let values = (state?.settings ?? SettingValues([:])).with(file: settings.skipDistances)
-        let podcast = screen.snapshot.episode?.podcastID
+        let podcast = snapshot.episode?.podcastID
         let intent = screen.intent(
             for: key, forward: values.number(.skipForward, for: podcast), back: values.number(.skipBack, for: podcast))
-        guard screen.snapshot.connection == .live || !intent.needsFleet else {
+        guard snapshot.connection == .live || !intent.needsFleet else {
             say("Not connected to the fleet; the key was ignored.", now: now)
             return .none
         }
         switch intent {
         case .quit: return .quit
-        case .seek, .chapter: return seek(intent, now: now)
-        case .speed, .volume: return change(intent, now: now)
+        case .seek(let delta):
+            return seek(snapshot) { SeekStep.target(from: $0, by: delta, duration: snapshot.player.duration) }
+        case .chapter(let step):
+            do throws(Failure) {
+                let start = try step.start(among: snapshot.chapters, at: snapshot.position)
+                return seek(snapshot) { _ in start }
+            } catch {
+                say(error.message, now: now)
+            }
+        case .speed(let level):
+            let wanted = speeds.press(from: snapshot.speed) { [settings] in
+                level.level(from: $0, step: settings.speedStep, range: PlaybackSpeed.range)
+            }
+            return wanted.map { .ask(.speed($0)) } ?? .none
+        case .volume(let level):
+            let wanted = volumes.press(from: snapshot.volume) { [settings] in
+                level.level(from: $0, step: settings.volumeStep, range: Volume.range)
+            }
+            return wanted.map { .ask(.volume($0)) } ?? .none
         case .say(let text): say(text, now: now)
         case .listKeys: describe(PlayerHelp.sentence(hasList: screen.hasList), now: now)
-        case .describe: describe(Sentence.everything(screen.snapshot, selection: screen.selectedName), now: now)
+        case .describe: describe(Sentence.everything(snapshot, selection: screen.selectedName), now: now)
         case .select(let id): selection = id
         case .selectChapter(let index): chapterSelection = index
         case .switchList:
@@ -149,6 +154,12 @@ struct PlayerMachine: Sendable {
         default: return begin(intent, screen, now: now)
         }
         return .none
+    }
+
+    private mutating func seek(_ snapshot: PlayerSnapshot, _ change: (Double) -> Double) -> Outcome {
+        guard let load = snapshot.player.loadID else { return .none }
+        let wanted = seeks.press(subject: load, from: snapshot.position, change)
+        return wanted.map { .ask(.seek(load: load, to: $0)) } ?? .none
     }
 
     /// Selects the entry behind a selected one that has gone, else the one before.
@@ -185,65 +196,16 @@ struct PlayerMachine: Sendable {
         return .none
     }
 
-    /// Seeks from the target of the keys before it, so that a held key goes on.
-    private mutating func seek(_ intent: PlayerIntent, now: Moment) -> Outcome {
-        let snapshot = snapshot(at: now)
-        let wanted: Double?
-        switch intent {
-        case .seek(let delta):
-            wanted = seeks.press(subject: snapshot.player.loadID, from: snapshot.position) {
-                SeekStep.target(from: $0, by: delta, duration: snapshot.player.duration)
-            }
-        case .chapter(let step):
-            let place = seeks.subject == snapshot.player.loadID ? seeks.target ?? snapshot.position : snapshot.position
-            do throws(Failure) {
-                let start = try step.start(among: snapshot.chapters, at: place)
-                wanted = seeks.press(subject: snapshot.player.loadID, from: snapshot.position) { _ in start }
-            } catch {
-                say(error.message, now: now)
-                return .none
-            }
-        default: return .none
-        }
-        guard let wanted, let load = snapshot.player.loadID else { return .none }
-        return .ask(.seek(load: load, to: wanted))
-    }
-
-    /// Changes the speed or the volume by steps from the target of the keys before it.
-    private mutating func change(_ intent: PlayerIntent, now: Moment) -> Outcome {
-        let snapshot = snapshot(at: now)
-        switch intent {
-        case .speed(let level):
-            let wanted = speeds.press(subject: nil, from: snapshot.speed) { [settings] in
-                level.level(from: $0, step: settings.speedStep, range: PlaybackSpeed.range)
-            }
-            return wanted.map { .ask(.speed($0)) } ?? .none
-        case .volume(let level):
-            let wanted = volumes.press(subject: nil, from: snapshot.volume) { [settings] in
-                level.level(from: $0, step: settings.volumeStep, range: Volume.range)
-            }
-            return wanted.map { .ask(.volume($0)) } ?? .none
-        default: return .none
-        }
-    }
-
-    /// Handles the end of a task, and gives the next one.
-    ///
-    /// - Parameter said: the service’s words for people.
+    /// Handles the end of a task, and begins the next one. `said` is a sentence about its effect.
     mutating func finished(_ task: PlayerTask, _ failure: Failure?, said: String? = nil, now: Moment) -> Outcome {
         if let text = failure?.message ?? said { say(text, now: now) }
         switch task {
         case .seek:
-            if failure != nil { seeks.dropWaiting() }
-            // The waiting target was meant for this episode, whatever plays by now.
-            guard let load = seeks.subject, let target = seeks.finished() else { return .none }
+            // The waiting target is in this episode, even if another one plays now.
+            guard let load = seeks.subject, let target = seeks.finished(failed: failure != nil) else { return .none }
             return .ask(.seek(load: load, to: target))
-        case .speed:
-            if failure != nil { speeds.dropWaiting() }
-            return speeds.finished().map { .ask(.speed($0)) } ?? .none
-        case .volume:
-            if failure != nil { volumes.dropWaiting() }
-            return volumes.finished().map { .ask(.volume($0)) } ?? .none
+        case .speed: return speeds.finished(failed: failure != nil).map { .ask(.speed($0)) } ?? .none
+        case .volume: return volumes.finished(failed: failure != nil).map { .ask(.volume($0)) } ?? .none
         case .command(let intent):
             command = nil
             guard failure == nil else {
@@ -278,7 +240,7 @@ struct PlayerMachine: Sendable {
         isDescribing = false
     }
 
-    /// Shows a text that takes longer to read: where there is room for it, it stays until the next key.
+    /// Shows a long text, which stays until the next key where there is room for it.
     private mutating func describe(_ text: String, now: Moment) {
         say(text, now: now)
         guard form == .screen else { return }

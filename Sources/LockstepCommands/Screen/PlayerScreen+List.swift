@@ -1,7 +1,7 @@
 import LockstepClient
 import PodcastModel
 
-/// The list of the full-screen player: Up Next, or the chapters of what is loaded.
+/// The list of the full-screen player: the queue, or the chapters of the loaded episode.
 extension PlayerScreen {
     /// The number of lines in the list.
     var listCount: Int { shownList == .chapters ? snapshot.chapters.count : snapshot.queue.entries.count }
@@ -21,10 +21,7 @@ extension PlayerScreen {
             }
             let isSelected = index == selected
             if isSelected { image.cursor = .init(row: image.lines.count, column: 0) }
-            let text =
-                shownList == .chapters
-                ? chapterRow(index, isSelected: isSelected, columns: columns)
-                : entryRow(index, isSelected: isSelected, columns: columns)
+            let text = (isSelected ? ">" : " ") + rowText(index, columns: columns - 1)
             image.lines.append([.init(text: text, style: isSelected ? .selected : .plain)])
         }
     }
@@ -53,26 +50,23 @@ extension PlayerScreen {
         return episode
     }
 
-    private func chapterRow(_ index: Int, isSelected: Bool, columns: Int) -> String {
-        let part = snapshot.chapters[index]
-        let isCurrent = snapshot.chapter == index
-        let head = "\(isSelected ? ">" : " ")\(isCurrent ? "▶" : " ")\(index + 1) "
-        let tail = TimeText.mark(part.start)
-        let room = columns - DisplayText.width(head) - DisplayText.width(tail) - 1
-        guard room >= 8 else { return DisplayText.cut(head + part.title, to: columns) }
-        return head + DisplayText.fitted(part.title, to: room) + " " + tail
-    }
-
-    private func entryRow(_ index: Int, isSelected: Bool, columns: Int) -> String {
-        let entry = snapshot.queue.entries[index]
-        let episode = episode(entry)
-        let isCurrent = entry.id == snapshot.queue.current
-        let head = "\(isSelected ? ">" : " ")\(isCurrent ? "▶" : " ")\(index + 1) "
-        let tail = Self.length(of: episode)
-        let name = episode.podcast.isEmpty ? episode.title : "\(episode.title) — \(episode.podcast)"
-        let room = columns - DisplayText.width(head) - DisplayText.width(tail) - 1
+    /// The number, the name and the time of a line, behind the mark of the current one.
+    private func rowText(_ index: Int, columns: Int) -> String {
+        let (name, time): (String, String)
+        let isCurrent: Bool
+        if shownList == .chapters {
+            let chapter = snapshot.chapters[index]
+            (name, time, isCurrent) = (chapter.title, TimeText.mark(chapter.start), snapshot.chapter == index)
+        } else {
+            let entry = snapshot.queue.entries[index]
+            let episode = episode(entry)
+            name = episode.podcast.isEmpty ? episode.title : "\(episode.title) — \(episode.podcast)"
+            (time, isCurrent) = (Self.length(of: episode), entry.id == snapshot.queue.current)
+        }
+        let head = "\(isCurrent ? "▶" : " ")\(index + 1) "
+        let room = columns - DisplayText.width(head) - DisplayText.width(time) - 1
         guard room >= 8 else { return DisplayText.cut(head + name, to: columns) }
-        return head + DisplayText.fitted(name, to: room) + " " + tail
+        return head + DisplayText.fitted(name, to: room) + " " + time
     }
 
     /// `45:36 left`, or the whole length of one that begins at its beginning.

@@ -3,36 +3,31 @@ import PodcastModel
 
 /// The full-screen player: a snapshot and a selection in, an image out.
 struct PlayerScreen: Sendable {
-    /// The state that is shown.
     var snapshot: PlayerSnapshot
     /// The selected entry; nil: the current one, or the first.
     var selection: QueueEntryID?
-    /// The effect of the last key, or a description; nil: none.
+    /// The effect of the last key, or a description.
     var notice: String?
-    /// Tells one notice from the next, which may say the same.
+    /// Distinguishes a notice from the next one with the same text.
     var noticeNumber = 0
     /// Whether there is a list to select in.
     var hasList = true
-    /// The list that was chosen; without chapters it is the queue.
+    /// The chosen list; without chapters the queue is shown.
     var list = List.queue
-    /// The index of the selected chapter; nil: the one that plays.
+    /// The index of the selected chapter; nil: the current one.
     var chapterSelection: Int?
 
-    /// A list of the screen.
     enum List: Sendable, Hashable {
         case queue, chapters
     }
 
-    /// The list that is shown.
     var shownList: List { snapshot.chapters.isEmpty ? .queue : list }
 
-    /// The index of the selected chapter; nil: none, and nothing plays in one.
     var selectedChapter: Int? {
         if let chapterSelection, snapshot.chapters.indices.contains(chapterSelection) { return chapterSelection }
         return snapshot.chapter
     }
 
-    /// The index of the selected entry; nil when there is none.
     var selectedIndex: Int? {
         if let selection, let index = snapshot.queue.entries.firstIndex(where: { $0.id == selection }) { return index }
         return snapshot.queue.entries.firstIndex { $0.id == snapshot.queue.current }
@@ -48,7 +43,7 @@ struct PlayerScreen: Sendable {
         return nil
     }
 
-    /// A part of the screen. What matters less goes first where there is no room.
+    /// A part of the screen. Where there is no room, those of the highest numbers are left out.
     private struct Section {
         var priority: Int
         var lines: [[ScreenImage.Span]]

@@ -1,14 +1,12 @@
 import LockstepClient
 import PodcastModel
 
-// The targets of keys that step. A key held down steps on from the target of the requests before it, which no service knows yet.
+// The targets of keys that step. A held key steps from the target of the requests before it, which no service knows yet.
 
-/// A step of the speed or of the volume.
 enum LevelStep: Sendable, Hashable {
-    case up
-    case down
+    case up, down
 
-    /// The level after this step: the next multiple of `step`, so that up and down meet again.
+    /// The next multiple of `step`, so that up and down meet again.
     func level(from current: Double, step: Double, range: ClosedRange<Double>) -> Double {
         switch self {
         case .up: min(range.upperBound, ((current / step + 1e-6).rounded(.down) + 1) * step)
@@ -17,7 +15,6 @@ enum LevelStep: Sendable, Hashable {
     }
 }
 
-/// A step in an episode.
 enum SeekStep {
     /// The distance from the end at which steps stop, in seconds.
     private static let endMargin = 1.0
@@ -31,17 +28,15 @@ enum SeekStep {
     }
 }
 
-/// A step among the chapters.
 enum ChapterStep: Sendable, Hashable {
-    case next
-    case previous
+    case next, previous
     /// To the chapter of this index.
     case index(Int)
 
-    /// The time in a chapter, in seconds, within which `previous` leads to the chapter before.
+    /// The seconds at the beginning of a chapter from which `previous` leads to the chapter before.
     private static let grace = 3.0
 
-    /// The start of the chapter that it leads to from a position.
+    /// The start of the chapter that it leads to.
     ///
     /// - Throws: `atEdge` where there is none.
     func start(among chapters: [ChapterState], at position: Double) throws(Failure) -> Double {
@@ -54,13 +49,10 @@ enum ChapterStep: Sendable, Hashable {
             return next.start
         case .previous:
             if let before = chapters.last(where: { $0.start < position - Self.grace }) { return before.start }
-            guard let first = chapters.first, position > first.start else {
-                let isFirst = chapters.first.map { position >= $0.start - 0.05 } ?? false
-                throw Failure(
-                    .atEdge,
-                    isFirst
-                        ? "This is the beginning of the first chapter." : "There is no chapter before this position.")
+            guard let first = chapters.first, position >= first.start - 0.05 else {
+                throw Failure(.atEdge, "There is no chapter before this position.")
             }
+            guard position > first.start else { throw Failure(.atEdge, "This is the beginning of the first chapter.") }
             return first.start
         }
     }

@@ -1,22 +1,19 @@
 import FleetHome
+import LibC
 import LockstepClient
 import PodcastModel
 
-/// What every command starts from.
+/// The home, the settings and the output of a command.
 struct CommandContext: Sendable {
-    /// Where the fleet's files are.
     let home: LockstepHome
-    /// What can be set.
     let settings: Settings
-    /// Where results go.
     let output: Output
     /// Whether screens are lines of words.
     let plain: Bool
 
-    /// How long a request is tried whose service isn’t there.
+    /// The time for which a request to an absent service is retried.
     private static let reachLimit = Duration.seconds(2)
 
-    /// Finds the home and reads the settings.
     init(_ options: GlobalOptions) throws {
         var environment = ProcessEnvironment.current
         if let home = options.home { environment["LOCKSTEP_HOME"] = home }
@@ -26,7 +23,7 @@ struct CommandContext: Sendable {
         plain = options.plain || settings.plain || environment["TERM"] == "dumb"
     }
 
-    /// Prints on standard error which settings can’t be used. A fleet that runs keeps those that it was started with.
+    /// Prints on standard error which settings can’t be used.
     func warnOfSettings() {
         guard !output.quiet else { return }
         for problem in settings.problems { Output.warn(output.advice.completed(problem), json: output.json) }
@@ -34,7 +31,6 @@ struct CommandContext: Sendable {
 
     /// Runs `body` with a connection to the fleet.
     ///
-    /// - Parameter observation: what `body` reads of the state; by default it only asks.
     /// - Throws: `noFleet` at once when there is none.
     func withFleet<Result: Sendable>(
         origin: String = CommandOrigin.commandLine.text, observing observation: Observation = .nothing,
@@ -49,6 +45,18 @@ struct CommandContext: Sendable {
         } catch {
             await fleet.disconnect()
             throw error
+        }
+    }
+
+    /// The environment that `up` gives to the services.
+    var serviceEnvironment: [String: String] {
+        ProcessEnvironment.current.merging(settings.serviceEnvironment) { _, set in set }
+    }
+
+    /// Leads the program that this process becomes to the same folders and settings.
+    func exportEnvironment() {
+        for variables in [settings.serviceEnvironment, home.environment] {
+            for (name, value) in variables { setenv(name, value, 1) }
         }
     }
 }

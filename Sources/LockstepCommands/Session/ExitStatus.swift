@@ -2,28 +2,25 @@ import PodcastModel
 
 /// The exit status of a command, after sysexits(3).
 enum ExitStatus: Int32, Sendable {
-    /// The command is done, or there was nothing to do.
     case success = 0
     /// The command line isn’t valid.
     case usage = 64
-    /// Something that was named isn’t there, or isn’t what it should be.
+    /// Something that was named doesn’t exist, or isn’t valid.
     case data = 65
-    /// Something that the command needs isn’t running or isn’t there.
+    /// Something that the command needs isn’t running or doesn’t exist.
     case unavailable = 69
     /// An error of the program itself.
     case software = 70
-    /// Trying again may help.
+    /// A retry may help.
     case tryAgain = 75
-    /// The settings can’t be used.
     case configuration = 78
 
-    /// The status that a failure ends with; a code that is not known goes by whether trying again may help.
+    /// The status for a failure; that for an unknown code depends on whether a retry may help.
     init(_ failure: Failure) {
         switch failure.known {
         case .invalidArgument, .badURL, .unknownCommand: self = .usage
         case .notFound, .ambiguous, .malformed, .notAFeed, .tooLarge, .decoderFailed, .sessionCorrupt,
-            .verificationFailed, .fileMissing, .limitReached,
-            .alreadyAnswered, .episodeUnavailable:
+            .verificationFailed, .fileMissing, .limitReached, .alreadyAnswered, .episodeUnavailable:
             self = .data
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
         case .badConfiguration, .newerDatabase: self = .configuration

@@ -2,10 +2,9 @@ import Dispatch
 import LibC
 
 extension Output {
-    /// Runs `body` for as long as somebody may read standard output.
+    /// Runs `body` until it ends or nobody reads standard output any more, which is noticed at once and not at the next line.
     ///
-    /// Where it is a pipe, its reader's end is noticed at once: what writes seldom would notice only at its next line.
-    /// - Throws: `Closed` when nobody reads any more; whatever `body` throws.
+    /// - Throws: `Closed` when nobody reads any more; the errors of `body`.
     func whileRead(_ body: @escaping @Sendable () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask(operation: body)
@@ -17,7 +16,7 @@ extension Output {
         }
     }
 
-    /// - Returns: true when nobody reads standard output any more, false when the task was cancelled before.
+    /// - Returns: false when the task was cancelled before.
     private static func untilUnread() async -> Bool {
         let wake = WakePipe()
         defer { wake.close() }
@@ -36,7 +35,7 @@ extension Output {
     private static func isUnread(before wake: Int32) -> Bool {
         var waiting = [
             pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
-            // The end of what it leads to is told even if nothing is asked for.
+            // Errors are reported even if no event is asked for.
             pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
         ]
         while true {
@@ -46,7 +45,7 @@ extension Output {
             }
             if waiting[0].revents != 0 { return false }
             if waiting[1].revents & Int16(POLLERR | POLLHUP) != 0 { return true }
-            // Nothing that could be watched.
+            // A file, which has no reader.
             waiting[1].fd = -1
         }
     }

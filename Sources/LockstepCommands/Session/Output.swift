@@ -2,20 +2,16 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Standard output and standard error, a line at a time.
+/// Standard output and standard error.
 struct Output: Sendable {
-    /// Nobody reads any more: the program ends without a word.
+    /// Nobody reads any more: the program ends silently.
     struct Closed: Error {}
 
-    /// Whether values are printed as JSON.
-    var json: Bool
-    /// Whether a changing command keeps silent.
-    var quiet: Bool
-    /// The completion of commands in sentences.
+    let json: Bool
+    /// Whether a changing command prints nothing.
+    let quiet: Bool
     var advice = AdvisedCommands.plain
 
-    /// Prints a line.
-    ///
     /// - Throws: `Closed` when nobody reads any more.
     func line(_ text: String) throws {
         try Self.write((json ? text : advice.completed(text)) + "\n", to: STDOUT_FILENO)
@@ -39,7 +35,7 @@ struct Output: Sendable {
         try value(json(), lines: [changed ? sentence() : "No change: \(reason())."])
     }
 
-    /// Prints progress on standard error, for people who wait: nothing with `-q` or `--json`.
+    /// Prints progress on standard error: nothing with `-q` or `--json`.
     func progress(_ text: String) {
         guard !quiet, !json else { return }
         try? Self.write("lockstep: \(advice.completed(text))\n", to: STDERR_FILENO)
@@ -102,7 +98,7 @@ struct Output: Sendable {
     static func write(_ text: String, to descriptor: Int32) throws {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { Self.systemWrite(descriptor, $0) }
+            let count = bytes.withUnsafeBytes { LibC.write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 bytes = bytes.dropFirst(count)
             } else if errno == EAGAIN {
@@ -117,16 +113,6 @@ struct Output: Sendable {
                     errno == ENOSPC ? .diskFull : .storageFailed, "Couldn’t write the output: \(reason).")
             }
         }
-    }
-
-    private static func systemWrite(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
-        #if canImport(Glibc)
-        Glibc.write(descriptor, buffer.baseAddress, buffer.count)
-        #elseif canImport(Musl)
-        Musl.write(descriptor, buffer.baseAddress, buffer.count)
-        #else
-        Darwin.write(descriptor, buffer.baseAddress, buffer.count)
-        #endif
     }
 
     /// The width of standard output’s terminal, in columns; nil: it isn’t one.

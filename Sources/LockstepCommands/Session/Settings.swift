@@ -1,17 +1,15 @@
 import LockstepClient
 import PodcastModel
 
-/// What can be set in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and, where a command
+/// The settings in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and, where a command
 /// has one, by a flag. The flag wins over the environment, the environment over the file.
 ///
-/// A setting that cannot be used leaves its default in force and is one of the `problems`: they keep a fleet from being
-/// started, but no command from reaching one that runs.
+/// Where a value can’t be used, the default applies, and `problems` says so: a fleet can’t be started then, but commands reach
+/// one that runs.
 struct Settings: Sendable, Hashable {
-    /// The distance of `skip forward` and the right arrow, in seconds, unless the player's own settings say so; nil: not set.
+    /// The distances of skips and of the arrow keys, in seconds, where the player’s own settings have none; nil: not set.
     var skipForward: Double?
-    /// The distance of `skip back` and the left arrow, in seconds, unless the player's own settings say so; nil: not set.
     var skipBack: Double?
-    /// The distances of skips, where the file or the environment sets them.
     var skipDistances: [SettingKey: String] {
         [SettingKey.skipForward: skipForward, .skipBack: skipBack].compactMapValues { $0.map(NumberText.short) }
     }
@@ -21,44 +19,54 @@ struct Settings: Sendable, Hashable {
     var volumeStep = 5.0
     /// Whether screens are lines of words.
     var plain = false
-    /// The variables of the environment that the services read.
+    /// The environment variables for the services.
     var serviceEnvironment: [String: String] = [:]
-    /// The problems, a sentence each: it names the key, the file and line or the variable, and what would be right.
+    /// A sentence for each problem.
     var problems: [String] = []
 
-    /// The keys that are read.
     static let keys = [
         "skip.forward", "skip.back", "speed.step", "volume.step", "plain", "feeds.refreshMinutes", "log.level", "ao",
     ]
 
     init() {}
 
-    /// Reads the file, which need not be there, and the environment.
+    /// Reads the file, which need not exist, and the environment.
     init(file: String, environment: [String: String]) {
         var source = SettingsSource(file: SettingsFile(path: file, keys: Self.keys), environment: environment)
-        skipForward = source.number("skip.forward", in: 1...3_600) ?? skipForward
-        skipBack = source.number("skip.back", in: 1...3_600) ?? skipBack
+        skipForward = source.number("skip.forward", in: 1...3_600)
+        skipBack = source.number("skip.back", in: 1...3_600)
         speedStep = source.number("speed.step", in: 0.01...1) ?? speedStep
         volumeStep = source.number("volume.step", in: 1...50) ?? volumeStep
-        plain = source.flag("plain") ?? plain
-        let words = [
-            source.wholeNumber("feeds.refreshMinutes", in: 0...43_200),
-            source.word("log.level", among: ["trace", "debug", "info", "notice", "warning", "error", "critical"]),
-            source.text("ao"),
+        plain = source.value("plain", "true or false", Self.flag) ?? plain
+        let levels = ["trace", "debug", "info", "notice", "warning", "error", "critical"]
+        let services = [
+            "feeds.refreshMinutes": source.value("feeds.refreshMinutes", "a whole number from 0 to 43200") { text in
+                Int(text).flatMap { (0...43_200).contains($0) ? String($0) : nil }
+            },
+            "log.level": source.value("log.level", "one of \(levels.joined(separator: ", "))") { text in
+                levels.contains(text) ? text : nil
+            },
+            "ao": source.value("ao", "a text") { $0 },
         ]
-        serviceEnvironment = Dictionary(words.compactMap { $0 }) { first, _ in first }
+        for (key, value) in services { serviceEnvironment[SettingsSource.variable(key)] = value }
         problems = source.problems
     }
 
-    /// Refuses settings that cannot be used.
-    ///
-    /// - Throws: `badConfiguration` with everything that is wrong.
+    private static func flag(_ text: String) -> Bool? {
+        switch text.lowercased() {
+        case "1", "true", "yes", "on": true
+        case "0", "false", "no", "off": false
+        default: nil
+        }
+    }
+
+    /// - Throws: `badConfiguration` with all problems.
     func requireUsable() throws(Failure) {
         guard problems.isEmpty else { throw Failure(.badConfiguration, problems.joined(separator: "\n")) }
     }
 }
 
-/// The two places that settings come from, asked one by one so that a bad value can be traced.
+/// The file and the environment, asked for one setting after the other, so that each bad value is traced to its place.
 private struct SettingsSource {
     private let file: SettingsFile
     private let environment: [String: String]
@@ -70,7 +78,7 @@ private struct SettingsSource {
         problems = file.problems + Self.unknownVariables(environment)
     }
 
-    /// The environment variable of a key: `LOCKSTEP_SKIP_FORWARD` for `skip.forward`, and `refreshMinutes` is
+    /// The environment variable of a key: `LOCKSTEP_SKIP_FORWARD` for `skip.forward`, and `refreshMinutes` becomes
     /// `REFRESH_MINUTES`.
     static func variable(_ key: String) -> String {
         "LOCKSTEP_"
@@ -80,7 +88,7 @@ private struct SettingsSource {
             }
     }
 
-    /// Variables that are almost a setting's. Others may be anybody's and are left alone.
+    /// Variables that are almost a setting’s. Others may belong to other programs.
     private static func unknownVariables(_ environment: [String: String]) -> [String] {
         let prefix = variable("")
         let known = Settings.keys.map { String(variable($0).dropFirst(prefix.count)) }
@@ -92,52 +100,26 @@ private struct SettingsSource {
         }
     }
 
-    /// A value as text, with the words for where it stands.
-    private func value(_ key: String) -> (text: String, place: String)? {
+    /// A key’s value; nil: it isn’t set, or is one of the problems.
+    mutating func value<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> Value? {
         let variable = Self.variable(key)
-        if let text = environment[variable], !text.isEmpty { return (text, "The environment variable \(variable)") }
-        return file.entries[key].map { ($0.text, "\(key) in \(file.place(of: key))") }
-    }
-
-    private mutating func refuse<Value>(_ value: (text: String, place: String), _ expected: String) -> Value? {
-        problems.append("\(value.place) is “\(value.text)”; it must be \(expected).")
+        let (text, place): (String, String)
+        if let set = environment[variable], !set.isEmpty {
+            (text, place) = (set, "The environment variable \(variable)")
+        } else if let entry = file.entries[key] {
+            (text, place) = (entry.text, "\(key) in \(file.place(entry.line))")
+        } else {
+            return nil
+        }
+        if let value = parse(text) { return value }
+        problems.append("\(place) is “\(text)”; it must be \(expected).")
         return nil
     }
 
-    /// A variable of the environment and its value, for a service that reads it; nil where nothing is set.
-    func text(_ key: String) -> (String, String)? {
-        value(key).map { (Self.variable(key), $0.text) }
-    }
-
-    mutating func word(_ key: String, among words: [String]) -> (String, String)? {
-        guard let value = value(key) else { return nil }
-        guard words.contains(value.text) else { return refuse(value, "one of \(words.joined(separator: ", "))") }
-        return (Self.variable(key), value.text)
-    }
-
-    mutating func wholeNumber(_ key: String, in range: ClosedRange<Int>) -> (String, String)? {
-        guard let value = value(key) else { return nil }
-        guard let number = Int(value.text), range.contains(number) else {
-            return refuse(value, "a whole number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return (Self.variable(key), String(number))
-    }
-
     mutating func number(_ key: String, in range: ClosedRange<Double>) -> Double? {
-        guard let value = value(key) else { return nil }
-        guard let number = TimeText.number(value.text), range.contains(number) else {
-            let limits = "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))"
-            return refuse(value, "a number from \(limits)")
-        }
-        return number
-    }
-
-    mutating func flag(_ key: String) -> Bool? {
-        guard let value = value(key) else { return nil }
-        switch value.text.lowercased() {
-        case "1", "true", "yes", "on": return true
-        case "0", "false", "no", "off": return false
-        default: return refuse(value, "true or false")
+        let limits = "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))"
+        return value(key, "a number from \(limits)") { text in
+            TimeText.number(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
 }

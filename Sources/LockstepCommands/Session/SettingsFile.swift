@@ -1,29 +1,22 @@
 import FoundationEssentials
 import PodcastModel
 
-/// The settings' file: which key has which text in which line, and what it holds that isn’t a setting.
+/// The values of the settings’ file, with their lines, and its problems.
 struct SettingsFile: Sendable {
-    /// A value and its line.
-    struct Entry: Sendable, Hashable {
-        var text: String
-        var line: Int?
-    }
-
     /// By key, such as `skip.forward`.
-    private(set) var entries: [String: Entry] = [:]
-    /// The texts that can’t be read and the unknown keys, a sentence each.
+    private(set) var entries: [String: (text: String, line: Int)] = [:]
+    /// A sentence for each text that can’t be read and each unknown key.
     private(set) var problems: [String] = []
     private let path: String
     private let keys: [String]
 
-    /// Reads the file at `path`, in which `keys` may stand. One that is not there is empty.
+    /// Reads a file with these keys, which need not exist.
     init(path: String, keys: [String]) {
         self.path = path
         self.keys = keys
         guard FileManager.default.fileExists(atPath: path) else { return }
         do {
-            let root = try SettingsText(try String(contentsOf: URL(filePath: path), encoding: .utf8)).root
-            switch root {
+            switch try SettingsText(try String(contentsOf: URL(filePath: path), encoding: .utf8)).root {
             case .text: return
             case .list: problems.append("\(path) isn’t a mapping of settings to values, such as “plain: true”.")
             case .group(let entries): read(entries, under: nil)
@@ -35,10 +28,7 @@ struct SettingsFile: Sendable {
         }
     }
 
-    /// A key’s line, in words.
-    func place(of key: String) -> String { place(entries[key]?.line) }
-
-    private func place(_ line: Int?) -> String { line.map { "\(path), line \($0)," } ?? path }
+    func place(_ line: Int) -> String { "\(path), line \(line)," }
 
     private mutating func read(_ found: [SettingsText.Entry], under group: String?) {
         for entry in found {
@@ -46,7 +36,7 @@ struct SettingsFile: Sendable {
             let isGroup = keys.contains { $0.hasPrefix(key + ".") }
             if keys.contains(key) {
                 switch entry.value {
-                case .text(let text) where !text.isEmpty: entries[key] = Entry(text: text, line: entry.line)
+                case .text(let text) where !text.isEmpty: entries[key] = (text, entry.line)
                 case .text: problems.append("\(key) in \(place(entry.line)) has no value; it must have one.")
                 case .group, .list:
                     problems.append("\(key) in \(place(entry.line)) has more than one value; it must have one.")
@@ -68,7 +58,7 @@ struct SettingsFile: Sendable {
 
     private func advice(for key: String) -> String {
         if let near = NearestWord.among(keys, to: key) { return "Did you mean \(near)?" }
-        // Right by itself, but in the wrong group or in none.
+        // A right name in the wrong group, or in none.
         let name = key.split(separator: ".").last.map(String.init) ?? key
         let lasts = keys.map { $0.split(separator: ".").last.map(String.init) ?? $0 }
         if let near = NearestWord.among(lasts, to: name), let index = lasts.firstIndex(of: near) {

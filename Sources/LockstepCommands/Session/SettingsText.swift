@@ -1,34 +1,28 @@
 /// The part of YAML that settings are written in: keys and values, grouped by indentation or in braces, comments, and
 /// quoted texts. Everything else is refused with its line.
-struct SettingsText: Sendable, Hashable {
-    /// A key's value.
-    enum Value: Sendable, Hashable {
-        /// A text; empty where nothing, `~` or `null` stands.
+struct SettingsText {
+    enum Value: Equatable {
+        /// Empty for no value, `~` and `null`.
         case text(String)
-        /// The keys of a group.
         case group([Entry])
         /// Several values, which no setting has.
         case list
     }
 
-    /// A key, its line, and its value.
-    struct Entry: Sendable, Hashable {
-        var key: String
-        var line: Int
+    struct Entry: Equatable {
+        let key: String
+        let line: Int
         var value: Value
     }
 
-    /// The texts that can’t be read, in words that end with the line.
-    struct Problem: Error, Hashable {
-        var message: String
+    struct Problem: Error {
+        let message: String
 
         init(_ message: String, line: Int) { self.message = "\(message) in line \(line)" }
     }
 
-    /// The value of the whole text: a group, or an empty text.
     let root: Value
 
-    /// Reads a text.
     init(_ text: String) throws(Problem) {
         var lines: [SettingsLine] = []
         let text = text.hasPrefix("\u{feff}") ? text.dropFirst() : text[...]
@@ -70,7 +64,6 @@ struct SettingsText: Sendable, Hashable {
         Problem("the indentation doesn’t match any line above it", line: line.number)
     }
 
-    /// Adds an entry to its group.
     static func add(_ entry: Entry, to entries: inout [Entry]) throws(Problem) {
         if let other = entries.first(where: { $0.key == entry.key }) {
             throw Problem("“\(entry.key)” is set in line \(other.line), and again", line: entry.line)
@@ -148,10 +141,8 @@ private struct SettingsLine {
         _ rest: inout Substring, endingAt ends: Set<Character>
     ) throws(SettingsText.Problem) -> SettingsText.Value {
         switch rest.first {
-        case "\"", "'":
-            return .text(try quoted(&rest))
-        case "{":
-            return .group(try group(&rest))
+        case "\"", "'": return .text(try quoted(&rest))
+        case "{": return .group(try group(&rest))
         case "[":
             guard let end = rest.firstIndex(of: "]") else { throw problem("“[” isn’t closed") }
             rest = rest[rest.index(after: end)...].trimmed
@@ -184,7 +175,7 @@ private struct SettingsLine {
         guard let quote = rest.popFirst() else { return text }
         while let character = rest.popFirst() {
             if character == quote {
-                // Twice, it stands for itself.
+                // A doubled quote is a quote.
                 guard quote == "'", rest.first == quote else {
                     rest = rest.trimmed
                     return text
@@ -202,7 +193,6 @@ private struct SettingsLine {
 }
 
 extension Substring {
-    /// Without the spaces and tabs at both ends.
     fileprivate var trimmed: Substring {
         var text = drop(while: \.isWhitespace)
         while text.last?.isWhitespace == true { text.removeLast() }

@@ -2,7 +2,7 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Shows the downloads on a terminal, with bars that move, until none is under way any more or `q` is pressed.
+/// Shows the downloads on a terminal, with progress bars, until none is under way any more or `q` is pressed.
 final class DownloadsLoop: TerminalUser {
     private var board = DownloadsBoard()
     private var block = LiveBlock(.ofTerminal)
@@ -11,13 +11,8 @@ final class DownloadsLoop: TerminalUser {
     /// Whether the keyboard is taken.
     private var hasKeys = false
 
-    /// A loop that shows what `events` bring.
-    init(_ events: TerminalEvents) {
-        self.events = events
-    }
+    init(_ events: TerminalEvents) { self.events = events }
 
-    /// Runs until it is left or nothing is under way.
-    ///
     /// - Returns: the exit status: 0, or 128 and the number of the signal that ended it.
     /// - Throws: the failure that ended the connection.
     func run() throws -> Int32 {
@@ -63,6 +58,5 @@ final class DownloadsLoop: TerminalUser {
         if hasKeys { keyboard.take() }
     }
 
-    /// Each drawing asks for the size.
     func resized() {}
 }

@@ -1,4 +1,4 @@
-/// Puts the bytes of keys together: an arrow is three or more, and what no key is must not pass for others. Pure.
+/// Puts the bytes of keys together: an arrow has three or more, and those of unknown keys must not pass for others. Pure.
 struct KeySequence: Sendable {
     private var count = 0
 
@@ -11,20 +11,20 @@ struct KeySequence: Sendable {
         case (1, UInt8(ascii: "[")), (1, UInt8(ascii: "O")):
             count = 2
             return nil
-        // Parameters, up to the byte that ends the sequence.
+        // Parameters of the sequence.
         case (2, 0x20...0x3f): return nil
         case (2, _):
             count = 0
             return Self.arrow(byte)
         case (1, _):
-            // A key together with Alt.
+            // A key with Alt.
             count = 0
             return nil
         default: return byte < 0x80 ? TerminalKeys.character(UInt32(byte)) : nil
         }
     }
 
-    /// Nothing follows now: an escape that stands alone means nothing.
+    /// No byte follows: an escape alone means nothing.
     mutating func end() { count = 0 }
 
     private static func arrow(_ byte: UInt8) -> PlayerKey? {

@@ -1,19 +1,15 @@
 import LibC
 
-/// The keys of the terminal of standard input, one by one and without an echo.
+/// The keys of standard input’s terminal, one by one and without an echo.
 final class Keyboard {
     private var saved = termios()
     private var sequence = KeySequence()
 
-    /// A keyboard that is still the shell's.
-    init() {
-        tcgetattr(STDIN_FILENO, &saved)
-    }
+    init() { tcgetattr(STDIN_FILENO, &saved) }
 
-    /// Whether there is a keyboard that this program may take: in the background it would be stopped.
+    /// Whether this program may take the keyboard: in the background it would be stopped.
     static var isOurs: Bool { isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp() }
 
-    /// Lets each key through at once.
     func take() {
         var mode = saved
         mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
@@ -24,10 +20,7 @@ final class Keyboard {
         tcsetattr(STDIN_FILENO, TCSADRAIN, &mode)
     }
 
-    /// Gives the terminal back as it was.
-    func giveBack() {
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &saved)
-    }
+    func giveBack() { tcsetattr(STDIN_FILENO, TCSADRAIN, &saved) }
 
     /// The next key that waits; nil: none.
     func next() -> PlayerKey? {

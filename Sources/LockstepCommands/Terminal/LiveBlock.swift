@@ -2,22 +2,19 @@ import CNcurses
 import LibC
 import PodcastModel
 
-/// What has to be written so that some lines of a terminal show other text. Pure.
+/// The text to write so that some lines of a terminal show something else. Pure.
 ///
-/// The cursor rests at the beginning of the first line: there it stays when the terminal gets another size, whether that
-/// wraps lines that no longer fit or cuts them, and what is below can be cleared.
+/// The cursor rests at the beginning of the first line. There it stays when the terminal gets another size, whether that wraps
+/// lines that no longer fit or cuts them.
 struct LiveBlock: Sendable {
-    /// The terminal's own sequences.
+    /// The terminal’s own sequences.
     struct Capabilities: Sendable, Hashable {
-        /// Clears from the cursor to the end of the line.
+        /// Clears to the end of the line.
         var clearToEnd = "\u{1b}[K"
-        /// Clears from the cursor to the end of the screen.
+        /// Clears to the end of the screen.
         var clearBelow = "\u{1b}[J"
-        /// Moves the cursor up by one row.
         var up = "\u{1b}[A"
-        /// Has what is longer than a line stay in it.
         var wrapOff = "\u{1b}[?7l"
-        /// Has it go on in the next line again.
         var wrapOn = "\u{1b}[?7h"
     }
 
@@ -25,13 +22,9 @@ struct LiveBlock: Sendable {
     private var shown: [String] = []
     private var columns = 80
 
-    /// Lines that show nothing yet.
-    init(_ capabilities: Capabilities) {
-        self.capabilities = capabilities
-    }
+    init(_ capabilities: Capabilities) { self.capabilities = capabilities }
 
-    /// What to write so that `lines` are shown in a terminal of `columns`, with new lines that stay above them; empty when
-    /// they are shown already.
+    /// The text that shows `lines` in a terminal of `columns`, and new lines that stay above them; empty: they are shown already.
     mutating func show(_ lines: [String], above: [String] = [], columns: Int) -> String {
         let isResized = columns != self.columns
         guard isResized || lines != shown || !above.isEmpty else { return "" }
@@ -44,10 +37,10 @@ struct LiveBlock: Sendable {
             + capabilities.clearBelow + back + "\r" + capabilities.wrapOn
     }
 
-    /// Something else has been written: the lines must be shown anew.
+    /// Something else has been written: the lines must be drawn again.
     mutating func forget() { shown = [] }
 
-    /// What to write so that the lines stay and the cursor is below them. What is shown then is shown anew.
+    /// The text that leaves the lines where they are and moves the cursor below them.
     mutating func leave() -> String {
         defer { shown = [] }
         return String(repeating: "\n", count: shown.count)
@@ -55,7 +48,7 @@ struct LiveBlock: Sendable {
 }
 
 extension LiveBlock.Capabilities {
-    /// Those of the terminal of standard output; the usual ones where it is not known.
+    /// Those of the terminal of standard output; the usual ones where it is unknown.
     static var ofTerminal: LiveBlock.Capabilities {
         var capabilities = LiveBlock.Capabilities()
         var outcome: Int32 = 0

@@ -7,11 +7,13 @@ import PodcastModel
 enum PasswordPrompt {
     /// - Throws: `invalidArgument` when there is no line, or the user gives up with ^C or ^D.
     static func read(for user: String) throws(Failure) -> String {
-        guard isatty(STDIN_FILENO) == 1 else { return try line() }
         var settings = termios()
-        guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return try line() }
+        guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &settings) == 0 else {
+            guard let line = readLine() else { throw none }
+            return line
+        }
         var hidden = settings
-        // Every key comes as a character and at once, so that no way out leaves the terminal without its echo.
+        // Also ^C and ^Z come as characters: else they would leave the terminal without its echo.
         hidden.c_lflag &= ~tcflag_t(ECHO | ISIG | ICANON | IEXTEN)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
         show("Password for \(DisplayText.sanitised(user)): ")
@@ -20,10 +22,9 @@ enum PasswordPrompt {
             show("\n")
         }
         var typed = TypedPassword()
+        var byte: UInt8 = 0
         while true {
-            var byte: UInt8 = 0
-            let count = Self.read(&byte)
-            guard count > 0 else { throw none }
+            guard readByte(&byte) > 0 else { throw none }
             switch typed.press(byte) {
             case .more: continue
             case .given(let password): return password
@@ -35,31 +36,19 @@ enum PasswordPrompt {
     private static let none = Failure(.invalidArgument, "No password was given.")
 
     /// One byte of standard input; 0 or less at its end.
-    private static func read(_ byte: inout UInt8) -> Int {
+    private static func readByte(_ byte: inout UInt8) -> Int {
         while true {
-            #if canImport(Glibc)
-            let count = Glibc.read(STDIN_FILENO, &byte, 1)
-            #elseif canImport(Musl)
-            let count = Musl.read(STDIN_FILENO, &byte, 1)
-            #else
-            let count = Darwin.read(STDIN_FILENO, &byte, 1)
-            #endif
+            let count = LibC.read(STDIN_FILENO, &byte, 1)
             guard count < 0, errno == EINTR else { return count }
         }
     }
 
-    /// Standard output is for the command’s own.
+    /// Standard output is for results.
     private static func show(_ text: String) {
         _ = text.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     }
-
-    private static func line() throws(Failure) -> String {
-        guard let line = readLine(strippingNewline: true) else { throw none }
-        return line
-    }
 }
 
-/// A password as it is typed, key by key.
 struct TypedPassword {
     enum Outcome: Equatable {
         case more
@@ -69,7 +58,7 @@ struct TypedPassword {
 
     private var bytes: [UInt8] = []
 
-    /// Takes a byte of a key: the usual ones end the line, give up, and delete a character or everything.
+    /// Handles a byte of a key: the usual ones end the line, give up, and delete a character or everything.
     mutating func press(_ byte: UInt8) -> Outcome {
         switch byte {
         case 0x0a, 0x0d: return .given(String(decoding: bytes, as: UTF8.self))

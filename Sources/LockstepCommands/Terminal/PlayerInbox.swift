@@ -2,12 +2,11 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// What comes to a screen from elsewhere: the stream, and the ends of what its keys asked for.
+/// The news for a screen: updates of the state, and the ends of its keys’ tasks.
 final class PlayerInbox: Sendable {
-    /// A piece of news.
     enum Item: Sendable {
         case update(FleetUpdate)
-        /// What a key asked for has been done, or not, and what there is to say of it.
+        /// A task has ended or failed; `said` is a sentence about its effect.
         case finished(PlayerTask, Failure?, said: String?)
         /// The connection has ended for good.
         case ended(Failure?)
@@ -16,12 +15,12 @@ final class PlayerInbox: Sendable {
     private let pipe = WakePipe()
     private let items = NIOLockedValueBox<[Item]>([])
 
-    /// What to poll.
+    /// The end to poll.
     var descriptor: Int32 { pipe.descriptor }
 
     deinit { pipe.close() }
 
-    /// Puts an item in; from any thread.
+    /// Posts an item; from any thread.
     func post(_ item: Item) {
         let wasEmpty = items.withLockedValue { items in
             items.append(item)
@@ -30,13 +29,12 @@ final class PlayerInbox: Sendable {
         if wasEmpty { pipe.wake() }
     }
 
-    /// Puts in the updates of a fleet, until the connection ends.
+    /// Posts the updates of a fleet until the connection ends.
     func follow(_ fleet: Fleet) async {
         for await update in fleet.updates() { post(.update(update)) }
         if case .ended(let failure) = fleet.state.connection { post(.ended(failure)) }
     }
 
-    /// All that waits, in order.
     func takeAll() -> [Item] {
         while pipe.next() != nil {}
         return items.withLockedValue { items in
@@ -46,7 +44,7 @@ final class PlayerInbox: Sendable {
     }
 }
 
-/// What a key asks a service for; one of each kind is under way at a time.
+/// A key’s request to a service; one of each kind is in flight at a time.
 enum PlayerTask: Sendable, Hashable {
     case seek(load: LoadID, to: Double)
     case speed(Double)

@@ -2,7 +2,7 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Runs a player on a terminal: waits for keys, signals and news, lets the machine decide, draws.
+/// Runs a player on a terminal: waits for events, lets the machine decide, and draws.
 final class PlayerLoop {
     private let terminal: any PlayerTerminal
     private let events: TerminalEvents
@@ -10,19 +10,14 @@ final class PlayerLoop {
     private var machine: PlayerMachine
     private var firstFrame = FirstFrame()
 
-    /// A loop; `ask` begins a task and returns at once.
+    /// `ask` begins a task and returns at once.
     init(
         _ machine: PlayerMachine, on terminal: any PlayerTerminal, events: TerminalEvents,
         ask: @escaping (PlayerTask) -> Void
     ) {
-        self.machine = machine
-        self.terminal = terminal
-        self.events = events
-        self.ask = ask
+        (self.machine, self.terminal, self.events, self.ask) = (machine, terminal, events, ask)
     }
 
-    /// Runs until it is left.
-    ///
     /// - Returns: the exit status: 0, or 128 and the number of the signal that ended it.
     /// - Throws: the failure that ended the connection.
     func run() throws(Failure) -> Int32 {
@@ -46,16 +41,15 @@ final class PlayerLoop {
         }
     }
 
-    /// The failure of a screen whose connection has ended for good.
-    static var connectionEnded: Failure { Failure(.internalError, "The connection to the fleet has ended.") }
+    static let connectionEnded = Failure(.internalError, "The connection to the fleet has ended.")
 
-    /// Draws, unless the first frame still waits for something to show.
+    /// Draws, unless the first frame still waits for the state.
     ///
-    /// - Returns: when the screen next changes by itself, in seconds; nil: it does not.
+    /// - Returns: the seconds until the screen changes without an event; nil: it doesn’t.
     private func draw(at now: Moment) -> Double? {
         let screen = machine.screen(at: now)
         if let wait = firstFrame.wait(screen.snapshot.connection, now: now.monotonic) { return wait }
-        terminal.draw(PlayerContent(screen: screen))
+        terminal.draw(screen)
         return machine.nextChange(after: now)
     }
 
@@ -69,15 +63,14 @@ final class PlayerLoop {
     }
 }
 
-/// The first frame waits a moment for the fleet’s state, without which it would be an empty one.
+/// Delays the first frame until the fleet’s state is there: without it the frame would be empty.
 struct FirstFrame: Sendable {
-    /// How long it waits at most.
     static let limit = Duration.milliseconds(300)
 
     private var until: MonotonicTime?
     private var isDue = false
 
-    /// How long nothing is drawn yet, in seconds; nil: it is time to draw, now and from now on.
+    /// The seconds until the first frame is due; nil: it is due now, and so are all after it.
     mutating func wait(_ link: Connection, now: MonotonicTime) -> Double? {
         let end = until ?? now.advanced(by: Self.limit)
         until = end

@@ -2,12 +2,12 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// One live line at the bottom of what is in the terminal already.
+/// One live line below what is in the terminal already.
 final class SingleLine: PlayerTerminal {
     private var line: LiveBlock
     private let keyboard = Keyboard()
     private var isClosed = false
-    /// The notice that was told last.
+    /// The number of the notice that was shown last.
     private var told = 0
 
     /// Takes the terminal of standard input and output.
@@ -17,15 +17,12 @@ final class SingleLine: PlayerTerminal {
         keyboard.take()
     }
 
-    var size: (columns: Int, rows: Int) { TerminalLocale.size ?? (80, 24) }
-
-    func draw(_ content: PlayerContent) {
-        let columns = size.columns
+    func draw(_ screen: PlayerScreen) {
+        let columns = TerminalLocale.size?.columns ?? 80
         // The last column stays empty: writing there wraps on some terminals.
         let room = max(1, columns - 1)
-        let screen = content.screen
         let text = MiniLine.text(screen.snapshot, columns: room, notice: screen.notice)
-        // What is longer than the line is said above it, where it stays.
+        // A notice that is longer than the line stays above it.
         let isNew = screen.noticeNumber != told && DisplayText.width(screen.notice ?? "") > room
         let above = isNew ? DisplayText.wrapped(screen.notice ?? "", to: room) : []
         told = screen.noticeNumber

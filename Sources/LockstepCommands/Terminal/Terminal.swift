@@ -2,24 +2,16 @@ import CNcurses
 import LibC
 import PodcastModel
 
-/// What a player needs of a terminal. The screen and the line are its two forms.
+/// A terminal with a player on it: on the whole screen, or on one line.
 protocol PlayerTerminal: TerminalUser {
-    /// The size in columns and rows.
-    var size: (columns: Int, rows: Int) { get }
-    /// Shows what has changed.
-    func draw(_ content: PlayerContent)
-    /// The next key that waits; nil: none. `ended` once there is nobody to press keys any more.
+    func draw(_ screen: PlayerScreen)
+    /// The next key that waits; nil: none.
     func nextKey() -> PlayerKey?
-    /// Gives it back for good; a second call does nothing.
+    /// Gives the terminal back for good; a second call does nothing.
     func close()
 }
 
-/// What is to be shown, for either form.
-struct PlayerContent {
-    var screen: PlayerScreen
-}
-
-/// The whole screen, through ncurses, which finds out what has changed.
+/// The whole screen, through ncurses, which writes only changes.
 final class FullScreen: PlayerTerminal {
     private let screen: OpaquePointer
     private let window: UnsafeMutablePointer<WINDOW>
@@ -56,15 +48,11 @@ final class FullScreen: PlayerTerminal {
         nodelay(window, true)
     }
 
-    var size: (columns: Int, rows: Int) {
-        (Int(max(1, getmaxx(window))), Int(max(1, getmaxy(window))))
-    }
-
-    func draw(_ content: PlayerContent) {
-        let size = size
-        let image = content.screen.image(columns: size.columns, rows: size.rows)
+    func draw(_ player: PlayerScreen) {
+        let (columns, rows) = (Int(max(1, getmaxx(window))), Int(max(1, getmaxy(window))))
+        let image = player.image(columns: columns, rows: rows)
         werase(window)
-        for (row, spans) in image.lines.prefix(size.rows).enumerated() {
+        for (row, spans) in image.lines.prefix(rows).enumerated() {
             wmove(window, Int32(row), 0)
             for span in spans {
                 wattr_set(window, Self.attributes(span.style), 0, nil)
@@ -72,7 +60,7 @@ final class FullScreen: PlayerTerminal {
             }
         }
         wattr_set(window, lockstep_attribute_normal, 0, nil)
-        if let cursor = image.cursor, cursor.row < size.rows {
+        if let cursor = image.cursor, cursor.row < rows {
             wmove(window, Int32(cursor.row), Int32(cursor.column))
             curs_set(1)
         } else {
@@ -102,7 +90,7 @@ final class FullScreen: PlayerTerminal {
         }
     }
 
-    /// Sequences that the terminal's description does not have come a character at a time.
+    /// Sequences that the terminal’s description does not have come a character at a time.
     private func character(_ code: wint_t) -> PlayerKey? {
         guard let byte = UInt8(exactly: code), byte < 0x80 else {
             sequence.end()
@@ -138,9 +126,9 @@ final class FullScreen: PlayerTerminal {
     }
 
     func resized() {
-        if let size = TerminalLocale.size { resizeterm(Int32(size.rows), Int32(size.columns)) }
-        let size = TerminalLocale.size ?? (80, 24)
-        wresize(window, Int32(size.rows), Int32(size.columns))
+        let size = TerminalLocale.size
+        if let size { resizeterm(Int32(size.rows), Int32(size.columns)) }
+        wresize(window, Int32(size?.rows ?? 24), Int32(size?.columns ?? 80))
         clearok(window, true)
     }
 
@@ -171,9 +159,9 @@ enum TerminalKeys {
     }
 }
 
-/// What the environment says about the terminal.
+/// The locale, the name and the size of the terminal.
 enum TerminalLocale {
-    /// Sets the locale of the environment; one without UTF-8 gives way to the C library's own with it.
+    /// Sets the locale of the environment; one without UTF-8 gives way to the C library’s own with it.
     static func set() {
         setlocale(LC_ALL, "")
         guard let codeset = nl_langinfo(nl_item(CODESET)), String(cString: codeset) == "UTF-8" else {
@@ -182,7 +170,6 @@ enum TerminalLocale {
         }
     }
 
-    /// The terminal's name.
     static var name: String { getenv("TERM").map { String(cString: $0) } ?? "" }
 
     /// The size that the kernel knows; nil: none.

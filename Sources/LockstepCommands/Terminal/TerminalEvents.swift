@@ -1,22 +1,19 @@
 import LibC
 
-/// What has the terminal, and gives it back while the program is stopped.
+/// A user of the terminal, who gives it back while the program is stopped.
 protocol TerminalUser: AnyObject {
-    /// Gives the terminal back, as it was.
+    /// Gives the terminal back as it was.
     func suspend()
-    /// Takes it again after `suspend`, or after somebody else wrote on it.
+    /// Takes it again after `suspend`, or after another program wrote on it.
     func resume()
     /// The terminal has another size.
     func resized()
 }
 
-/// What a screen waits for: signals, news and keys.
+/// The events of a screen: signals, news and keys.
 struct TerminalEvents {
-    /// What woke it.
     struct Batch {
-        /// The signals that came, in order.
         var signals: [Int32] = []
-        /// The news, in order.
         var news: [PlayerInbox.Item] = []
         /// Whether nobody can press keys any more.
         var isHungUp = false
@@ -25,10 +22,9 @@ struct TerminalEvents {
     let signals: TerminalSignals
     let inbox: PlayerInbox
 
-    /// Waits until something comes, at most so many milliseconds; −1: for ever.
+    /// Waits for events, keys among them if `hasKeys`, for `limit` milliseconds at most; −1: without a limit.
     ///
-    /// - Parameter hasKeys: whether keys are waited for, too.
-    /// - Returns: nil when nothing can be waited for.
+    /// - Returns: nil when `poll` fails.
     func next(within limit: Int32 = -1, hasKeys: Bool = true) -> Batch? {
         var waiting = [
             pollfd(fd: hasKeys ? STDIN_FILENO : -1, events: Int16(POLLIN), revents: 0),
@@ -43,9 +39,9 @@ struct TerminalEvents {
         return batch
     }
 
-    /// Does what signals ask of the screen that `user` shows.
+    /// Handles signals.
     ///
-    /// - Returns: the exit status of one that ends it, 128 and its number; nil: it goes on.
+    /// - Returns: the exit status for a signal that ends the program, 128 and its number; nil: it continues.
     func handle(_ numbers: [Int32], for user: some TerminalUser) -> Int32? {
         for number in numbers {
             switch number {

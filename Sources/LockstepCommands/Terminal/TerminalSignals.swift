@@ -1,22 +1,22 @@
 import LibC
 
-/// Where the handler writes.
+/// The descriptor that the handler writes to.
 ///
-/// `unsafe`: a handler can take no lock. It is set before the first handler is, and taken back after the last one.
+/// `unsafe`: a signal handler can’t take a lock. It is set before the handlers are, and reset after they are removed.
 private nonisolated(unsafe) var handlerPipe: Int32 = -1
 
-/// The signals that a screen must answer in order, read like keys.
+/// The signals that a screen handles in order.
 ///
-/// They are caught rather than held back: a thread that the runtime keeps for signals would let them through.
+/// They are caught and not blocked, since a thread that the runtime keeps for signals would let them through.
 final class TerminalSignals: Sendable {
     private let pipe = WakePipe()
 
-    /// What to poll.
+    /// The end to poll.
     var descriptor: Int32 { pipe.descriptor }
 
     private static let numbers = [SIGWINCH, SIGTSTP, SIGCONT, SIGHUP, SIGTERM, SIGINT]
 
-    /// Catches the screen's signals. There is one at a time.
+    /// Catches the signals. Only one object may do so at a time.
     init() {
         handlerPipe = pipe.writing
         for number in Self.numbers {
@@ -29,18 +29,15 @@ final class TerminalSignals: Sendable {
         }
     }
 
-    /// The next one that waits, or nil.
-    func next() -> Int32? {
-        pipe.next().map { Int32($0) }
-    }
+    func next() -> Int32? { pipe.next().map { Int32($0) } }
 
-    /// Stops this process as the terminal's driver would have; returns when it goes on.
+    /// Stops this process as the terminal’s driver would have; returns when it continues.
     func stopProcess() {
-        // To this very thread, so that it does not run on for a moment while another one stops.
+        // Of this thread, which would otherwise go on for a moment while another one stops.
         raise(SIGSTOP)
     }
 
-    /// Gives the signals their usual effects back.
+    /// Restores the default effects of the signals.
     func close() {
         for number in Self.numbers { _ = signal(number, SIG_DFL) }
         handlerPipe = -1

@@ -3,9 +3,7 @@ import LibC
 
 /// What a typed line asks for.
 enum TypedKey: Sendable, Hashable {
-    /// A character, or an arrow.
     case key(PlayerKey)
-    /// Something that is no key.
     case other(String)
 
     /// Nil for an empty line.
@@ -24,10 +22,9 @@ enum TypedKey: Sendable, Hashable {
     }
 }
 
-/// Lines that somebody types at the terminal of standard input, or another program writes into it, for players that have
-/// no screen.
+/// The lines of standard input, for players without a screen.
 enum TypedLines {
-    /// Whether lines may come: from a terminal, a pipe, a socket or a file. What has no input, or `/dev/null`, waits for none.
+    /// Whether lines may come: from a terminal, a pipe, a socket or a file, and not from `/dev/null`.
     static var isPossible: Bool {
         if isTerminal { return true }
         var status = stat()
@@ -35,13 +32,12 @@ enum TypedLines {
         return [S_IFIFO, S_IFSOCK, S_IFREG].contains(status.st_mode & S_IFMT)
     }
 
-    /// Whether somebody types them.
     static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
-    /// Whether the terminal, if there is one, is this program's.
+    /// Whether reading can’t stop this program, as reading from a terminal in the background does.
     private static var isForeground: Bool { !isTerminal || tcgetpgrp(STDIN_FILENO) == getpgrp() }
 
-    /// The lines, until the input ends. Nothing is read while another program is in the foreground, which would stop this one.
+    /// The lines, until the input ends. Nothing is read while another program is in the foreground.
     static func stream() -> AsyncStream<String> {
         AsyncStream { continuation in
             let wake = WakePipe()
@@ -69,7 +65,7 @@ enum TypedLines {
             // It may have gone to the background while it waited.
             guard waiting[1].revents != 0, Self.isForeground else { continue }
             var bytes = [UInt8](repeating: 0, count: 4_096)
-            let count = systemRead(&bytes)
+            let count = LibC.read(STDIN_FILENO, &bytes, bytes.count)
             guard count > 0 else {
                 if count < 0, errno == EINTR || errno == EAGAIN { continue }
                 // The last line may have no end.
@@ -80,18 +76,6 @@ enum TypedLines {
             var lines = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             rest = Array(lines.removeLast().prefix(4_096))
             for text in lines { line(String(decoding: text, as: UTF8.self)) }
-        }
-    }
-
-    private static func systemRead(_ bytes: inout [UInt8]) -> Int {
-        bytes.withUnsafeMutableBytes { buffer in
-            #if canImport(Glibc)
-            Glibc.read(STDIN_FILENO, buffer.baseAddress, buffer.count)
-            #elseif canImport(Musl)
-            Musl.read(STDIN_FILENO, buffer.baseAddress, buffer.count)
-            #else
-            Darwin.read(STDIN_FILENO, buffer.baseAddress, buffer.count)
-            #endif
         }
     }
 }

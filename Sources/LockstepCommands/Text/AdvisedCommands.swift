@@ -1,26 +1,19 @@
 import FleetHome
 
-/// Completes the commands that messages advise with the home that was given on the command line, so that they can be
-/// copied: without it they would be about another fleet.
-///
-/// Services don't know how a client was started, and their messages are for all clients: so it is done where a message is
-/// printed, with whatever stands between backticks and begins with `lockstep` and a command.
+/// Adds the home that was given on the command line to the commands in messages, so that they can be copied. This is done where
+/// a message is printed, since services don’t know how a client was started: between backticks, where `lockstep` is followed by a
+/// command.
 struct AdvisedCommands: Sendable, Hashable {
     /// ` --home FOLDER`; empty where none was given.
     let option: String
 
-    /// The advice of a client that was given no home.
     static let plain = AdvisedCommands(home: nil)
 
-    /// The advice for a home: an absolute folder.
-    init(home: String?) {
-        option = home.map { " --home \(ShellText.quoted($0))" } ?? ""
-    }
+    init(home: String?) { option = home.map { " --home \(ShellText.quoted($0))" } ?? "" }
 
-    /// The advice of a command with these options; of a home that can't be found, none.
     init(_ options: GlobalOptions) { self.init(given: options.home) }
 
-    /// The advice about a command line that may not be parsed.
+    /// Reads a command line that the parser may refuse.
     init(arguments: [String]) {
         let inOne = arguments.first { $0.hasPrefix("--home=") }.map { String($0.dropFirst("--home=".count)) }
         let behind = arguments.firstIndex(of: "--home").flatMap { arguments.dropFirst($0 + 1).first }
@@ -34,10 +27,9 @@ struct AdvisedCommands: Sendable, Hashable {
         self.init(home: home?.environment["LOCKSTEP_HOME"])
     }
 
-    /// A message with its commands completed.
     func completed(_ text: String) -> String {
         guard !option.isEmpty, text.contains("`lockstep ") else { return text }
-        // What stands between backticks is every other part.
+        // Every other part is between backticks.
         let parts = text.split(separator: "`", omittingEmptySubsequences: false)
         return parts.enumerated().map { index, part in
             let isCommand = index % 2 == 1 && index < parts.count - 1 && part.hasPrefix("lockstep ")

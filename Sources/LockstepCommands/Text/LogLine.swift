@@ -2,7 +2,7 @@ import FoundationEssentials
 import LockstepClient
 import PodcastModel
 
-/// A line of a service's log as people read it.
+/// A line of a service’s log.
 enum LogLine {
     private struct Fields: Decodable {
         var at: Int64?
@@ -11,7 +11,7 @@ enum LogLine {
         var message: String?
     }
 
-    /// A line with its time in seconds since 1970, as all JSON has it; in the files it is in milliseconds.
+    /// The line with its time in seconds since 1970, as in all JSON; the files have milliseconds.
     static func json(_ line: String) -> String {
         let beginning = "{\"at\":"
         guard line.hasPrefix(beginning) else { return line }
@@ -20,15 +20,12 @@ enum LogLine {
         return beginning + JSONValue.moment(milliseconds: time).line + line[digits.endIndex...]
     }
 
-    /// `time service level message`, or the line as it is where it is no JSON of this shape.
+    /// `time service level message`, or the line itself if it has another form.
     static func text(_ line: String) -> String {
         guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(line.utf8)), let message = fields.message
         else { return DisplayText.sanitised(line) }
-        let parts = [
-            fields.at.map { CalendarTime(Timestamp(milliseconds: $0)).secondText }, fields.service, fields.level,
-            message,
-        ]
-        .compactMap { $0 }
+        let time = fields.at.map { CalendarTime(Timestamp(milliseconds: $0)).secondText }
+        let parts = [time, fields.service, fields.level, message].compactMap(\.self)
         return DisplayText.sanitised(parts.joined(separator: " "))
     }
 }

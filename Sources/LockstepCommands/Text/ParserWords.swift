@@ -2,16 +2,16 @@ import LockstepClient
 
 /// The parser’s errors, worded like this program’s own.
 enum ParserWords {
-    /// The first line as a sentence, with quotation marks that open and close. What follows it, the usage, stays.
+    /// The first line as a sentence, with quotation marks that open and close; the usage after it stays.
     static func inHouse(_ text: String) -> String {
         let text = inOneLine(text)
         let end = text.firstIndex(of: "\n") ?? text.endIndex
-        // A minus sign stands for a hyphen that the parser would have taken for an option.
+        // A hyphen was typed where `CommandLineWords` has made it a minus sign.
         let line = text[..<end].replacing("'−", with: "'-")
         return Sentence.stopped(quoted(line)) + text[end...]
     }
 
-    /// With the values that an argument may have, which the parser lists one a line, in the sentence that they belong to.
+    /// With the values of an argument, of which the parser prints a list, in one sentence.
     private static func inOneLine(_ text: String) -> String {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let ending = "one of the following:"
@@ -24,26 +24,20 @@ enum ParserWords {
     }
 
     /// With “” in place of pairs of straight quotes. An apostrophe within a word stays what it is.
-    private static func quoted(_ line: some StringProtocol) -> String {
+    private static func quoted(_ line: Substring) -> String {
+        func isInWord(_ character: Character?) -> Bool { character.map { $0.isLetter || $0.isNumber } ?? false }
+        let parts = line.split(separator: "'", omittingEmptySubsequences: false)
         var result = ""
         var isOpen = false
-        let characters = Array(line)
-        for (index, character) in characters.enumerated() {
-            let isInWord =
-                index > 0 && index + 1 < characters.count
-                && (characters[index - 1].isLetter || characters[index - 1].isNumber)
-                && (characters[index + 1].isLetter || characters[index + 1].isNumber)
-            guard character == "'" else {
-                result.append(character)
-                continue
+        for (part, next) in zip(parts, parts.dropFirst()) {
+            result += part
+            if isInWord(part.last), isInWord(next.first) {
+                result += "’"
+            } else {
+                result += isOpen ? "”" : "“"
+                isOpen.toggle()
             }
-            guard !isInWord else {
-                result.append("’")
-                continue
-            }
-            result.append(isOpen ? "”" : "“")
-            isOpen.toggle()
         }
-        return result
+        return result + (parts.last ?? "")
     }
 }

@@ -2,7 +2,7 @@ import LockstepClient
 import PodcastModel
 
 extension SettingKey {
-    /// The key that a text names; capitals, dashes and underscores do not count.
+    /// The key of a name; capitals, dashes and underscores don’t count.
     ///
     /// - Throws: `notFound`, which names the nearest one.
     static func named(_ text: String) throws(Failure) -> SettingKey {
@@ -12,9 +12,9 @@ extension SettingKey {
         throw Failure(.notFound, "There is no setting “\(text)”. \(advice)`lockstep set` lists them.")
     }
 
-    /// A value as somebody types it. The seconds of a threshold need their unit, because 95 could mean per cent, too.
+    /// A value as users type it. The seconds of a threshold need their unit, because 95 could mean per cent, too.
     ///
-    /// - Throws: `invalidArgument`, which names the key, the value and what it may be.
+    /// - Throws: `invalidArgument`.
     func value(typed text: String) throws(Failure) -> String {
         guard self == .playedThreshold else { return try value(of: text) }
         if let number = TimeText.number(text) {

@@ -3,17 +3,17 @@ import PodcastModel
 
 /// Show notes as plain text: paragraphs, bullets, and links by number. Pure; nothing of them can steer a terminal.
 struct ShowNotes: Sendable, Hashable {
-    /// A link, numbered from 1 in order of its first place.
+    /// A link; they are numbered from 1 in order.
     struct Link: Sendable, Hashable {
-        var number: Int
-        /// Its text; empty: only its address is shown.
-        var text: String
-        var url: String
+        let number: Int
+        /// Empty: only the address is shown.
+        let text: String
+        let url: String
     }
 
     /// A line for each paragraph, heading or item; an empty one between paragraphs.
     private(set) var lines: [String] = []
-    /// The links that the text's `[1]` stand for.
+    /// The links that `[1]` and so on refer to.
     private(set) var links: [Link] = []
 
     /// Reads HTML, or plain text with or without addresses in it.
@@ -26,16 +26,13 @@ struct ShowNotes: Sendable, Hashable {
         links = reader.links
     }
 
-    /// The text with the list of links under it, each line at most `width` columns wide where that is known. Addresses are
-    /// not broken.
+    /// The text and the list of links, in lines of `width` columns at most; nil: of any width. Addresses aren’t broken.
     func text(width: Int?) -> [String] {
         var text = lines.flatMap { line -> [String] in
             guard let width else { return [line] }
             return DisplayText.wrapped(line, to: width, indent: line.hasPrefix(Self.bullet) ? 2 : 0)
         }
-        if !links.isEmpty {
-            text += [""] + links.map { "[\($0.number)] \($0.url)" }
-        }
+        if !links.isEmpty { text += [""] + links.map { "[\($0.number)] \($0.url)" } }
         return text
     }
 
@@ -51,9 +48,7 @@ private struct NotesReader {
     private var link: (url: String, text: String)?
     private let isMarkup: Bool
 
-    init(isMarkup: Bool) {
-        self.isMarkup = isMarkup
-    }
+    init(isMarkup: Bool) { self.isMarkup = isMarkup }
 
     mutating func read(_ html: HTMLText) {
         for event in html {
@@ -67,7 +62,7 @@ private struct NotesReader {
         endLine()
     }
 
-    /// Adds text in which the lines of plain text are lines; those of HTML are not.
+    /// Adds text in which the lines of plain text are lines; those of HTML aren’t.
     private mutating func addLines(of text: String) {
         guard !isMarkup else { return add(text) }
         for (index, part) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
@@ -109,7 +104,7 @@ private struct NotesReader {
         }
     }
 
-    /// Puts a link's number behind its words, unless they are the address itself.
+    /// Adds a link’s number after its text.
     private mutating func endLink() {
         guard let (url, words) = link else { return }
         link = nil
@@ -124,9 +119,7 @@ private struct NotesReader {
     private static func address(_ text: String) -> String? {
         let url = DisplayText.sanitised(text)
         let scheme = url.prefix { $0 != ":" }.lowercased()
-        guard ["http", "https", "mailto"].contains(scheme), !url.contains(" "), url.utf8.count <= 2_000 else {
-            return nil
-        }
-        return url
+        let isUsable = ["http", "https", "mailto"].contains(scheme) && !url.contains(" ") && url.utf8.count <= 2_000
+        return isUsable ? url : nil
     }
 }

@@ -1,22 +1,21 @@
 import LockstepClient
 import PodcastModel
 
-/// When to sleep, as it is written: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3 episodes`,
+/// A sleep timer as users write it: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3 episodes`,
 /// `chapter`, `off`.
 enum SleepExpression: Sendable, Hashable {
     case off
-    /// This number of seconds from now.
+    /// Seconds from now.
     case after(Double)
-    /// At the next time that clocks show this, local time.
+    /// At the next such time of the day, local time.
     case at(hour: Int32, minute: Int32)
-    /// This number of seconds later than it would.
+    /// Seconds later than set.
     case later(Double)
-    /// At the end of this number of episodes, the loaded one included.
+    /// At the end of this number of episodes, the loaded one among them.
     case episodes(UInt32)
-    /// At the end of the chapter.
     case chapter
 
-    /// Nil unless the words are one of the forms; it does not matter where they are parted.
+    /// Nil for any other words. Spaces don’t count.
     init?(_ words: [String]) {
         let text = words.joined().lowercased().filter { !$0.isWhitespace }
         switch text {
@@ -28,16 +27,16 @@ enum SleepExpression: Sendable, Hashable {
                 let count = UInt32(text.dropLast(unit.count))
                 guard let count, (1...SleepLimits.episodes).contains(count) else { return nil }
                 self = .episodes(count)
-                return
-            }
-            let isLater = text.hasPrefix("+")
-            if !isLater, text.count(where: { $0 == ":" }) == 1 {
+            } else if text.hasPrefix("+") {
+                guard let seconds = Self.seconds(text.dropFirst()) else { return nil }
+                self = .later(seconds)
+            } else if text.count(where: { $0 == ":" }) == 1 {
                 guard let time = Self.time(text) else { return nil }
                 self = time
-                return
+            } else {
+                guard let seconds = Self.seconds(text[...]) else { return nil }
+                self = .after(seconds)
             }
-            guard let seconds = Self.seconds(isLater ? text.dropFirst() : text[...]) else { return nil }
-            self = isLater ? .later(seconds) : .after(seconds)
         }
     }
 

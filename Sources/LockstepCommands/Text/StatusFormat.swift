@@ -1,58 +1,69 @@
+import LockstepClient
 import PodcastModel
 
-/// A format for `status`: text in which `{title}` and the like stand for what plays.
-struct StatusFormat: Sendable, Hashable {
-    private enum Part: Sendable, Hashable {
-        case text(String)
-        case field(String)
+/// A format for `status`: text with fields such as `{title}`.
+struct StatusFormat: Sendable {
+    enum Field: String, CaseIterable {
+        case state, title, podcast, id, position, duration, remaining, percent, speed, volume, output, chapter, sleep
+        case retry
+
+        func value(in snapshot: PlayerSnapshot) -> String {
+            let (episode, duration) = (snapshot.episode, snapshot.player.duration)
+            return switch self {
+            case .state: snapshot.player.statusWord
+            case .title: episode?.title ?? ""
+            case .podcast: episode?.podcast ?? ""
+            case .id: episode?.id.text ?? ""
+            case .position: episode != nil ? ClockText.format(snapshot.position) : ""
+            case .duration: episode != nil ? ClockText.format(duration) : ""
+            case .remaining: episode != nil ? ClockText.format(snapshot.remaining) : ""
+            case .percent: duration.map { "\(Int(snapshot.position / $0 * 100))" } ?? ""
+            case .speed: NumberText.short(snapshot.speed)
+            case .volume: NumberText.short(snapshot.volume)
+            case .output: snapshot.player.output ?? ""
+            case .chapter: snapshot.chapter.map { snapshot.chapters[$0].title } ?? ""
+            case .sleep: Sentence.sleepTime(snapshot.sleep)
+            case .retry: snapshot.retry.map(Sentence.retry) ?? ""
+            }
+        }
     }
 
-    /// The names that may stand in braces.
-    static let fields = [
-        "state", "title", "podcast", "id", "position", "duration", "remaining", "percent", "speed", "volume", "output",
-        "chapter", "sleep", "retry",
-    ]
+    private enum Part {
+        case text(Character)
+        case field(Field)
+    }
 
-    private let parts: [Part]
+    private var parts: [Part] = []
 
     /// Reads a format: `{name}` is a field, `{{` and `}}` are braces, `\n` and `\t` are a line break and a tab.
     ///
-    /// - Throws: `invalidArgument` naming what is wrong and which fields there are.
+    /// - Throws: `invalidArgument` naming the fields.
     init(_ format: String) throws(Failure) {
-        var parts: [Part] = []
-        var text = ""
         var rest = format[...]
         while let character = rest.popFirst() {
             switch (character, rest.first) {
-            case ("{", "{"), ("}", "}"):
-                text.append(character)
-                rest.removeFirst()
-            case ("\\", "n"), ("\\", "t"):
-                text.append(rest.removeFirst() == "n" ? "\n" : "\t")
+            case ("{", "{"), ("}", "}"): parts.append(.text(rest.removeFirst()))
+            case ("\\", "n"), ("\\", "t"): parts.append(.text(rest.removeFirst() == "n" ? "\n" : "\t"))
             case ("{", _):
-                guard let end = rest.firstIndex(of: "}"), Self.fields.contains(String(rest[..<end])) else {
+                let name = rest.prefix { $0 != "}" }
+                rest = rest.dropFirst(name.count + 1)
+                guard let field = Field(rawValue: String(name)), name.endIndex < format.endIndex else {
+                    let names = Field.allCases.map { "{\($0)}" }.joined(separator: ", ")
                     throw Failure(
-                        .invalidArgument,
-                        "The format “\(format)” has an unknown field. There are \(Self.fields.map { "{\($0)}" }.joined(separator: ", "))."
-                    )
+                        .invalidArgument, "The format “\(format)” has an unknown field. There are \(names).")
                 }
-                if !text.isEmpty { parts.append(.text(text)) }
-                text = ""
-                parts.append(.field(String(rest[..<end])))
-                rest = rest[rest.index(after: end)...]
-            default: text.append(character)
+                parts.append(.field(field))
+            default: parts.append(.text(character))
             }
         }
-        if !text.isEmpty { parts.append(.text(text)) }
-        self.parts = parts
     }
 
-    /// The format with the fields filled in; what is not known is empty.
-    func filled(_ value: (String) -> String) -> String {
+    /// The format with the fields filled in; unknown values are empty.
+    func filled(_ value: (Field) -> String) -> String {
         parts.map { part in
             switch part {
-            case .text(let text): text
-            case .field(let name): value(name)
+            case .text(let character): String(character)
+            case .field(let field): value(field)
             }
         }.joined()
     }
