@@ -6,10 +6,8 @@ import WireMessages
 /// Finds the entry that a user names: by its number, its ID or its episode's, the beginning of one, its
 /// title or a part of it.
 struct EntryFinder {
-    /// The maximum number of texts in one request.
     static let limit = 100
-    /// The maximum number of bytes of IDs and titles that one request is compared with: a hundred texts with those of a full
-    /// queue.
+    /// In bytes of IDs and titles that one request is compared with: enough for a hundred texts in a full queue.
     private static let byteLimit = 256 << 20
 
     /// The queues that may be meant, the likelier first.
@@ -23,27 +21,24 @@ struct EntryFinder {
         texts = queues.map { _ in nil }
     }
 
-    /// The entry that `text` names.
-    ///
     /// - Throws: `notFound`; `ambiguous` with the candidates; `limitReached` where it takes too long to look for it.
     mutating func entry(_ text: String) throws(Failure) -> (queue: NamedQueue, entry: Queue.Entry) {
-        let isNumber =
-            text.utf8.count <= 6 && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-        if isNumber, let number = UInt32(text) { return try entry(number: number) }
+        if text.utf8.count <= 6, text.first?.isNumber == true, let number = UInt32(text) {
+            return try entry(number: number)
+        }
         for queue in queues where !text.isEmpty {
             if let entry = queue.queue.entry(text) ?? queue.queue.entry(episode: text) { return (queue, entry) }
         }
         for (index, queue) in queues.enumerated() where !text.isEmpty {
-            let texts = texts[index] ?? EntryTexts(queue.queue)
-            self.texts[index] = texts
-            comparedBytes += texts.byteCount
+            if texts[index] == nil { texts[index] = EntryTexts(queue.queue) }
+            comparedBytes += texts[index]?.byteCount ?? 0
             guard comparedBytes <= Self.byteLimit else {
                 throw Failure(
                     .limitReached,
                     "These are too many texts to look for in \(QueueName.shown(queue.name)), which holds \(queue.queue.counted); name fewer at once, or name entries by their IDs."
                 )
             }
-            let found = texts.matches(text).map { queue.queue.entries[$0] }
+            let found = (texts[index]?.matches(text) ?? []).map { queue.queue.entries[$0] }
             guard let first = found.first else { continue }
             guard found.count == 1 else {
                 throw Self.ambiguous(
@@ -56,8 +51,6 @@ struct EntryFinder {
         throw Failure(.notFound, "Nothing in \(places) is named “\(text)”. `lockstep queue\(option)` lists it.")
     }
 
-    /// The entry of that number, from 1.
-    ///
     /// - Throws: `notFound` for a number that no queue has; `ambiguous` for one that several have.
     func entry(number: UInt32) throws(Failure) -> (queue: NamedQueue, entry: Queue.Entry) {
         let found = queues.filter { number >= 1 && Int(number) <= $0.queue.entries.count }
@@ -94,20 +87,18 @@ private struct EntryTexts {
     /// Precedes each text; no UTF-8 has this byte.
     private static let separator: UInt8 = 0xFF
 
-    /// Texts, and where those of each entry begin.
     private struct Column {
-        private(set) var bytes: [UInt8] = []
-        private(set) var starts: [Int] = []
+        private(set) var bytes = [separator]
+        /// The offset at which the texts of each entry begin.
+        private var starts: [Int] = []
 
-        mutating func append(_ texts: String...) {
-            starts.append(bytes.count)
+        mutating func append<Text: Sequence<UInt8>>(_ texts: Text...) {
+            starts.append(bytes.count - 1)
             for text in texts {
+                bytes.append(contentsOf: text)
                 bytes.append(separator)
-                bytes.append(contentsOf: text.utf8)
             }
         }
-
-        mutating func end() { bytes.append(separator) }
 
         /// The indices of the entries in whose texts the bytes occur.
         func entries(with wanted: [UInt8]) -> [Int] {
@@ -116,6 +107,7 @@ private struct EntryTexts {
                 guard let base = all.baseAddress else { return [] }
                 var found: [Int] = []
                 var offset = 0
+                var next = 0
                 while offset + wanted.count <= all.count,
                     let match = memchr(base + offset, Int32(first), all.count - offset - wanted.count + 1)
                 {
@@ -124,7 +116,7 @@ private struct EntryTexts {
                         offset += 1
                         continue
                     }
-                    let next = starts.partitioningIndex { $0 > offset }
+                    while next < starts.count, starts[next] <= offset { next += 1 }
                     found.append(next - 1)
                     guard next < starts.count else { break }
                     offset = starts[next]
@@ -136,37 +128,35 @@ private struct EntryTexts {
 
     private var ids = Column()
     private var titles = Column()
+    /// Of canonically equivalent characters, such as “é” in one scalar or two, the one that came first: the composed one for
+    /// all below U+0300.
+    private var characters = composed
+    private static let composed = Set((0xC0..<0x300).compactMap(Unicode.Scalar.init).map(Character.init))
 
     init(_ queue: Queue) {
         for entry in queue.entries {
-            ids.append(entry.id, entry.episode)
-            titles.append(entry.wire.episode.title.lowercased())
+            ids.append(entry.id.utf8, entry.episode.utf8)
+            titles.append(folded(entry.wire.episode.title).utf8)
         }
-        ids.end()
-        titles.end()
     }
 
     /// How much a search reads.
     var byteCount: Int { ids.bytes.count + 2 * titles.bytes.count }
 
     /// The indices of the entries that a text matches best: the beginning of an ID, else a whole title, else a part of one.
-    func matches(_ text: String) -> [Int] {
+    mutating func matches(_ text: String) -> [Int] {
         let named = ids.entries(with: [Self.separator] + text.utf8)
         guard named.isEmpty else { return named }
-        let wanted = Array(text.lowercased().utf8)
+        let wanted = Array(folded(text).utf8)
         let whole = titles.entries(with: [Self.separator] + wanted + [Self.separator])
         return whole.isEmpty ? titles.entries(with: wanted) : whole
     }
-}
 
-extension Array {
-    /// The first index whose element satisfies a condition that holds for all elements behind it, too.
-    fileprivate func partitioningIndex(where isBehind: (Element) -> Bool) -> Int {
-        var (low, high) = (startIndex, endIndex)
-        while low < high {
-            let middle = (low + high) / 2
-            if isBehind(self[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
+    /// The text in lower case; canonically equivalent texts have the same bytes.
+    private mutating func folded(_ text: String) -> String {
+        var text = text.lowercased()
+        // Nothing below U+0300 (0xCC 0x80) is decomposed.
+        guard text.withUTF8({ $0.contains { $0 >= 0xCC } }) else { return text }
+        return String(text.map { characters.insert($0).memberAfterInsert })
     }
 }

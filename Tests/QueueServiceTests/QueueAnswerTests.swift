@@ -29,7 +29,7 @@ struct QueueAnswerTests {
 
     // MARK: - Toggle
 
-    @Test func `toggle hands what is loaded to the player and gives its answer`() throws {
+    @Test func `toggle forwards to the player what is loaded, and returns its answer`() throws {
         let queue = Self.two
         let id = RequestID(high: 3, low: 3)
         let paused = try reply(queue.send(id: id) { $0.toggle = WireTogglePlayback() })
@@ -65,14 +65,14 @@ struct QueueAnswerTests {
         #expect(queue.player.episode.id == QueueHarness.episode(1) && queue.player.status == .playing)
     }
 
-    @Test func `toggle of an empty queue says so, and without a player that it is not there`() {
+    @Test func `toggle is refused for an empty queue and without a player`() {
         let queue = QueueHarness()
         #expect(queue.send { $0.toggle = WireTogglePlayback() }?.failure?.known == .queueEmpty)
         queue.playerReady(false)
         #expect(queue.send { $0.toggle = WireTogglePlayback() }?.failure?.known == .unavailable)
     }
 
-    @Test func `toggle pauses a load that is on its way, and once more lets it play`() throws {
+    @Test func `toggle pauses a pending load, and a second one lets it play`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         queue.send { $0.next = WireNext() }
@@ -87,7 +87,7 @@ struct QueueAnswerTests {
 
     private static let ended = Failure(.nothingLoaded, "“Episode e1001” has been heard to its end.")
 
-    @Test func `toggle at the end of an episode pauses what follows instead of playing it`() throws {
+    @Test func `toggle at the end of an episode pauses the next one`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 5)
@@ -101,7 +101,7 @@ struct QueueAnswerTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
     }
 
-    @Test func `toggle isn’t decided by a state of the player that is over`() throws {
+    @Test func `toggle isn’t decided by an outdated state of the player`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 6)
@@ -180,7 +180,7 @@ struct QueueAnswerTests {
         #expect(asked.following.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `playing what plays changes nothing and says what the player does`() throws {
+    @Test func `playing the episode that plays changes nothing and returns the player’s state`() throws {
         let queue = Self.two
         let plays: [(inout WireQueueRequest) -> Void] = [
             { $0.play.resume = true }, { $0.play.episode = QueueHarness.episode(1) }, { $0.playNamed.number = 1 },
@@ -194,7 +194,7 @@ struct QueueAnswerTests {
         #expect(resumed.changed && resumed.player.status == .playing)
     }
 
-    @Test func `a move says where the entry is now, and whether it was there already`() throws {
+    @Test func `a move returns the entry’s index, and whether it has changed`() throws {
         let queue = Self.two
         let (first, last) = (queue.entry(1), queue.entry(3))
         let moved = try reply(queue.send { ($0.move.entry, $0.move.after) = (first, last) })
@@ -203,7 +203,7 @@ struct QueueAnswerTests {
         #expect(!again.changed && again.index == 2)
     }
 
-    @Test func `nothing to undo, the same modes and the same setting are no change`() throws {
+    @Test func `an empty undo, the same modes and the same setting are no change`() throws {
         let queue = QueueHarness()
         #expect(try !reply(queue.send { $0.undo = WireUndo() }).changed)
         #expect(try !reply(queue.send { $0.setModes.consume = true }).changed)
@@ -218,7 +218,7 @@ struct QueueAnswerTests {
         #expect(unset.setting.changed && unset.setting.value == "off" && unset.setting.source == .default)
     }
 
-    @Test func `a queue that is not there is refused with the nearest name`() {
+    @Test func `an unknown queue is refused with the nearest name`() {
         let queue = Self.two
         let refused = queue.send { ($0.queue, $0.clear) = ("evenning", WireClearQueue()) }?.failure
         #expect(refused?.known == .notFound)
@@ -246,6 +246,25 @@ struct QueueAnswerTests {
                 $0.move.beforeText = "1"
             })
         #expect(moved.index == 0 && moved.queue == "evening")
+    }
+
+    @Test func `titles match whether their accents are composed or decomposed`() {
+        let queue = QueueHarness()
+        let titles = ["Caf\u{E9} noir", "The\u{301} vert", "\u{C9}t\u{E9}", "E\u{301}te\u{301} indien", "Last"]
+        for (number, title) in zip(1..., titles) {
+            let id = QueueHarness.episode(number)
+            queue.details[id] = .with { ($0.id, $0.title) = (id, title) }
+            queue.add(number)
+        }
+        let searches = [
+            ("cafe\u{301} NOIR", 1), ("fe\u{301} n", 1), ("th\u{E9}", 2), ("e\u{301}te\u{301}", 3),
+            ("\u{C9}t\u{E9} i", 4),
+        ]
+        for (text, number) in searches {
+            queue.send { $0.playNamed.entryText = text }
+            #expect(queue.current == number, "\(text)")
+            queue.send { $0.playNamed.number = 5 }
+        }
     }
 
     @Test func `a number that two queues have is ambiguous while the other one plays, unless one is named`() throws {
@@ -355,7 +374,7 @@ struct QueueAnswerTests {
 
     // MARK: - What plays next
 
-    @Test func `what plays next is on the stream, with the reason where nothing does`() throws {
+    @Test func `the next entry is on the stream, or the reason why there is none`() throws {
         let queue = QueueHarness()
         #expect(queue.machine.next.reason == .nothingLoaded && queue.machine.next.queue == "main")
         queue.add(1, 2, 3)
@@ -377,7 +396,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.reason == .nothingLoaded)
     }
 
-    @Test func `what plays next is told when it is durable, and in step with what survives a refusal`() {
+    @Test func `the next entry is published when it is durable, and again after a refusal`() {
         let queue = Self.two
         let before = queue.next
         queue.holdsCommits = true
@@ -392,7 +411,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `a decided load follows also while the player is away, and before it has been seen`() throws {
+    @Test func `a decided load follows while the player is down, and before it has been seen`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let load = try reply(queue.send { ($0.queue, $0.playNamed.number) = ("evening", 2) }).loadID
@@ -403,7 +422,7 @@ struct QueueAnswerTests {
         #expect(queue.outcome(of: load) == .pending)
     }
 
-    @Test func `what follows is unknown until the player has been seen`() {
+    @Test func `the next entry is unknown until the player has been seen`() {
         let queue = Self.two
         queue.restart(withPlayer: false)
         #expect(queue.next?.hasFollowing == false && queue.next?.reason == .unknown)
@@ -426,7 +445,7 @@ struct QueueAnswerTests {
         #expect(queue.outcome(of: load) == .accepted)
     }
 
-    @Test func `what was put of an undone change at the start of an epoch is put right`() {
+    @Test func `a rolled-back value that was put at the start of an epoch is corrected`() {
         let queue = Self.two
         let before = queue.next
         queue.holdsCommits = true
@@ -452,7 +471,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.loads.last?.afterLoad == load)
     }
 
-    @Test func `a load that the player refuses, or that something else takes the place of, says so`() throws {
+    @Test func `a load that is refused or superseded says so`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let refused = try reply(queue.send { $0.next = WireNext() }).loadID
@@ -469,7 +488,7 @@ struct QueueAnswerTests {
         #expect([.accepted, .superseded].contains(queue.outcome(of: first)))
     }
 
-    @Test func `the outcomes of the newest eight loads are told`() throws {
+    @Test func `the outcomes of the newest eight loads are published`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         var loads: [String] = []
