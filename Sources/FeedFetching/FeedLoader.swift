@@ -4,13 +4,10 @@ package import WebClient
 
 /// A request to read a feed, on the web or in a local file.
 package struct FeedRequest: Sendable {
-    /// The feed’s address.
     package var address: WebAddress
-    /// The validator of the last answer; empty: read in any case.
+    /// The validators of the last answer; empty: read in any case.
     package var etag = ""
-    /// The date of the last answer; empty: read in any case.
     package var lastModified = ""
-    /// Users and passwords by origin.
     package var credentials: [WebOrigin: WebCredentials] = [:]
     /// Whether the feed is read where it says that it has moved to, if there is one.
     package var followsNewAddress = true
@@ -20,9 +17,7 @@ package struct FeedRequest: Sendable {
     }
 }
 
-/// The outcome of reading a feed.
 package enum FeedAnswer: Sendable {
-    /// A feed was read.
     case feed(LoadedFeed)
     /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
     case unchanged(movedTo: WebAddress?)
@@ -30,16 +25,14 @@ package enum FeedAnswer: Sendable {
     case failed(Failure, retryAfter: Duration?)
 }
 
-/// A feed’s document, and where it is from.
 package struct LoadedFeed: Sendable {
     package var document: FeedDocument
     /// The address that it was read from: its relative addresses are relative to this.
     package var base: WebAddress
     /// Its address after permanent redirects.
     package var address: WebAddress
-    /// The validator for the next conditional request.
+    /// The validators for the next conditional request.
     package var etag = ""
-    /// The date for the next conditional request.
     package var lastModified = ""
 }
 
@@ -53,7 +46,6 @@ package struct FeedLoader: Sendable {
         self.limits = limits
     }
 
-    /// Fetches and parses a feed.
     package func load(_ request: FeedRequest) async -> FeedAnswer {
         guard !request.address.isFile else { return readFile(request) }
         let answer = await fetch(request)
@@ -114,16 +106,21 @@ package struct FeedLoader: Sendable {
     private func parse(_ response: WebResponse, from address: WebAddress) async throws(WebFailure) -> FeedAnswer {
         var parser = FeedParser(limits: limits)
         var chunks = response.body.makeAsyncIterator()
-        while let chunk = try await chunks.next() {
-            do throws(Failure) { try parser.feed(chunk) } catch { return .failed(error, retryAfter: nil) }
-        }
-        do throws(Failure) {
-            return .feed(
-                LoadedFeed(
-                    document: try parser.finish(), base: response.address, address: address,
-                    etag: response.headers["ETag"] ?? "", lastModified: response.headers["Last-Modified"] ?? ""))
-        } catch {
-            return .failed(error, retryAfter: nil)
+        while true {
+            let chunk = try await chunks.next()
+            do throws(Failure) {
+                if let chunk {
+                    try parser.feed(chunk)
+                } else {
+                    return .feed(
+                        LoadedFeed(
+                            document: try parser.finish(), base: response.address, address: address,
+                            etag: response.headers["ETag"] ?? "",
+                            lastModified: response.headers["Last-Modified"] ?? ""))
+                }
+            } catch {
+                return .failed(error, retryAfter: nil)
+            }
         }
     }
 

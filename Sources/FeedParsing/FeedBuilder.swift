@@ -142,72 +142,58 @@ struct FeedBuilder {
 
     // MARK: - Elements with attributes
 
-    /// Sets a picture; the larger rank counts.
     mutating func setImage(_ url: String, rank: Int = 3) {
         let url = cut(url)
         guard !url.isEmpty else { return }
-        if item != nil {
-            put(url, \.imageURL, .itunesImage, rank: rank)
-        } else {
-            putChannel(url, \.imageURL, .itunesImage, rank: rank)
-        }
+        if item == nil { return putChannel(url, \.imageURL, .itunesImage, rank: rank) }
+        put(url, \.imageURL, .itunesImage, rank: rank)
     }
 
-    mutating func setChapters(_ url: String) {
-        put(cut(url), \.chaptersURL, .chapters, rank: 1)
-    }
+    mutating func setChapters(_ url: String) { put(cut(url), \.chaptersURL, .chapters, rank: 1) }
 
     /// Adds a chapter of the feed itself; one without a start is left out.
-    mutating func addChapter(start: String, title: String, url: String, image: String) {
+    mutating func addChapter(start: String?, title: String?, url: String?, image: String?) {
         guard let count = item?.chapters.count, count < ChapterMark.limit * 2 else { return }
-        guard let start = FeedDuration.position(start) else {
+        guard let start = FeedDuration.position(start ?? "") else {
             return warn("badChapter", "A chapter was left out: its start can’t be read")
         }
-        let mark = ChapterMark(start: start, title: title, url: cut(url), imageURL: cut(image))
+        let mark = ChapterMark(start: start, title: title ?? "", url: cut(url), imageURL: cut(image))
         item?.chapters.append(mark)
     }
 
-    /// Adds a link with attributes, as in Atom.
-    mutating func addLink(_ address: String, relation: String, type: String, length: String) {
+    mutating func addLink(_ address: String, relation: String?, type: String?, length: String?) {
         let address = cut(address)
-        switch relation.lowercased() {
+        switch relation?.lowercased() ?? "" {
         case "enclosure": addEnclosure(url: address, type: type, length: length, isPrimary: true)
         case "self" where item == nil: channel.selfURL = address
         case "", "alternate":
-            if item != nil {
-                put(address, \.link, .link, rank: 1)
-            } else {
-                putChannel(address, \.link, .link, rank: 1)
-            }
+            if item == nil { return putChannel(address, \.link, .link, rank: 1) }
+            put(address, \.link, .link, rank: 1)
         default: break
         }
     }
 
     /// Adds a file of the item: audio counts more than video, and that more than a file without a type; others are ignored.
-    mutating func addEnclosure(url: String, type: String, length: String, isPrimary: Bool) {
+    mutating func addEnclosure(url: String?, type: String?, length: String?, isPrimary: Bool) {
         let url = cut(url)
         let type = cut(type)
         guard item != nil, !url.isEmpty else { return }
         let kind = type.lowercased()
-        var rank: Int
+        var rank = isPrimary ? 1 : 0
         if kind.hasPrefix("audio/") {
-            rank = 8
+            rank += 8
         } else if kind.hasPrefix("video/") {
-            rank = 6
-        } else if kind.hasPrefix("image/") || kind.hasPrefix("text/") {
-            // Some publishers call audio text.
-            guard isPrimary, !kind.hasPrefix("image/") else { return }
-            rank = 2
+            rank += 6
         } else {
-            guard isPrimary else { return }
-            rank = 4
+            guard isPrimary, !kind.hasPrefix("image/") else { return }
+            // Some publishers call audio text.
+            rank += kind.hasPrefix("text/") ? 2 : 4
         }
-        if isPrimary { rank += 1 }
         guard rank > enclosureRank else { return }
         enclosureRank = rank
         item?.enclosureURL = url
         item?.enclosureType = type
-        item?.enclosureLength = UInt64(length.filter { $0 != " " && $0 != "," }) ?? 0
+        item?.enclosureLength = UInt64((length ?? "").filter { $0 != " " && $0 != "," }) ?? 0
     }
 
     // MARK: - Values
@@ -237,17 +223,10 @@ struct FeedBuilder {
 
     /// Makes one line of limited length of a text, with single spaces.
     private func line(_ bytes: ArraySlice<UInt8>) -> String {
-        let short = bytes.count > limits.line ? bytes.prefix(limits.line) : bytes
-        var needsWork = false
-        var last: UInt8 = 0
-        for byte in short {
-            if byte < 0x20 || (byte == 0x20 && last == 0x20) {
-                needsWork = true
-                break
-            }
-            last = byte
+        let short = bytes.prefix(limits.line)
+        guard zip(short, short.dropFirst()).contains(where: { $1 < 0x20 || $0 == 0x20 && $1 == 0x20 }) else {
+            return text(short)
         }
-        guard needsWork else { return text(short) }
         return text(ArraySlice(short.split { $0 <= 0x20 }.joined(separator: [0x20])))
     }
 
@@ -255,17 +234,14 @@ struct FeedBuilder {
     private func text(_ bytes: ArraySlice<UInt8>) -> String {
         var bytes = bytes
         if bytes.count >= limits.line {
-            var tail = 0
-            while let last = bytes.last, last & 0xc0 == 0x80, tail < 3 {
-                bytes.removeLast()
-                tail += 1
-            }
+            bytes.removeLast(bytes.suffix(3).reversed().prefix { $0 & 0xc0 == 0x80 }.count)
             if let last = bytes.last, last >= 0xc0 { bytes.removeLast() }
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    private func cut(_ text: String) -> String {
+    private func cut(_ text: String?) -> String {
+        let text = text ?? ""
         let trimmed = trimmed(Array(text.utf8))
         return trimmed.count == text.utf8.count && trimmed.count <= limits.line ? text : line(trimmed)
     }

@@ -12,10 +12,10 @@ enum FeedDuration {
         return EpisodeDuration(seconds: seconds)
     }
 
-    /// Whether it is a plain zero, with which feeds say that they do not know.
+    /// Whether it is a plain zero, which in feeds means an unknown duration.
     static func isZero(_ text: String) -> Bool { seconds(text) == 0 }
 
-    /// A place in an episode, in the same forms; zero is one.
+    /// A position in an episode, in the same forms; zero is valid.
     static func position(_ text: String) -> PlaybackPosition? {
         seconds(text.filter { $0 != " " }).flatMap { $0 <= longest ? PlaybackPosition(seconds: $0) : nil }
     }

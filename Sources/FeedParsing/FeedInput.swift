@@ -4,13 +4,12 @@ import PodcastModel
 struct FeedRepairs: Sendable, Hashable {
     /// Bytes that aren’t UTF-8, and control characters.
     var wrongBytes = 0
-    /// `&` that should have been `&amp;`.
     var bareAmpersands = 0
     /// Entities of HTML, which XML doesn’t declare.
     var undeclaredEntities = 0
 }
 
-/// Makes clean UTF-8 out of what feeds call UTF-8, ASCII, Latin-1 or Windows-1252.
+/// Converts feeds that are declared as UTF-8, ASCII, Latin-1 or Windows-1252 to clean UTF-8.
 ///
 /// One wrong byte makes libxml2 read the whole rest as Latin-1, so the encodings that feeds confuse are converted here:
 /// valid UTF-8 is kept, any other byte above 127 is read as Windows-1252, control characters become spaces. A bare `&`,
@@ -22,7 +21,6 @@ struct FeedInput {
     private var held: [UInt8] = []
     private enum Section { case text, cdata, comment }
     private var section = Section.text
-    /// The repairs so far.
     private(set) var repairs = FeedRepairs()
     /// Whether anything but white space has been read.
     private(set) var hasSeenText = false
@@ -36,10 +34,10 @@ struct FeedInput {
     private static let window = 512
 
     /// Cleans the next bytes; what is cut off at their end is held back.
-    mutating func clean(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+    mutating func clean(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         switch mode {
         case .raw: return Array(bytes)
-        case .clean: return clean(held.isEmpty ? Array(bytes) : held + bytes, isLast: false)
+        case .clean: return clean(held + bytes, isLast: false)
         case .undecided:
             held += bytes
             dropLeadingSpace()
@@ -59,7 +57,7 @@ struct FeedInput {
 
     private mutating func dropLeadingSpace() {
         if held.starts(with: [0xef, 0xbb, 0xbf]) { held.removeFirst(3) }
-        let space = held.prefix { $0 == 0x20 || $0 == 0x09 || $0 == 0x0a || $0 == 0x0d }.count
+        let space = held.prefix { [0x20, 0x09, 0x0a, 0x0d].contains($0) }.count
         held.removeFirst(space)
         if space > 0, held.starts(with: [0xef, 0xbb, 0xbf]) { held.removeFirst(3) }
     }
@@ -67,17 +65,17 @@ struct FeedInput {
     private mutating func decide(isLast: Bool) -> [UInt8] {
         hasSeenText = !held.isEmpty
         let isWide = held.starts(with: [0xff, 0xfe]) || held.starts(with: [0xfe, 0xff]) || held.prefix(4).contains(0)
+        // 0x4C is “<” in EBCDIC.
         beginsWithMarkup = isWide || held.first == UInt8(ascii: "<") || held.first == 0x4c
-        let declared = isWide ? nil : Self.declaredEncoding(held)
-        mode = isWide || declared.map(Self.isForeign) == true ? .raw : .clean
-        guard mode == .clean else {
-            defer { held = [] }
-            return held
+        guard isWide || Self.declaredEncoding(held).map(Self.isForeign) == true else {
+            mode = .clean
+            return clean(held, isLast: isLast)
         }
-        return clean(held, isLast: isLast)
+        mode = .raw
+        defer { held = [] }
+        return held
     }
 
-    /// The encoding that the XML declaration names, lower case.
     private static func declaredEncoding(_ bytes: [UInt8]) -> String? {
         guard bytes.starts(with: Array("<?xml".utf8)) else { return nil }
         let head = String(decoding: bytes.prefix(window), as: UTF8.self).lowercased()
@@ -167,7 +165,6 @@ struct FeedInput {
         }
     }
 
-    /// The conversion of the bytes at an index.
     private enum Step {
         case keep(Int)
         case replace(Int, [UInt8], WritableKeyPath<FeedRepairs, Int>)
@@ -175,7 +172,6 @@ struct FeedInput {
         case cut
     }
 
-    /// Enters a CDATA section or a comment.
     private mutating func opening(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
         guard index + 1 < input.count else { return .cut }
         guard input[index + 1] == UInt8(ascii: "!") else { return .keep(1) }
@@ -219,7 +215,6 @@ struct FeedInput {
     private static let bareAmpersand = Array("&amp;".utf8)
     private static let predefined = ["lt", "gt", "amp", "quot", "apos"].map { Array($0.utf8) }
 
-    /// Whether the name is one of the five entities of XML.
     private static func isPredefined(_ name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         predefined.contains { $0.count == name.count && name.elementsEqual($0) }
     }
@@ -243,40 +238,18 @@ struct FeedInput {
         }
     }
 
+    /// Keeps the valid character that begins at a byte above 127, or converts the byte.
     private static func character(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
-        switch sequence(input, at: index) {
-        case .valid(let length): .keep(length)
-        case .cut where input.count - index < 4: .cut
-        default: .replace(1, Array(String(windows1252(input[index])).utf8), \.wrongBytes)
-        }
-    }
-
-    private enum Sequence { case valid(Int), cut, wrong }
-
-    /// The sequence that begins at a byte above 127.
-    private static func sequence(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Sequence {
-        let first = input[index]
-        let length: Int
-        var low: UInt8 = 0x80
-        var high: UInt8 = 0xbf
-        switch first {
-        case 0xc2...0xdf: length = 2
-        case 0xe0: (length, low) = (3, 0xa0)
-        case 0xed: (length, high) = (3, 0x9f)
-        case 0xe1...0xef: length = 3
-        case 0xf0: (length, low) = (4, 0x90)
-        case 0xf4: (length, high) = (4, 0x8f)
-        case 0xf1...0xf3: length = 4
-        default: return .wrong
-        }
-        for offset in 1..<length {
-            guard index + offset < input.count else { return .cut }
-            let byte = input[index + offset]
-            guard byte >= (offset == 1 ? low : 0x80), byte <= (offset == 1 ? high : 0xbf) else { return .wrong }
-        }
+        var parser = Unicode.UTF8.ForwardParser()
+        var bytes = UnsafeBufferPointer(rebasing: input[index..<min(index + 4, input.count)]).makeIterator()
+        switch parser.parseScalar(from: &bytes) {
         // U+FFFE and U+FFFF aren’t characters of XML.
-        if first == 0xef, input[index + 1] == 0xbf, input[index + 2] >= 0xbe { return .wrong }
-        return .valid(length)
+        case .valid(let character) where ![0xfffe, 0xffff].contains(Unicode.UTF8.decode(character).value):
+            return .keep(character.count)
+        case .error(let length) where index + length == input.count && (0xc2...0xf4).contains(input[index]):
+            return .cut
+        default: return .replace(1, Array(String(windows1252(input[index])).utf8), \.wrongBytes)
+        }
     }
 
     /// The character of a byte above 127 in Windows-1252, whose upper end is Latin-1's.

@@ -20,10 +20,6 @@ package struct FeedLimits: Sendable, Hashable {
 ///
 /// Mistakes whose meaning is clear are repaired, and named among the document's warnings. No file and no network is
 /// ever touched, no entity of the document's own is expanded. Memory is bounded by `FeedLimits`.
-///
-///     var parser = FeedParser()
-///     for try await chunk in body { try parser.feed(chunk) }
-///     let document = try parser.finish()
 package struct FeedParser: ~Copyable {
     private let limits: FeedLimits
     private var input: FeedInput
@@ -41,25 +37,13 @@ package struct FeedParser: ~Copyable {
 
     /// Reads the next bytes. Throws as soon as it is certain that this isn’t a feed (`notAFeed`) or is too long (`tooLarge`);
     /// after that it throws the same again.
-    package mutating func feed(_ bytes: some Sequence<UInt8>) throws(Failure) {
+    package mutating func feed(_ bytes: [UInt8]) throws(Failure) {
         if let failure { throw failure }
         do throws(Failure) {
-            // A copy only where the bytes are not contiguous already.
-            let done: Result<Void, Failure>? = bytes.withContiguousStorageIfAvailable { buffer in
-                Result { () throws(Failure) in try read(buffer) }
-            }
-            guard let done else {
-                let copy = Array(bytes)
-                let result = copy.withUnsafeBufferPointer { buffer in
-                    Result { () throws(Failure) in try read(buffer) }
-                }
-                return try result.get()
-            }
-            try done.get()
+            try read(bytes)
         } catch {
-            let explained = explained(error)
-            failure = explained
-            throw explained
+            failure = explained(error)
+            throw explained(error)
         }
     }
 
@@ -68,30 +52,26 @@ package struct FeedParser: ~Copyable {
         failure.known == .notAFeed && OtherContent(beginning: beginning) == .webPage ? FeedReader.webPage : failure
     }
 
-    private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) throws(Failure) {
+    private mutating func read(_ bytes: [UInt8]) throws(Failure) {
         received += bytes.count
         beginning += bytes.prefix(max(0, OtherContent.beginning - beginning.count))
         guard received <= limits.bytes else {
             throw Failure(.tooLarge, "The feed is longer than \(limits.bytes >> 20) MiB and wasn’t read.")
         }
         // Slices, so that a large chunk of garbage is given up early and the parser's own buffer stays small.
-        var start = 0
-        while start < bytes.count {
-            let end = min(bytes.count, start + 64 << 10)
-            let text = input.clean(UnsafeBufferPointer(rebasing: bytes[start..<end]))
-            try pass(text, isLast: false)
-            start = end
+        for start in stride(from: 0, to: bytes.count, by: 64 << 10) {
+            try pass(input.clean(bytes[start..<min(bytes.count, start + 64 << 10)]), isLast: false)
         }
     }
 
     private mutating func pass(_ text: [UInt8], isLast: Bool) throws(Failure) {
-        guard !source.isComplete else { return }
+        guard !source.reader.pointee.isComplete else { return }
         source.parse(text, hasKnownEncoding: input.isUTF8, isLast: isLast)
-        if let failure = source.failure { throw failure }
+        if let failure = source.reader.pointee.failure { throw failure }
         if input.hasSeenText, !input.beginsWithMarkup {
             throw Failure(.notAFeed, "This isn’t a podcast feed: it is not XML.")
         }
-        if !source.hasRoot, received > limits.prologue {
+        if !source.reader.pointee.hasRoot, received > limits.prologue {
             throw Failure(.notAFeed, "This isn’t a podcast feed: no XML element in its first \(received >> 10) KiB.")
         }
     }
@@ -100,21 +80,19 @@ package struct FeedParser: ~Copyable {
     package consuming func finish() throws(Failure) -> FeedDocument {
         if let failure { throw failure }
         guard received > 0 else { throw Failure(.notAFeed, "This isn’t a podcast feed: it is empty.") }
-        let rest = input.finish()
         do throws(Failure) {
-            try pass(rest, isLast: true)
-            return try source.finish(repairs: input.repairs)
+            try pass(input.finish(), isLast: true)
+            return try source.reader.pointee.finish(repairs: input.repairs, stoppedAt: source.stoppedAtLine)
         } catch {
             throw explained(error)
         }
     }
 
-    /// Reads a whole feed.
     package static func parse(
         _ bytes: some Sequence<UInt8>, limits: FeedLimits = FeedLimits()
     ) throws(Failure) -> FeedDocument {
         var parser = FeedParser(limits: limits)
-        try parser.feed(bytes)
+        try parser.feed(Array(bytes))
         return try parser.finish()
     }
 }

@@ -19,12 +19,11 @@ struct FeedReader {
 
     /// The reason why this isn’t a feed.
     private(set) var failure: Failure?
-    /// Whether the first element has been seen.
+    /// Whether the first element has begun.
     private(set) var hasRoot = false
     /// Whether the first element has ended.
     private(set) var isComplete = false
 
-    /// The refusal of HTML.
     static let webPage = Failure(.notAFeed, "This is a web page, not a podcast feed.")
 
     init(limits: FeedLimits) {
@@ -51,10 +50,7 @@ struct FeedReader {
             return
         }
         let tag = resolve(Name(local: name, prefix: prefix, uri: uri))
-        if tag == .item {
-            beginItem()
-            return
-        }
+        if tag == .item { return beginItem() }
         if field != nil {
             guard tag.isUnmistakable else {
                 frames.append(.inner)
@@ -78,7 +74,6 @@ struct FeedReader {
         if frames.isEmpty { isComplete = true }
     }
 
-    /// Adds a piece of text.
     mutating func text(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard field != nil else { return }
         let room = limits.text - text.count
@@ -119,12 +114,10 @@ struct FeedReader {
         }
     }
 
-    /// Records a problem at a line.
     mutating func problem(_ message: String, line: Int) {
         problems += 1
         if firstProblem == nil {
-            let sentence = message.split(separator: "\n").first.map(String.init) ?? message
-            firstProblem = (String(sentence.prefix(200)), line)
+            firstProblem = (String(message.prefix { $0 != "\n" }.prefix(200)), line)
         }
     }
 
@@ -158,10 +151,8 @@ struct FeedReader {
         hasRoot = true
         switch name.lowercased() {
         case "rss", "rdf", "feed", "channel": break
-        case "html":
-            failure = Self.webPage
-        case "opml":
-            failure = Failure(.notAFeed, "This is an OPML list of feeds, not a podcast feed.")
+        case "html": failure = Self.webPage
+        case "opml": failure = Failure(.notAFeed, "This is an OPML list of feeds, not a podcast feed.")
         case _ where sawHTMLType: failure = Self.webPage
         case let other:
             failure = Failure(
@@ -217,26 +208,20 @@ struct FeedReader {
             return .field
         case (_, .enclosure), (_, .media):
             builder.addEnclosure(
-                url: attributes["url"] ?? "", type: attributes["type"] ?? "",
-                length: attributes["length"] ?? attributes["fileSize"] ?? "", isPrimary: tag == .enclosure)
-            return .ignored
-        case (_, .chapters):
-            builder.setChapters(attributes["url"] ?? "")
-            return .ignored
-        case (_, .simpleChapters): return .ignored
+                url: attributes["url"], type: attributes["type"],
+                length: attributes["length"] ?? attributes["fileSize"], isPrimary: tag == .enclosure)
+        case (_, .chapters): builder.setChapters(attributes["url"] ?? "")
         case (_, .simpleChapter):
             builder.addChapter(
-                start: attributes["start"] ?? "", title: attributes["title"] ?? "", url: attributes["href"] ?? "",
-                image: attributes["image"] ?? "")
-            return .ignored
+                start: attributes["start"], title: attributes["title"], url: attributes["href"],
+                image: attributes["image"])
         case (_, .link):
             guard let address = attributes["href"] else { return .field }
             builder.addLink(
-                address, relation: attributes["rel"] ?? "", type: attributes["type"] ?? "",
-                length: attributes["length"] ?? "")
-            return .ignored
-        case (_, .other): return .ignored
+                address, relation: attributes["rel"], type: attributes["type"], length: attributes["length"])
+        case (_, .simpleChapters), (_, .other): break
         default: return .field
         }
+        return .ignored
     }
 }

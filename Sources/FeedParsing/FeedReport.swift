@@ -5,24 +5,19 @@ package struct FeedReport: Sendable, Hashable {
     package var channel: FeedChannel
     /// The number of different episodes with audio.
     package var episodes: Int
-    /// The oldest publication date.
+    /// The publication dates of the oldest and the newest episode.
     package var oldest: Timestamp?
-    /// The newest publication date.
     package var newest: Timestamp?
-    /// Episodes that are known by a GUID; the others stand on their audio's address or their title.
+    /// The number of episodes with a GUID; the others are identified by their audio's address or their title.
     package var withGUID: Int
-    /// Episodes whose length the feed announces.
     package var withDuration: Int
-    /// Episodes that name a chapters file.
     package var withChapters: Int
-    /// The problems of the feed.
     package var warnings: [FeedWarning]
     /// The newest episodes by their dates, at most five; where there are no dates, the first of the feed.
     package var newestItems: [FeedItem]
     /// The oldest episode, unless it is among the newest.
     package var oldestItem: FeedItem?
 
-    /// The report on a document.
     package init(_ document: FeedDocument) {
         let (items, duplicates) = document.identified()
         channel = document.channel

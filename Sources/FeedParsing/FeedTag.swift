@@ -17,7 +17,6 @@ enum FeedTag: Hashable {
         }
     }
 
-    /// The vocabulary that a name is of.
     enum Vocabulary { case plain, itunes, content, atom, podcast, media, dublinCore, podlove, other }
 
     /// The vocabulary of a namespace, or of a prefix that the document has not declared.
@@ -52,7 +51,6 @@ enum FeedTag: Hashable {
         return .other
     }
 
-    /// The element of a local name in a vocabulary.
     init(_ name: String, in vocabulary: Vocabulary) {
         let table: [String: FeedTag] =
             switch vocabulary {

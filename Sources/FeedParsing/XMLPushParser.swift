@@ -43,9 +43,9 @@ struct XMLAttributes {
 /// It holds the reader that it reports to, in memory of its own: a feed of 7 MB is a million reports, and the checks that
 /// Swift makes at every access to an object's properties would take longer than the reading. Used by one thread at a time.
 final class XMLPushParser {
-    private let reader: UnsafeMutablePointer<FeedReader>
+    let reader: UnsafeMutablePointer<FeedReader>
     private var context: xmlParserCtxtPtr?
-    /// The position at which libxml2 stopped before the end of the document; nil: it did not.
+    /// The line at which libxml2 stopped before the end of the document; nil: it did not.
     private(set) var stoppedAtLine: Int?
 
     init(_ reader: FeedReader) {
@@ -62,18 +62,6 @@ final class XMLPushParser {
         }
         reader.deinitialize(count: 1)
         reader.deallocate()
-    }
-
-    /// Whether the first element has been seen.
-    var hasRoot: Bool { reader.pointee.hasRoot }
-    /// Whether the first element has ended.
-    var isComplete: Bool { reader.pointee.isComplete }
-    /// The reason why this isn’t a feed.
-    var failure: Failure? { reader.pointee.failure }
-
-    /// The document, or why there is none.
-    func finish(repairs: FeedRepairs) throws(Failure) -> FeedDocument {
-        try reader.pointee.finish(repairs: repairs, stoppedAt: stoppedAtLine)
     }
 
     /// Parses on. `hasKnownEncoding`: the bytes are UTF-8, whatever the document says.

@@ -1,17 +1,17 @@
 import FeedFetching
-package import FeedParsing
+import FeedParsing
 import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
 
 /// Fetches and parses feeds: each in a task of its own, so that none waits for another.
-package final class FeedFetcher: Sendable {
+final class FeedFetcher: Sendable {
     private let client: WebClient
     private let loader: FeedLoader
     private let tasks = NIOLockedValueBox<[UInt64: Task<Void, Never>]>([:])
 
     /// A fetcher with connections of its own: `shutdown` must be called.
-    package init(limits: FeedLimits = FeedLimits()) {
+    init(limits: FeedLimits = FeedLimits()) {
         var options = WebClientOptions()
         // A host that stalls must not use up the connections of its other feeds.
         options.connectionsPerHost = 64
@@ -19,20 +19,8 @@ package final class FeedFetcher: Sendable {
         loader = FeedLoader(client: client, limits: limits)
     }
 
-    /// Performs an action of the machine; `report` is called once for each fetch that is not cancelled.
-    package func perform(_ action: FeedsAction, report: @escaping @Sendable (FeedsInput) -> Void) {
-        switch action {
-        case .fetch(let order):
-            start(order.number, report) { .fetched(order.number, await self.fetch(order)) }
-        case .fetchChapters(let number, let address, let credentials):
-            start(.max - number, report) { .chapters(number, await self.fetchChapters(address, credentials)) }
-        case .cancel(let number):
-            tasks.withLockedValue { $0.removeValue(forKey: number) }?.cancel()
-        case .forget, .saveSecrets, .migrateSecrets, .dropMovedSecrets: break
-        }
-    }
-
-    private func start(
+    /// Starts work in a task of its own; `report` is called once, unless the work is cancelled.
+    func start(
         _ key: UInt64, _ report: @escaping @Sendable (FeedsInput) -> Void,
         _ work: @escaping @Sendable () async -> FeedsInput
     ) {
@@ -46,8 +34,12 @@ package final class FeedFetcher: Sendable {
         }
     }
 
+    func cancel(_ key: UInt64) {
+        tasks.withLockedValue { $0.removeValue(forKey: key) }?.cancel()
+    }
+
     /// Cancels running fetches and closes every connection.
-    package func shutdown() async {
+    func shutdown() async {
         let tasks = tasks.withLockedValue { tasks in
             defer { tasks = [:] }
             return Array(tasks.values)
@@ -57,10 +49,8 @@ package final class FeedFetcher: Sendable {
         await client.shutdown()
     }
 
-    // MARK: - Fetching
-
     /// Fetches and parses one feed, and compares it with what is stored.
-    package func fetch(_ order: FetchOrder) async -> FetchOutcome {
+    func fetch(_ order: FetchOrder) async -> FetchOutcome {
         var request = FeedRequest(order.address)
         request.etag = order.etag
         request.lastModified = order.lastModified
@@ -77,7 +67,6 @@ package final class FeedFetcher: Sendable {
         }
     }
 
-    /// Reads a file of chapters.
     func fetchChapters(
         _ address: WebAddress, _ credentials: [WebOrigin: WebCredentials] = [:]
     ) async -> Result<[ChapterMark], Failure> {
@@ -88,8 +77,7 @@ package final class FeedFetcher: Sendable {
         do {
             let response = try await client.send(request)
             guard (200..<300).contains(response.status) else {
-                return .failure(
-                    Failure(refusedWith: response.status, by: response.address.host, asking: .chapters))
+                throw Failure(refusedWith: response.status, by: response.address.host, asking: .chapters)
             }
             return .success(try ChaptersFile.parse(try await response.body.collect()))
         } catch let failure as WebFailure {

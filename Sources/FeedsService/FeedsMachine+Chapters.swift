@@ -5,7 +5,7 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-/// An episode whose chapters are looked for, and who waits for that.
+/// A search for the chapters of an episode, and the commands that wait for it.
 struct ChapterSearch: Sendable {
     var episode: String
     var podcast = ""
@@ -53,7 +53,6 @@ extension FeedsMachine {
         effects.append(.perform(.fetchChapters(number, address, credentials)))
     }
 
-    /// Handles the outcome of reading a file of chapters.
     mutating func chaptersFetched(
         _ number: UInt64, _ outcome: Result<[ChapterMark], Failure>, now: Moment, _ effects: inout [Effect]
     ) {
@@ -65,12 +64,10 @@ extension FeedsMachine {
         case .success(let marks):
             guard library.current[podcast] != nil else { return endSearch(number, &effects) }
             searches[number] = nil
-            var record = WireChaptersRecord()
-            record.chapters = marks.map(WireChapter.init)
-            record.fetchedAt = now.wall.milliseconds
-            var news = WireEpisodesChanged()
-            news.podcast = search.podcast
-            news.updated = [search.episode]
+            let record = WireChaptersRecord.with {
+                ($0.chapters, $0.fetchedAt) = (marks.map(WireChapter.init), now.wall.milliseconds)
+            }
+            let news = WireEpisodesChanged.with { ($0.podcast, $0.updated) = (search.podcast, [search.episode]) }
             commit(
                 [.puttingDocument("chapters/\(search.podcast)", search.episode, record, at: record.fetchedAt)],
                 [Publication(.event, .episodes(of: search.podcast), news.wireBytes)],

@@ -2,6 +2,7 @@ import BusKit
 import OwnerKit
 import PodcastModel
 import ProcessKit
+import SwiftProtobuf
 import WireMessages
 
 /// A command whose answer has a line for each feed.
@@ -12,7 +13,6 @@ struct Job: Sendable {
 }
 
 extension FeedsMachine {
-    /// The maximum number of feeds in one command.
     static let nameLimit = 1_000
 
     mutating func handle(_ command: Command, now: Moment, _ effects: inout [Effect]) {
@@ -24,20 +24,15 @@ extension FeedsMachine {
     }
 
     private mutating func perform(_ command: Command, now: Moment, _ effects: inout [Effect]) throws(Failure) {
-        let request: WireFeedsRequest
-        do {
-            request = try WireFeedsRequest(wireBytes: command.payload)
-        } catch {
-            throw Failure(.malformed, "The request to the feeds service can’t be read: \(error)")
+        guard let request = try? WireFeedsRequest(wireBytes: command.payload) else {
+            throw Failure(.malformed, "The request to the feeds service can’t be read.")
         }
         switch request.command {
         case .subscribe(let subscribe):
-            var given: WebCredentials?
-            if !subscribe.user.isEmpty || !subscribe.password.isEmpty {
-                let credentials = WebCredentials(user: subscribe.user, password: subscribe.password)
-                try credentials.check()
-                given = credentials
-            }
+            let isAnonymous = subscribe.user.isEmpty && subscribe.password.isEmpty
+            let given =
+                isAnonymous ? nil : WebCredentials(user: subscribe.user, password: subscribe.password)
+            try given?.check()
             try each(subscribe.urls, of: command, storesAnswer: true, now: now, &effects) { machine, url, waiter in
                 machine.subscribe(url, waiter, given, keep: subscribe.keep)
             }
@@ -65,15 +60,13 @@ extension FeedsMachine {
     ) throws(Failure) {
         var alerts = library.current.alerts
         let change = try alerts.answer(answer, at: now)
-        var reply = WireFeedsReply()
-        reply.alertAnswered = answer.answered(changed: change != nil)
+        let reply = WireFeedsReply.with { $0.alertAnswered = answer.answered(changed: change != nil) }
         guard let change else { return effects.append(.reply(command.id, .success(reply.wireBytes))) }
         commit(
             change.changes, change.publications, answering: (command.id, reply.wireBytes), &effects
         ) { $0.alerts = alerts }
     }
 
-    /// Raises the alert that the file of passwords can’t be read.
     mutating func raiseDamage(_ message: String, now: Timestamp, _ effects: inout [Effect]) {
         let alert = WireAlert(
             "secretsDamaged", of: .feeds, named: "secretsDamaged/\(now.milliseconds)",
@@ -83,7 +76,6 @@ extension FeedsMachine {
         commit(change.changes, change.publications, &effects) { $0.alerts = alerts }
     }
 
-    /// Opens a job with a line for each name.
     private mutating func each(
         _ names: [String], of command: Command, storesAnswer: Bool = false, isLimited: Bool = true, now: Moment,
         _ effects: inout [Effect], _ begin: (inout FeedsMachine, String, Waiter) -> WireFeedResult?
@@ -173,25 +165,27 @@ extension FeedsMachine {
                 reply.results.append(failed(text, Failure(.notFound, "There is no podcast “\(text.prefix(80))”.")))
                 continue
             }
-            var podcast = subscription.podcast
-            guard podcast.subscribed || command.forget else {
-                reply.results.append(result(.unchanged, podcast.url, podcast))
+            var changed = subscription
+            guard changed.podcast.subscribed || command.forget else {
+                reply.results.append(result(.unchanged, changed.podcast.url, changed.podcast))
                 continue
             }
-            podcast.subscribed = false
-            podcast.nextRefresh = 0
+            changed.podcast.subscribed = false
+            changed.podcast.nextRefresh = 0
             if command.forget {
-                changes += Self.changes(forgetting: id)
-                publications += Self.publications(forgetting: id, subscription)
+                let ids = subscription.seen.ids
+                changes += [
+                    .with { $0.deletePodcast = text }, .deleting("seen", text), .deletingDocuments("chapters/\(text)"),
+                ]
+                publications.append(Publication(.delete, .podcast(text)))
+                publications += WireEpisodesChanged.events(of: id, ids.count) { $0.removed = Array(ids[$1]) }
                 next.updateValue(nil, forKey: id)
             } else {
-                var changed = subscription
-                changed.podcast = podcast
                 next.updateValue(changed, forKey: id)
-                changes.append(Self.changes(storing: podcast))
-                publications.append(Self.publication(podcast))
+                changes.append(Self.change(storing: changed.podcast))
+                publications.append(Self.publication(changed.podcast))
             }
-            reply.results.append(result(.removed, podcast.url, podcast))
+            reply.results.append(result(.removed, changed.podcast.url, changed.podcast))
         }
         guard !next.isEmpty else { return effects.append(.reply(request.id, .success(reply.wireBytes))) }
         let forgotten = next.filter { $0.value == nil }.map(\.key)
@@ -202,16 +196,6 @@ extension FeedsMachine {
             for (id, subscription) in next { library[id] = subscription }
         }
         scheduleNext(now: now, &effects)
-    }
-
-    private static func changes(forgetting id: PodcastID) -> [WireChange] {
-        [WireChange(.deletePodcast(id.text)), .deleting("seen", id.text), .deletingDocuments("chapters/\(id.text)")]
-    }
-
-    private static func publications(forgetting id: PodcastID, _ subscription: Subscription) -> [Publication] {
-        let ids = subscription.seen.ids
-        return [Publication(.delete, .podcast(id.text))]
-            + WireEpisodesChanged.events(of: id, ids.count) { $0.removed = Array(ids[$1]) }
     }
 
     // MARK: - Answers
@@ -245,22 +229,23 @@ extension FeedsMachine {
     }
 
     /// A line that says what failed, about the podcast if there is one.
-    func failed(_ url: String, _ failure: Failure, _ podcast: WirePodcast? = nil) -> WireFeedResult {
+    func failed(
+        _ url: String, _ failure: Failure, _ podcast: WirePodcast? = nil, isKept: Bool = false
+    ) -> WireFeedResult {
         var result = podcast.map { self.result(.failed, url, $0) } ?? WireFeedResult()
         result.url = url
         result.kind = .failed
         result.failure = WireFailure(failure)
+        result.kept = isKept
         return result
     }
 
     /// A line about a podcast, without the texts that would make an answer about many feeds too long.
     func result(_ kind: WireFeedResult.Kind, _ url: String, _ podcast: WirePodcast) -> WireFeedResult {
-        var result = WireFeedResult()
-        result.url = url
-        result.kind = kind
-        result.podcast = podcast
-        result.podcast.description_p = ""
-        result.podcast.previousUrls = []
-        return result
+        .with {
+            ($0.url, $0.kind, $0.podcast) = (url, kind, podcast)
+            $0.podcast.description_p = ""
+            $0.podcast.previousUrls = []
+        }
     }
 }

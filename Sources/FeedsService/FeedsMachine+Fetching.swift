@@ -1,17 +1,16 @@
 import FeedParsing
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 extension FeedsMachine {
     /// A fetch that takes longer no longer counts against the limit.
-    static let slowAfter = Duration.seconds(3)
-    /// A fetch that takes longer has failed; shorter where somebody waits, who waits 60 s at most.
-    static func timeLimit(isUrgent: Bool) -> Duration { .seconds(isUrgent ? 45 : 60) }
+    private static let slowAfter = Duration.seconds(3)
     /// The longest time between two checks of the schedule: the clock may be set.
-    static let longestSleep = Duration.seconds(900)
+    private static let longestSleep = Duration.seconds(900)
     /// The time between an unchanged refresh and its storing.
-    static let storingInterval = Duration.seconds(3_600)
+    private static let storingInterval = Duration.seconds(3_600)
 
     // MARK: - Schedule
 
@@ -28,7 +27,6 @@ extension FeedsMachine {
         effects.append(.timer(.schedule, at: first))
     }
 
-    /// Fetches every podcast that is due.
     mutating func startDue(now: Moment, _ effects: inout [Effect]) {
         notBefore = notBefore.filter { $0.value > now.monotonic }
         let due = library.current.all.filter { id, subscription in
@@ -48,7 +46,7 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Shows that a podcast has an address that is not usable: an older version accepted more than this one.
+    /// Publishes that a podcast has an address that is not usable: an older version accepted more than this one.
     private mutating func refuseAddress(of id: PodcastID, _ podcast: WirePodcast, _ effects: inout [Effect]) {
         let failure = Failure.unusableAddress(podcast.url)
         guard podcast.errorMessage != failure.message else { return }
@@ -59,7 +57,6 @@ extension FeedsMachine {
 
     // MARK: - Fetches
 
-    /// Starts as many fetches as may run.
     mutating func startFetches(now: Moment, _ effects: inout [Effect]) {
         while let fetch = fetches.start() {
             var order = FetchOrder(number: fetch.number, address: fetch.address)
@@ -84,7 +81,8 @@ extension FeedsMachine {
     /// Limits the time of a fetch that began at `start`; nil: it has not begun, and is not at fault for that.
     func limitFetch(_ number: UInt64, since start: Moment?, _ effects: inout [Effect]) {
         guard let fetch = fetches[number], fetch.stage == .running else { return }
-        let end = start?.monotonic.advanced(by: Self.timeLimit(isUrgent: fetch.isUrgent))
+        // A client waits for 60 s at most.
+        let end = start?.monotonic.advanced(by: .seconds(fetch.isUrgent ? 45 : 60))
         effects.append(.timer(.limit(number), at: end))
     }
 
@@ -127,18 +125,16 @@ extension FeedsMachine {
         case .failed(let failure, _): result = failed("", failure)
         case .unchanged: result = failed("", Failure(.fetchFailed, "The server didn’t send a feed."))
         case .feed(let feed):
-            var podcast = WirePodcast()
-            podcast.id = feed.podcast.text
+            var podcast = WirePodcast.with { $0.id = feed.podcast.text }
             podcast.describe(feed.channel, at: feed.address)
             result = self.result(.checked, "", podcast)
             result.report = WireFeedReport(feed.report)
             result.newEpisodes = result.report.episodes
             result.warnings = feed.report.warnings.map(\.description) + Self.warnings(about: fetch)
         }
-        answer(fetch, &effects) { _, waiter in
-            var line = result
-            line.url = waiter.name
-            return line
+        for waiter in fetch.waiters {
+            result.url = waiter.name
+            answer(waiter, result, &effects)
         }
     }
 
@@ -147,7 +143,6 @@ extension FeedsMachine {
     ) {
         switch outcome {
         case .unchanged:
-            fetches.remove(fetch.number)
             fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) didn’t send a feed."), &effects)
         case .failed(let failure, let retryAfter):
             fetches.remove(fetch.number)
@@ -161,10 +156,13 @@ extension FeedsMachine {
                     ?? library.current[feed.podcast].map({ (feed.podcast, $0) })
             else { return beginMerge(fetch, feed, now: now, &effects) }
             fetches.remove(fetch.number)
-            if there.podcast.subscribed {
-                return answer(fetch, &effects) { $0.result(.alreadyThere, $1.name, there.podcast) }
+            for waiter in fetch.waiters {
+                if there.podcast.subscribed {
+                    answer(waiter, result(.alreadyThere, waiter.name, there.podcast), &effects)
+                } else {
+                    fetches.add(.podcast(id), feed.address, waiter)
+                }
             }
-            for waiter in fetch.waiters { fetches.add(.podcast(id), feed.address, waiter) }
         }
     }
 
@@ -178,16 +176,12 @@ extension FeedsMachine {
     ) {
         guard let known = library.current[id],
             known.podcast.subscribed || fetch.waiters.contains(where: \.isSubscribing)
-        else {
-            fetches.remove(fetch.number)
-            return fail(fetch, .unsubscribedMeanwhile, &effects)
-        }
-        if case .feed(let feed) = outcome { return beginMerge(fetch, feed, now: now, &effects) }
-        fetches.remove(fetch.number)
+        else { return fail(fetch, .unsubscribedMeanwhile, &effects) }
         var podcast = known.podcast
         switch outcome {
-        case .feed: return
+        case .feed(let feed): beginMerge(fetch, feed, now: now, &effects)
         case .failed(let failure, let retryAfter):
+            fetches.remove(fetch.number)
             guard known.podcast.subscribed else {
                 return keep(fetch, failure, retryAfter: retryAfter, now: now, &effects)
             }
@@ -196,6 +190,7 @@ extension FeedsMachine {
             let results = fetch.waiters.map { ($0, failed($0.name, failure, podcast)) }
             update(id, podcast, results: results, &effects)
         case .unchanged(let movedTo):
+            fetches.remove(fetch.number)
             podcast.succeed(at: now.wall)
             if let movedTo { move(id, &podcast, to: movedTo.withoutCredentials) }
             podcast.nextRefresh = next(podcast, nil, now)
@@ -220,22 +215,22 @@ extension FeedsMachine {
         effects.append(.timer(.storeUnchanged, at: now.monotonic.advanced(by: Self.storingInterval)))
     }
 
-    /// Stores what unchanged refreshes have left, in one commit.
+    /// Stores the outcomes of unchanged refreshes in one commit.
     mutating func storeUnchanged(_ effects: inout [Effect]) {
         let changed = unstored.sorted().compactMap { library.current[$0]?.podcast }
         unstored = []
         guard !changed.isEmpty else { return }
-        commit(changed.map(Self.changes(storing:)), changed.map(Self.publication), &effects)
+        commit(changed.map(Self.change(storing:)), changed.map(Self.publication), &effects)
     }
 
-    /// Commits what became of a podcast itself, and gives waiters their results when it is durable.
+    /// Commits a podcast without its episodes, and answers waiters when it is durable.
     private mutating func update(
         _ id: PodcastID, _ podcast: WirePodcast, results: [(waiter: Waiter, result: WireFeedResult)] = [],
         _ effects: inout [Effect]
     ) {
         unstored.remove(id)
         commit(
-            [Self.changes(storing: podcast)], publications(podcast), for: Purpose(results: results, podcast: id),
+            [Self.change(storing: podcast)], publications(podcast), for: Purpose(results: results, podcast: id),
             &effects
         ) { $0[id]?.podcast = podcast }
     }
@@ -257,30 +252,20 @@ extension FeedsMachine {
         podcast.nextRefresh = next(podcast, retryAfter, now)
         subscription.podcast = podcast
         let stored = subscription
-        let results = fetch.waiters.map { waiter in
-            var line = failed(waiter.name, failure, podcast)
-            line.kept = waiter.keepsFailing
-            return (waiter: waiter, result: line)
-        }
+        let results = fetch.waiters.map { ($0, failed($0.name, failure, podcast, isKept: $0.keepsFailing)) }
         commit(
-            [Self.changes(storing: podcast)], [Self.publication(podcast)],
+            [Self.change(storing: podcast)], [Self.publication(podcast)],
             for: Purpose(results: results, podcast: id), &effects
         ) { $0[id] = stored }
     }
 
-    /// Answers all waiters of a fetch.
-    mutating func answer(
-        _ fetch: Fetch, _ effects: inout [Effect], _ line: (FeedsMachine, Waiter) -> WireFeedResult
-    ) {
-        for waiter in fetch.waiters { answer(waiter, line(self, waiter), &effects) }
-    }
-
-    /// Answers all waiters of a fetch with a failure.
+    /// Ends a fetch that has failed.
     mutating func fail(_ fetch: Fetch, _ failure: Failure, _ effects: inout [Effect]) {
-        answer(fetch, &effects) { $0.failed($1.name, failure) }
+        fetches.remove(fetch.number)
+        for waiter in fetch.waiters { answer(waiter, failed(waiter.name, failure), &effects) }
     }
 
-    /// The feed has moved for good; not to where another podcast is.
+    /// Changes the address of a feed that has moved for good, but not to that of another podcast.
     func move(_ id: PodcastID, _ podcast: inout WirePodcast, to address: WebAddress) {
         guard address.text != podcast.url else { return }
         if let (other, _) = library.current.podcast(at: address), other != id { return }
@@ -289,8 +274,8 @@ extension FeedsMachine {
         if let old = WebAddress(old) { remember(old, of: &podcast) }
     }
 
-    /// An address that leads to a podcast’s feed names the podcast, too: an earlier one, or one that somebody has subscribed
-    /// by and that redirects.
+    /// Remembers another address of a podcast’s feed: an earlier one, or one that somebody has subscribed by and that
+    /// redirects.
     func remember(_ address: WebAddress, of podcast: inout WirePodcast) {
         let url = podcast.url
         guard let present = WebAddress(url), present.identity != address.identity else { return }
@@ -306,7 +291,7 @@ extension Failure {
 }
 
 extension WireFeedReport {
-    init(_ report: FeedReport) {
+    fileprivate init(_ report: FeedReport) {
         self.init()
         episodes = UInt32(clamping: report.episodes)
         oldest = report.oldest?.milliseconds ?? 0
@@ -318,7 +303,7 @@ extension WireFeedReport {
 }
 
 extension WirePodcast {
-    /// Takes over what the feed says about the podcast.
+    /// Copies what the feed says about the podcast.
     mutating func describe(_ channel: FeedChannel, at address: WebAddress) {
         title = channel.title.isEmpty ? (title.isEmpty ? address.text : title) : channel.title
         author = channel.author
@@ -329,16 +314,11 @@ extension WirePodcast {
         if url.isEmpty { url = address.text }
     }
 
-    /// The longest beginning of a text in so many bytes, cut between two characters.
+    /// The longest beginning of a text that takes at most `limit` bytes, cut between two characters.
     private static func beginning(of text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
-        var end = text.startIndex
-        var size = 0
-        while end < text.endIndex {
-            size += String(text[end]).utf8.count
-            guard size <= limit else { break }
-            end = text.index(after: end)
-        }
+        var end = text.utf8.index(text.startIndex, offsetBy: limit)
+        while String.Index(end, within: text) == nil { end = text.utf8.index(before: end) }
         return String(text[..<end])
     }
 
@@ -360,7 +340,6 @@ extension WirePodcast {
         return same == other
     }
 
-    /// The last attempt succeeded.
     mutating func succeed(at now: Timestamp) {
         lastRefresh = now.milliseconds
         errorCode = ""
@@ -368,7 +347,6 @@ extension WirePodcast {
         failures = 0
     }
 
-    /// The last attempt failed.
     mutating func fail(_ failure: Failure) {
         errorCode = failure.code
         errorMessage = failure.message

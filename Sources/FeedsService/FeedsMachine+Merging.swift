@@ -2,14 +2,15 @@ import BusKit
 import FeedParsing
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-/// A fetched feed on its way into the library.
+/// A fetched feed that is being merged into the library.
 struct Merge: Sendable {
     var feed: FetchedFeed
     /// The stored episodes by the aliases that were asked about.
     var found: [String: EpisodeID] = [:]
-    /// The ids of its episodes that belong to other podcasts.
+    /// The IDs of its episodes that belong to other podcasts.
     var taken: Set<String> = []
     /// The number of questions without an answer.
     var openQuestions = 0
@@ -21,33 +22,30 @@ extension FeedsMachine {
     mutating func beginMerge(_ fetch: Fetch, _ feed: FetchedFeed, now: Moment, _ effects: inout [Effect]) {
         let known = library.current[feed.podcast]?.seen.entries ?? [:]
         if known.isEmpty, fetch.seenCount > 0 {
-            fetches.remove(fetch.number)
             return fail(fetch, Failure(.notFound, "The podcast was forgotten in the meantime."), &effects)
         }
-        var merge = Merge(feed: feed)
         let unknown = known.isEmpty ? [] : feed.changed.filter { SeenEpisodes.Key($0.id).flatMap { known[$0] } == nil }
-        var query = WireAliasQuery()
+        var queries: [WireAliasQuery] = [WireAliasQuery()]
         var size = 0
-        func ask(_ effects: inout [Effect]) {
-            guard !query.aliases.isEmpty || !query.ids.isEmpty else { return }
-            query.podcast = feed.podcast.text
-            merge.openQuestions += 1
-            effects.append(Self.ask(query, for: fetch.number))
-            query = WireAliasQuery()
-            size = 0
-        }
-        for episode in feed.changed {
-            query.ids.append(episode.id.text)
-            if query.ids.count == 5_000 { ask(&effects) }
+        for id in feed.changed.map(\.id.text) {
+            if queries[queries.count - 1].ids.count == 5_000 { queries.append(WireAliasQuery()) }
+            queries[queries.count - 1].ids.append(id)
         }
         for alias in unknown.flatMap(\.aliases) {
-            query.aliases.append(alias)
+            if size > 128 << 10 || queries[queries.count - 1].aliases.count == RequestSizes.episodes {
+                queries.append(WireAliasQuery())
+                size = 0
+            }
+            queries[queries.count - 1].aliases.append(alias)
             size += alias.utf8.count + 8
-            if size > 128 << 10 || query.aliases.count == RequestSizes.episodes { ask(&effects) }
         }
-        ask(&effects)
-        merges[fetch.number] = merge
-        if merge.openQuestions == 0 { finishMerge(fetch.number, now: now, &effects) }
+        queries.removeAll { $0.ids.isEmpty && $0.aliases.isEmpty }
+        merges[fetch.number] = Merge(feed: feed, openQuestions: queries.count)
+        for var query in queries {
+            query.podcast = feed.podcast.text
+            effects.append(Self.ask(query, for: fetch.number))
+        }
+        if queries.isEmpty { finishMerge(fetch.number, now: now, &effects) }
     }
 
     private static func ask(_ query: WireAliasQuery, for fetch: UInt64) -> Effect {
@@ -60,10 +58,9 @@ extension FeedsMachine {
     ) {
         guard var merge = merges[number] else { return }
         let matches: WireAliasMatches
-        do throws(Failure) {
-            matches = try result.get().aliases
-        } catch {
-            return giveUp(number, error, now: now, &effects)
+        switch result {
+        case .success(let reply): matches = reply.aliases
+        case .failure(let failure): return giveUp(number, failure, now: now, &effects)
         }
         for match in matches.aliases { merge.found[match.alias] = EpisodeID(match.episode) }
         merge.taken.formUnion(matches.taken)
@@ -80,13 +77,10 @@ extension FeedsMachine {
 
     private mutating func giveUp(_ number: UInt64, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
         guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return }
-        fetches.remove(number)
         notBefore[merge.feed.podcast] = now.monotonic.advanced(by: Self.savingRetry.wait())
         fail(fetch, failure, &effects)
         scheduleNext(now: now, &effects)
     }
-
-    // MARK: - Storing
 
     /// Stores the podcast and what is new or changed in one transaction: a feed that can’t be stored leaves nothing behind.
     private mutating func finishMerge(_ number: UInt64, now: Moment, _ effects: inout [Effect]) {
@@ -136,8 +130,7 @@ extension FeedsMachine {
     ) {
         let id = feed.podcast
         let isSeenSame = library.current[id]?.seen == subscription.seen
-        let podcast =
-            isSeenSame ? [Self.changes(storing: subscription.podcast)] : Self.changes(storing: subscription)
+        let podcast = isSeenSame ? [Self.change(storing: subscription.podcast)] : Self.changes(storing: subscription)
         let results = lines(fetch, feed, subscription.podcast, episodes)
         commit(
             podcast + episodes.changes, publications(subscription.podcast) + episodes.publications,
@@ -179,11 +172,9 @@ struct EpisodeChanges {
     private(set) var changes: [WireChange] = []
     /// The known episodes of the podcast afterwards.
     private(set) var seen: [SeenEpisodes.Key: SeenEpisodes.Entry]
-    /// The IDs of the new episodes.
     private(set) var added: [String] = []
-    /// The IDs of the episodes that have changed.
     private(set) var updated: [String] = []
-    /// The ids of episodes that are left out, as another podcast's episodes have them.
+    /// The IDs of episodes that are left out, as another podcast's episodes have them.
     private(set) var refused: [String] = []
 
     var hasChanges: Bool { !added.isEmpty || !updated.isEmpty }
@@ -233,25 +224,25 @@ struct EpisodeChanges {
             stored.id = id.text
             stored.podcastID = merge.feed.podcast.text
             stored.firstSeen = Int64(firstSeen) * 1_000
-            changes.append(WireChange(.putEpisode(stored)))
+            changes.append(.with { $0.putEpisode = stored })
         }
-        for text in aliases {
-            var alias = WireEpisodeAlias()
-            alias.podcast = merge.feed.podcast.text
-            alias.alias = text
-            alias.episode = id.text
-            changes.append(WireChange(.putAlias(alias)))
+        for alias in aliases {
+            changes.append(
+                .with {
+                    $0.putAlias.podcast = merge.feed.podcast.text
+                    $0.putAlias.alias = alias
+                    $0.putAlias.episode = id.text
+                })
         }
         seen[key] = SeenEpisodes.Entry(fingerprint: episode.fingerprint, firstSeen: firstSeen)
         guard !isSame else { return }
-        if old == nil, merge.found.values.contains(id) == false {
+        if old == nil, !merge.found.values.contains(id) {
             added.append(id.text)
         } else {
             updated.append(id.text)
         }
     }
 
-    /// The events that name the episodes.
     var publications: [Publication] {
         WireEpisodesChanged.events(of: merge.feed.podcast, max(added.count, updated.count)) { event, range in
             event.added = Array(added[range.clamped(to: added.indices)])
@@ -269,8 +260,7 @@ extension WireEpisodesChanged {
         of podcast: PodcastID, _ count: Int, _ fill: (inout WireEpisodesChanged, Range<Int>) -> Void
     ) -> [Publication] {
         stride(from: 0, to: count, by: idLimit).map { start in
-            var event = WireEpisodesChanged()
-            event.podcast = podcast.text
+            var event = WireEpisodesChanged.with { $0.podcast = podcast.text }
             fill(&event, start..<min(count, start + idLimit))
             return Publication(.event, .episodes(of: podcast.text), event.wireBytes)
         }

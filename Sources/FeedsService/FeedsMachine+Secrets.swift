@@ -70,7 +70,6 @@ extension FeedsMachine {
         effects.append(.perform(.saveSecrets(lastSave, next)))
     }
 
-    /// Handles the outcome of a save.
     mutating func secretsSaved(_ number: UInt64, _ failure: Failure?, now: Moment, _ effects: inout [Effect]) {
         if let failure {
             secretsAreUnsaved = true
@@ -102,15 +101,14 @@ extension FeedsMachine {
         migrationSave = lastSave
     }
 
-    /// Forgets the users and passwords of podcasts that were forgotten.
     mutating func forgetSecrets(of podcasts: [PodcastID], _ effects: inout [Effect]) {
         var next = secrets
         for id in podcasts { next.remove(id.text) }
         if next != secrets { save(next, &effects) }
     }
 
-    /// A crash may have left those of a podcast that was forgotten, or not stored yet. A database without any podcast says
-    /// nothing of that kind: it may be a new one in the place of another that was lost.
+    /// Forgets those that a crash has left of a podcast that was forgotten, or not stored yet. A database without any podcast
+    /// proves nothing: it may be a new one in place of a lost one.
     mutating func forgetSecrets(ofAllBut known: Set<String>, _ effects: inout [Effect]) {
         guard !known.isEmpty else { return }
         let next = secrets.only(of: known)
@@ -124,18 +122,17 @@ extension FeedsMachine {
             return fail(fetch, .unsubscribedMeanwhile, &effects)
         }
         if case .failed(let failure, _) = outcome {
-            return answer(fetch, &effects) { machine, waiter in
-                var line = machine.failed(waiter.name, failure)
-                line.kept = waiter.keepsFailing
-                return line
+            for waiter in fetch.waiters {
+                answer(waiter, failed(waiter.name, failure, isKept: waiter.keepsFailing), &effects)
             }
+            return
         }
         if let address = WebAddress(known.podcast.url) { fetches.add(.podcast(id), address, nil) }
-        answer(fetch, &effects) { machine, waiter in
-            var line = machine.result(.alreadyThere, waiter.name, known.podcast)
+        for waiter in fetch.waiters {
+            var line = result(.alreadyThere, waiter.name, known.podcast)
             line.passwordChanged = true
             line.warnings += Self.warnings(about: fetch)
-            return line
+            answer(waiter, line, &effects)
         }
     }
 }

@@ -2,18 +2,16 @@ package import BusKit
 import FoundationEssentials
 package import OwnerKit
 package import PodcastModel
+import SwiftProtobuf
 package import WireMessages
 
 /// Owns the podcasts and their episodes: what is subscribed to, when it is refreshed, what a fetched feed changes.
 ///
-/// The shell fetches. A slow fetch no longer counts against the limit. Stored are a record `podcast/<id>` and a record `seen/<id>` for each, the podcast and its episodes in the library.
+/// Stored are, for each podcast, the records `podcast/<ID>` and `seen/<ID>`, and the podcast and its episodes in the library.
 package struct FeedsMachine: OwnerMachine {
-    /// The reports of the shell.
     package typealias Input = FeedsInput
-    /// The actions of the shell.
     package typealias Action = FeedsAction
 
-    /// A question to persistence.
     package enum Query: Sendable {
         /// The aliases of the episodes of this fetch.
         case aliases(fetch: UInt64, WireAliasQuery)
@@ -29,7 +27,6 @@ package struct FeedsMachine: OwnerMachine {
         case limit(UInt64)
     }
 
-    /// A transaction, as `library` names it, and its purpose.
     package struct Step: Sendable {
         var id: TransactionID
         var purpose: Purpose
@@ -39,7 +36,6 @@ package struct FeedsMachine: OwnerMachine {
     struct Purpose: Sendable {
         /// Results that hold once it is durable.
         var results: [(waiter: Waiter, result: WireFeedResult)] = []
-        /// The podcast that it is about.
         var podcast: PodcastID?
         /// Whether every feed is to be read anew; it is tried again until it is durable.
         var readsAgain = false
@@ -49,7 +45,6 @@ package struct FeedsMachine: OwnerMachine {
         var forgotten: [PodcastID] = []
     }
 
-    /// The name on the bus.
     package static let owner = ServiceName.feeds
 
     typealias Subscription = FeedsLibrary.Subscription
@@ -69,16 +64,15 @@ package struct FeedsMachine: OwnerMachine {
     var merges: [UInt64: Merge] = [:]
     /// Feeds whose refresh could not be saved are left alone until then.
     var notBefore: [PodcastID: MonotonicTime] = [:]
-    /// Episodes whose chapters are looked for.
     var searches: [UInt64: ChapterSearch] = [:]
     var searchCount: UInt64 = 0
     /// The users and passwords of feeds.
     var secrets: FeedSecrets
     /// Whether the file has something else.
     var secretsAreUnsaved = false
-    /// The saves so far; each is named by its number.
+    /// The number of the last save.
     var lastSave: UInt64 = 0
-    /// The save that has what persistence found in an older database, until one with it has succeeded.
+    /// The first save that includes what persistence found in an older database, until one has succeeded.
     var migrationSave: UInt64?
     /// Fetches that wait until a save is on the disk, by its number.
     var fetchesAwaitingSave: [UInt64: (fetch: UInt64, outcome: FetchOutcome)] = [:]
@@ -86,7 +80,7 @@ package struct FeedsMachine: OwnerMachine {
     private var storedPodcasts: Set<String> = []
     private let damage: String?
 
-    /// An owner that knows only the users and passwords; `damage` says that their file could not be read.
+    /// - Parameter damage: says that the file of users and passwords could not be read.
     package init(
         schedule: RefreshSchedule = RefreshSchedule(), secrets: FeedSecrets = FeedSecrets(), damage: String? = nil
     ) {
@@ -140,14 +134,15 @@ package struct FeedsMachine: OwnerMachine {
     }
 
     static func changes(storing subscription: Subscription) -> [WireChange] {
-        var seen = WireChange()
-        seen.put.collection = "seen"
-        seen.put.key = subscription.podcast.id
-        seen.put.value = Data(subscription.seen.packed)
-        return [changes(storing: subscription.podcast), seen]
+        let seen = WireChange.with {
+            $0.put.collection = "seen"
+            $0.put.key = subscription.podcast.id
+            $0.put.value = Data(subscription.seen.packed)
+        }
+        return [change(storing: subscription.podcast), seen]
     }
 
-    static func changes(storing podcast: WirePodcast) -> WireChange { WireChange(.putPodcast(podcast)) }
+    static func change(storing podcast: WirePodcast) -> WireChange { .with { $0.putPodcast = podcast } }
 
     // MARK: - Deciding
 
@@ -225,25 +220,16 @@ package struct FeedsMachine: OwnerMachine {
     /// Reads every feed anew, as another database lacks what was stored since its backup.
     private mutating func readAgain(now: Moment, _ effects: inout [Effect]) {
         var next = library.current
-        for (id, subscription) in next.all {
-            var changed = subscription
-            changed.seen = subscription.seen.withoutFingerprints
-            changed.podcast.etag = ""
-            changed.podcast.lastModified = ""
-            changed.podcast.nextRefresh = now.wall.milliseconds
-            next[id] = changed
+        for (id, var subscription) in next.all {
+            subscription.seen = subscription.seen.withoutFingerprints
+            (subscription.podcast.etag, subscription.podcast.lastModified) = ("", "")
+            subscription.podcast.nextRefresh = now.wall.milliseconds
+            next[id] = subscription
         }
         let changes = next.sorted.flatMap(Self.changes(storing:))
         guard !changes.isEmpty else { return }
         // All at once: of a thousand commits some would be refused, and their feeds would say “not modified”.
         commit(changes, for: Purpose(readsAgain: true), &effects) { $0 = next }
         scheduleNext(now: now, &effects)
-    }
-}
-
-extension WireChange {
-    init(_ change: OneOf_Change) {
-        self.init()
-        self.change = change
     }
 }

@@ -36,15 +36,14 @@ package struct FeedsShell: ServiceLifecycle.Service {
         let quarantine = CrashLoopQuarantine(context)
         let machine = FeedsMachine(schedule: schedule, secrets: secrets, damage: damage)
         service = OwnerService(machine, context: context) { action, inputs in
-            guard !keeper.perform(action, report: { inputs.send($0) }) else { return }
-            Self.perform(action, fetcher, quarantine) { inputs.send($0) }
+            Self.perform(action, fetcher, keeper, quarantine) { inputs.send($0) }
         }
     }
 
-    /// Has the fetcher act, but not for a feed over which the process crashed before, unless somebody asks for it again; and not
-    /// while the request that it crashed over may be repeated.
+    /// A feed over which the process crashed before is not fetched, unless somebody asks for it again; and not while the
+    /// request that it crashed over may be repeated.
     private static func perform(
-        _ action: FeedsAction, _ fetcher: FeedFetcher, _ quarantine: CrashLoopQuarantine,
+        _ action: FeedsAction, _ fetcher: FeedFetcher, _ keeper: SecretsKeeper, _ quarantine: CrashLoopQuarantine,
         report: @escaping @Sendable (FeedsInput) -> Void
     ) {
         switch action {
@@ -53,7 +52,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
             if order.isRequested { quarantine.release(key, after: .seconds(60)) }
             quarantine.begin(order.number, key) {
                 report(.began(order.number))
-                fetcher.perform(action, report: report)
+                fetcher.start(order.number, report) { .fetched(order.number, await fetcher.fetch(order)) }
             } postpone: {
                 report(.postponed(order.number))
             } refuse: {
@@ -62,9 +61,15 @@ package struct FeedsShell: ServiceLifecycle.Service {
             }
         case .cancel(let number):
             quarantine.end(number)
-            fetcher.perform(action, report: report)
+            fetcher.cancel(number)
         case .forget(let number): quarantine.end(number)
-        case .fetchChapters, .saveSecrets, .migrateSecrets, .dropMovedSecrets: fetcher.perform(action, report: report)
+        case .fetchChapters(let number, let address, let credentials):
+            fetcher.start(.max - number, report) {
+                .chapters(number, await fetcher.fetchChapters(address, credentials))
+            }
+        case .saveSecrets(let number, let secrets): keeper.save(secrets) { report(.secretsSaved(number, $0)) }
+        case .migrateSecrets: keeper.migrate(report)
+        case .dropMovedSecrets: keeper.dropMoved()
         }
     }
 
@@ -87,6 +92,7 @@ private struct SecretsKeeper: Sendable {
     let logger: Logger
     /// Writes follow one another: the newest wins.
     private let queue = DispatchQueue(label: "lockstep.feeds.secrets")
+    private static let advice = " Subscribe again to feeds that ask for a password."
 
     init(file: SecretsFile, moved: SecretsFile, logger: Logger) {
         self.file = file
@@ -102,34 +108,29 @@ private struct SecretsKeeper: Sendable {
         return (secrets, damage + Self.advice)
     }
 
-    private static let advice = " Subscribe again to feeds that ask for a password."
-
-    /// Carries out an action that concerns the file; false for any other.
-    func perform(_ action: FeedsAction, report: @escaping @Sendable (FeedsInput) -> Void) -> Bool {
-        switch action {
-        case .saveSecrets(let number, let secrets):
-            queue.async { [file] in
-                do throws(Failure) {
-                    try file.write(secrets)
-                    report(.secretsSaved(number, nil))
-                } catch {
-                    report(.secretsSaved(number, error))
-                }
+    func save(_ secrets: FeedSecrets, report: @escaping @Sendable (Failure?) -> Void) {
+        queue.async { [file] in
+            do throws(Failure) {
+                try file.write(secrets)
+                report(nil)
+            } catch {
+                report(error)
             }
-        case .migrateSecrets:
-            queue.async { [moved, logger] in
-                do throws(Failure) {
-                    let (found, damage) = try moved.load(at: SystemClocks.wall())
-                    if let damage { report(.secretsDamaged(damage + Self.advice)) }
-                    if !found.isEmpty { report(.secretsMoved(found)) }
-                } catch {
-                    // The file stays, and is read at the next start.
-                    logger.error("\(error.message)")
-                }
-            }
-        case .dropMovedSecrets: queue.async { [moved] in moved.remove() }
-        case .fetch, .fetchChapters, .cancel, .forget: return false
         }
-        return true
     }
+
+    /// Reads what persistence found in an older database. A file that can’t be read stays, and is read at the next start.
+    func migrate(_ report: @escaping @Sendable (FeedsInput) -> Void) {
+        queue.async { [moved, logger] in
+            do throws(Failure) {
+                let (found, damage) = try moved.load(at: SystemClocks.wall())
+                if let damage { report(.secretsDamaged(damage + Self.advice)) }
+                if !found.isEmpty { report(.secretsMoved(found)) }
+            } catch {
+                logger.error("\(error.message)")
+            }
+        }
+    }
+
+    func dropMoved() { queue.async { [moved] in moved.remove() } }
 }

@@ -11,7 +11,7 @@ struct Waiter: Sendable, Hashable {
     }
     var request: RequestID
     var line: Int
-    /// The address or id as it was named.
+    /// The address or ID as it was given.
     var name: String
     var wish: Wish
 
@@ -38,12 +38,9 @@ struct Fetch: Sendable {
     var stage = Stage.queued
     /// Whether it takes longer than most, and so no longer counts against the limit.
     var isSlow = false
-    /// The number of episodes that it is compared with.
     var seenCount = 0
-    /// The user and password that came with the command.
     var credentials: WebCredentials?
 
-    /// The podcast whose feed it is, if that is stored.
     var podcast: PodcastID? {
         switch key {
         case .podcast(let id), .signIn(let id, _): id
@@ -55,14 +52,14 @@ struct Fetch: Sendable {
     var isUrgent: Bool { !waiters.isEmpty }
 }
 
-/// The order of fetching: what somebody waits for comes first; at most `limit` at a time, not counting slow ones, of which
+/// The order of fetching: fetches with waiters come first; at most `limit` run at a time, not counting slow ones, of which
 /// there may be many, so that feeds that stall never delay others.
 struct FetchQueue: Sendable {
-    var limit = 8
+    private static let limit = 8
     /// The maximum number of running fetches, slow or not: descriptors and memory are finite.
-    var hardLimit = 64
+    private static let hardLimit = 64
 
-    private(set) var fetches: [UInt64: Fetch] = [:]
+    private var fetches: [UInt64: Fetch] = [:]
     private var numbers: [Fetch.Key: [UInt64]] = [:]
     private var urgent: [UInt64] = []
     private var scheduled: [UInt64] = []
@@ -72,7 +69,6 @@ struct FetchQueue: Sendable {
     /// The fetches that were removed since the last `drainRemoved`.
     private var removed: [UInt64] = []
 
-    /// The fetches that the shell is performing.
     var running: [UInt64] { fetches.values.filter { $0.stage == .running }.map(\.number).sorted() }
 
     subscript(number: UInt64) -> Fetch? { fetches[number] }
@@ -103,24 +99,17 @@ struct FetchQueue: Sendable {
 
     /// Takes the next fetch that may start.
     mutating func start() -> Fetch? {
-        guard runningCount - slowCount < limit, runningCount < hardLimit else { return nil }
-        let number: UInt64
-        if !urgent.isEmpty {
-            number = urgent.removeFirst()
-        } else if !scheduled.isEmpty {
-            number = scheduled.removeFirst()
-        } else {
-            return nil
-        }
+        guard runningCount - slowCount < Self.limit, runningCount < Self.hardLimit,
+            let number = urgent.first ?? scheduled.first
+        else { return nil }
+        if urgent.isEmpty { scheduled.removeFirst() } else { urgent.removeFirst() }
         runningCount += 1
         fetches[number]?.stage = .running
         return fetches[number]
     }
 
     /// Records how many episodes a fetch is compared with.
-    mutating func setSeenCount(_ number: UInt64, _ count: Int) {
-        fetches[number]?.seenCount = count
-    }
+    mutating func setSeenCount(_ number: UInt64, _ count: Int) { fetches[number]?.seenCount = count }
 
     /// Marks a running fetch as slow: it no longer counts against the limit.
     mutating func markSlow(_ number: UInt64) {
@@ -138,7 +127,6 @@ struct FetchQueue: Sendable {
         return fetches[number]
     }
 
-    /// Removes a fetch that has stopped.
     mutating func remove(_ number: UInt64) {
         guard let fetch = fetches.removeValue(forKey: number) else { return }
         numbers[fetch.key]?.removeAll { $0 == number }
@@ -146,7 +134,6 @@ struct FetchQueue: Sendable {
         removed.append(number)
     }
 
-    /// Returns the fetches that were removed since the last call.
     mutating func drainRemoved() -> [UInt64] {
         defer { removed = [] }
         return removed

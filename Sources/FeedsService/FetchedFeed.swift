@@ -9,31 +9,26 @@ package struct FetchOrder: Sendable, Hashable {
     /// Names the fetch in this life of the machine.
     package var number: UInt64
     package var address: WebAddress
-    /// The podcast whose feed it is; nil: the id follows from where the feed turns out to be.
+    /// The podcast whose feed it is; nil: the ID follows from where the feed turns out to be.
     package var podcast: PodcastID?
-    /// The validator of the last answer; empty: fetch in any case.
+    /// The validators of the last answer; empty: fetch in any case.
     package var etag = ""
-    /// The date of the last answer; empty: fetch in any case.
     package var lastModified = ""
     /// Whether somebody asks for it now.
     package var isRequested = false
     /// The episodes that are stored already.
     package var seen = SeenEpisodes()
-    /// Users and passwords, each for its own server.
     package var credentials: [WebOrigin: WebCredentials] = [:]
 }
 
-/// An action of the service’s shell.
+/// An action of the service’s shell. It reports the end of what it fetches and saves under the action’s number.
 package enum FeedsAction: Sendable, Hashable {
-    /// Fetch and parse, then report.
     case fetch(FetchOrder)
     /// Stop the fetch of this number; no report is needed.
     case cancel(UInt64)
     /// Forget the fetch of this number, whose outcome has been handled.
     case forget(UInt64)
-    /// Read a file of chapters, then report.
     case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
-    /// Write the users and passwords, then report.
     case saveSecrets(UInt64, FeedSecrets)
     /// Look for users and passwords that persistence found in an older database; report them if there are any.
     case migrateSecrets
@@ -41,17 +36,14 @@ package enum FeedsAction: Sendable, Hashable {
     case dropMovedSecrets
 }
 
-/// A report of the service’s shell.
+/// A report of the service’s shell about the action of a number.
 package enum FeedsInput: Sendable {
-    /// The fetch of this number waits until others have ended.
+    /// The fetch waits until others have ended.
     case postponed(UInt64)
-    /// The fetch of this number begins.
     case began(UInt64)
-    /// The fetch of this number has ended.
     case fetched(UInt64, FetchOutcome)
-    /// The file of chapters of this number has been read, or not.
     case chapters(UInt64, Result<[ChapterMark], Failure>)
-    /// The users and passwords of the save of this number are on the disk, or can’t be written.
+    /// The users and passwords are on the disk, or (with a failure) can’t be written.
     case secretsSaved(UInt64, Failure?)
     /// Persistence found these in an older database.
     case secretsMoved(FeedSecrets)
@@ -59,9 +51,7 @@ package enum FeedsInput: Sendable {
     case secretsDamaged(String)
 }
 
-/// The outcome of a fetch.
 package enum FetchOutcome: Sendable {
-    /// A feed was read.
     case feed(FetchedFeed)
     /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
     case unchanged(movedTo: WebAddress?)
@@ -71,42 +61,35 @@ package enum FetchOutcome: Sendable {
 
 /// A feed that was read, compared with what is stored.
 package struct FetchedFeed: Sendable {
-    /// The id of its podcast.
     package var podcast: PodcastID
     /// Its address after permanent redirects.
     package var address: WebAddress
-    /// The validator for the next conditional request.
+    /// The validators for the next conditional request.
     package var etag = ""
-    /// The date for the next conditional request.
     package var lastModified = ""
     /// The description of the podcast, with absolute addresses.
     package var channel: FeedChannel
-    /// The report for people.
     package var report: FeedReport
     /// The episodes that are not stored in just this form.
     package var changed: [FetchedEpisode]
-    /// The ids that all its episodes have by their first names.
+    /// The IDs that all its episodes have by their first names.
     package var present: Set<SeenEpisodes.Key>
     /// The users and passwords that stood in its addresses, which have none any more.
     package var secrets: [WebOrigin: WebCredentials] = [:]
 }
 
-/// An episode of a fetched feed.
 package struct FetchedEpisode: Sendable {
-    /// The id by its first name; another one if it is known under an alias.
+    /// The ID by its first name; another one if it is known under an alias.
     package var id: EpisodeID
     /// The fingerprint of everything that the feed says about it.
     package var fingerprint: UInt64
-    /// The aliases of the episode as text.
     package var aliases: [String]
-    /// The episode to store, without the ids and the time when it was first seen.
+    /// The episode to store, without the IDs and the time when it was first seen.
     package var episode: WireEpisode
 }
 
 extension FetchedFeed {
-    /// Compares a document with what is stored.
-    ///
-    /// Its addresses are made absolute as `ResolvedFeed` says.
+    /// Compares a document with what is stored. Its addresses are made absolute as `ResolvedFeed` says.
     package init(
         _ document: FeedDocument, base: WebAddress, address: WebAddress, podcast: PodcastID?, seen: SeenEpisodes
     ) {

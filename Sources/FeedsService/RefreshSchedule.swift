@@ -5,23 +5,15 @@ package struct RefreshSchedule: Sendable, Hashable {
     /// Whether feeds are refreshed without a command.
     package var isAutomatic = true
     /// The time between two successful refreshes.
-    package var interval: Duration
-    /// The waits after failures, before they are varied.
-    package var retry: Backoff
+    package var interval = Duration.seconds(3_600)
     /// The longest wait, whatever happened and whatever a server asks for.
-    package var longest: Duration
+    package var longest = Duration.seconds(86_400)
+    /// The waits after failures, before they are varied.
+    private let retry = Backoff.exponential(first: .seconds(600), longest: .seconds(86_400))
     private var random: SeededGenerator
 
     /// - Parameter seed: fixes the jitter.
-    package init(
-        interval: Duration = .seconds(3_600), firstRetry: Duration = .seconds(600),
-        longest: Duration = .seconds(86_400), seed: UInt64 = 1
-    ) {
-        self.interval = interval
-        self.longest = longest
-        retry = .exponential(first: firstRetry, longest: longest)
-        random = SeededGenerator(seed: seed)
-    }
+    package init(seed: UInt64 = 1) { random = SeededGenerator(seed: seed) }
 
     /// The time after an attempt at `now` that was the `failures`th in a row to fail (0: it succeeded): up to a tenth
     /// earlier or later, so that feeds do not come due together, and never earlier than the server asks for.

@@ -3,20 +3,18 @@ package import PodcastModel
 /// The known episodes of a podcast: which there are, what the feed said of each (as a fingerprint), and since
 /// when. 22 bytes an episode, so that all podcasts' fit in memory and in one record each.
 package struct SeenEpisodes: Sendable, Hashable {
-    /// A known episode.
     package struct Entry: Sendable, Hashable {
-        /// The fingerprint of what the feed says about it.
         package var fingerprint: UInt64
         /// Seconds since 1970 when it was first seen.
         package var firstSeen: UInt32
     }
 
-    /// The 80 bits of a derived id.
+    /// The 80 bits of a derived ID.
     package struct Key: Sendable, Hashable {
         let high: UInt64
         let low: UInt16
 
-        /// Nil for an id that was not derived.
+        /// Nil for an ID that was not derived.
         package init?(_ id: EpisodeID) {
             let digits = id.text.dropFirst()
             guard digits.utf8.count == 20, let high = UInt64(digits.prefix(16), radix: 16),
@@ -39,14 +37,13 @@ package struct SeenEpisodes: Sendable, Hashable {
     }
 
     private static let stride = 22
-    /// The packed form, as it is stored.
     package private(set) var packed: [UInt8]
 
     package init() {
         packed = []
     }
 
-    /// Out of the stored form; bytes beyond the last whole entry are ignored.
+    /// Reads the stored form; bytes beyond the last whole entry are ignored.
     package init(packed: [UInt8]) {
         self.packed = Array(packed.prefix(packed.count / Self.stride * Self.stride))
     }
@@ -68,10 +65,9 @@ package struct SeenEpisodes: Sendable, Hashable {
         }
     }
 
-    /// The number of episodes.
     package var count: Int { packed.count / Self.stride }
 
-    /// All, for looking up.
+    /// The episodes by key.
     package var entries: [Key: Entry] {
         var entries: [Key: Entry] = [:]
         entries.reserveCapacity(count)
@@ -86,7 +82,6 @@ package struct SeenEpisodes: Sendable, Hashable {
         return entries
     }
 
-    /// The ids of all.
     package var ids: [String] { entries.keys.compactMap { $0.id?.text }.sorted() }
 
     /// The same episodes without fingerprints: each counts as changed.

@@ -56,7 +56,7 @@ func `a feed in pieces of any size reads the same`(size: Int) throws {
     let bytes = Array(sampleFeed.utf8)
     var parser = FeedParser()
     for start in stride(from: 0, to: bytes.count, by: size) {
-        try parser.feed(bytes[start..<min(bytes.count, start + size)])
+        try parser.feed(Array(bytes[start..<min(bytes.count, start + size)]))
     }
     #expect(try parser.finish() == FeedParser.parse(bytes))
 }

@@ -176,11 +176,12 @@ import WireMessages
         try await fetching { server, fetcher in
             server.route("/stall", .feed(text).with(.stall(afterBytes: 10)))
             server.route("/feed", .feed(text))
-            fetcher.perform(.fetch(try order(server.url("/stall")))) { _ in }
+            let stalled = try order(server.url("/stall"))
+            fetcher.start(1, { _ in }) { .fetched(1, await fetcher.fetch(stalled)) }
             await server.received(1, at: "/stall")
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
             guard case .feed = outcome else { throw Unexpected("\(outcome)") }
-            fetcher.perform(.cancel(1)) { _ in }
+            fetcher.cancel(1)
         }
     }
 
