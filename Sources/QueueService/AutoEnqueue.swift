@@ -12,20 +12,11 @@ package struct AutoEnqueue: Sendable {
     /// The number of a question to the library: an answer to an earlier one doesn’t count.
     package typealias CheckID = UInt64
 
-    /// An answer of the library.
-    enum Answer: Sendable {
-        case episodes([WireEpisode], of: String)
-        case failed(Failure, podcast: String)
-        /// The library can be asked again later.
-        case retry
-    }
-
     /// The new episodes of a podcast, and the mark after them.
     struct News: Sendable {
         var mark: WireQueueRuleRecord
-        /// The episodes that enter, the oldest first.
         var episodes: [WireEpisode]
-        /// The episodes that are too old to enter.
+        /// The new episodes that are too old to enter.
         var old: [WireEpisode]
     }
 
@@ -44,10 +35,7 @@ package struct AutoEnqueue: Sendable {
     /// The podcasts that are subscribed to, in order of their IDs.
     var podcasts: [String] { episodeCounts.keys.sorted() }
 
-    /// Whether it is subscribed to, as far as is known.
     func knows(_ podcast: String) -> Bool { episodeCounts[podcast] != nil }
-
-    // MARK: Checking
 
     /// Records the number of episodes of a podcast that is subscribed to. Returns whether it is another one than before.
     mutating func update(_ podcast: String, episodeCount: UInt32) -> Bool {
@@ -68,7 +56,7 @@ package struct AutoEnqueue: Sendable {
         waiting.append(podcast)
     }
 
-    /// Queues a check of a podcast, unless one is queued, because what was found of it could not be saved.
+    /// Queues a check of a podcast, unless one is queued, after its new episodes could not be saved.
     mutating func checkAgain(_ podcast: String) {
         if knows(podcast), !waiting.contains(podcast) { waiting.append(podcast) }
     }
@@ -85,28 +73,18 @@ package struct AutoEnqueue: Sendable {
         return (lastQuestion, query)
     }
 
-    /// The library has answered, or refused. Nil: nobody is interested in it any more.
-    mutating func answered(_ result: Result<[UInt8], Failure>, to check: CheckID) -> Answer? {
+    /// The podcast that an answer is about; nil: it is out of date. After a failure that may be retried it still waits.
+    mutating func answered(_ result: Result<WirePersistenceReply, Failure>, to check: CheckID) -> String? {
         guard check == question, let podcast = waiting.first else { return nil }
         question = nil
-        switch result.persistenceReply {
-        case .failure(let failure) where failure.retry: return .retry
-        case .failure(let failure):
-            waiting.removeFirst()
-            return .failed(failure, podcast: podcast)
-        case .success(let reply):
-            waiting.removeFirst()
-            return .episodes(reply.episodes.episodes, of: podcast)
-        }
+        if case .failure(let failure) = result, failure.retry { return podcast }
+        waiting.removeFirst()
+        return podcast
     }
 
-    // MARK: Deciding
-
-    /// Finds what is new among a podcast's newest episodes; nil: nothing since the mark.
+    /// Finds the new ones among a podcast's newest episodes; nil: there are none since the mark.
     ///
-    /// - Parameters:
-    ///   - mark: the newest episodes that were handled; nil: the rule begins with those that exist.
-    ///   - isQueued: whether an episode is in a queue already.
+    /// - Parameter mark: the newest episodes that were handled; nil: the rule begins with those that exist.
     static func news(
         among episodes: [WireEpisode], since mark: WireQueueRuleRecord?, isQueued: (String) -> Bool
     ) -> News? {
@@ -118,17 +96,15 @@ package struct AutoEnqueue: Sendable {
         guard next != mark else { return nil }
         guard let mark else { return News(mark: next, episodes: [], old: []) }
         let dealt = Set(mark.dealt)
-        func isNew(_ episode: WireEpisode) -> Bool {
-            episode.firstSeen > mark.since || episode.firstSeen == mark.since && !dealt.contains(episode.id)
-        }
+        let found = episodes.filter {
+            ($0.firstSeen > mark.since || $0.firstSeen == mark.since && !dealt.contains($0.id))
+                && !$0.state.played && !$0.enclosureURL.isEmpty && !isQueued($0.id)
+        }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
         // The newest of all is new, however late its feed shows it.
         let newest = episodes.map(\.published).max() ?? 0
         func isOld(_ episode: WireEpisode) -> Bool {
             episode.published != 0 && episode.published < mark.since - newsAge && episode.published != newest
         }
-        let found = episodes.filter { episode in
-            isNew(episode) && !episode.state.played && !episode.enclosureURL.isEmpty && !isQueued(episode.id)
-        }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
         return News(mark: next, episodes: found.filter { !isOld($0) }, old: found.filter(isOld))
     }
 }

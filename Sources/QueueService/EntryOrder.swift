@@ -22,7 +22,6 @@ struct EntryOrder {
         }
     }
 
-    /// The entries in this order.
     func sorted(_ entries: [WireQueueEntry]) -> [WireQueueEntry] {
         let keys = entries.map(value)
         let order = entries.indices.sorted { left, right in
@@ -36,24 +35,16 @@ struct EntryOrder {
         return order.map { entries[$0] }
     }
 
-    private struct Value: Comparable {
-        var text = ""
-        var number = 0.0
-        static func < (left: Value, right: Value) -> Bool {
-            (left.text, left.number) < (right.text, right.number)
-        }
-    }
-
-    private func value(_ entry: WireQueueEntry) -> Value? {
+    /// The text or the number by which an entry is sorted; nil: it has none.
+    private func value(_ entry: WireQueueEntry) -> (text: String, number: Double)? {
         let episode = entry.episode
         switch key {
-        case .title: return episode.title.isEmpty ? nil : Value(text: episode.title.lowercased())
-        case .podcast: return episode.podcastTitle.isEmpty ? nil : Value(text: episode.podcastTitle.lowercased())
-        case .published: return episode.published == 0 ? nil : Value(number: Double(episode.published))
-        case .duration: return episode.duration > 0 ? Value(number: episode.duration) : nil
-        case .added: return Value(number: Double(entry.addedAt))
-        case .remaining:
-            return episode.duration > 0 ? Value(number: max(0, episode.duration - episode.position)) : nil
+        case .title: return episode.title.isEmpty ? nil : (episode.title.lowercased(), 0)
+        case .podcast: return episode.podcastTitle.isEmpty ? nil : (episode.podcastTitle.lowercased(), 0)
+        case .published: return episode.published == 0 ? nil : ("", Double(episode.published))
+        case .duration: return episode.duration > 0 ? ("", episode.duration) : nil
+        case .added: return ("", Double(entry.addedAt))
+        case .remaining: return episode.duration > 0 ? ("", max(0, episode.duration - episode.position)) : nil
         case .unknown, .UNRECOGNIZED: return nil
         }
     }

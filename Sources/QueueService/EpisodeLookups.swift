@@ -2,19 +2,14 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// Looks episodes up in the library: one question at a time, and what comes meanwhile is asked together.
+/// Looks episodes up in the library: one question at a time; the lookups that come meanwhile share the next one.
 struct EpisodeLookups: Sendable {
-    /// The purpose of a lookup.
     enum Purpose: Sendable {
         case command(CommandContext)
         case refresh
     }
 
-    /// The outcome of the lookups that an answer completes, in order.
-    enum Outcome: Sendable {
-        case found([(purpose: Purpose, episodes: [String: WireEpisodeSummary])])
-        case failed([Purpose], Failure)
-    }
+    typealias Outcome = (purpose: Purpose, result: Result<[String: WireEpisodeSummary], Failure>)
 
     private struct Lookup: Sendable {
         var episodes: [String]
@@ -28,7 +23,6 @@ struct EpisodeLookups: Sendable {
     /// The number of waiting lookups that the question under way is about; 0: none is under way.
     private var askedLookups = 0
 
-    /// Adds a lookup.
     mutating func add(_ episodes: [String], for purpose: Purpose) {
         waiting.append(Lookup(episodes: episodes, purpose: purpose))
     }
@@ -50,25 +44,23 @@ struct EpisodeLookups: Sendable {
         return ids
     }
 
-    /// The library has answered the question under way, or refused.
-    mutating func answered(_ result: Result<WirePersistenceReply, Failure>) -> Outcome {
+    /// The lookups that the answer to the question under way completes, in order.
+    mutating func answered(_ result: Result<WirePersistenceReply, Failure>) -> [Outcome] {
         var lookups = Array(waiting.prefix(askedLookups))
         waiting.removeFirst(askedLookups)
         askedLookups = 0
         switch result {
         case .success(let reply):
-            let episodes = Dictionary(reply.episodes.episodes.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in
-                first
-            }
+            let pairs = reply.episodes.episodes.map { ($0.id, WireEpisodeSummary($0)) }
+            let episodes = Dictionary(pairs) { first, _ in first }
             for index in lookups.indices {
                 // The answer is about the episodes of other lookups, too.
                 for id in lookups[index].episodes where episodes[id] != nil { lookups[index].found[id] = episodes[id] }
             }
             // One that is too long for one question is the only one of it.
             if let last = lookups.last, last.asked < last.episodes.count { waiting.insert(lookups.removeLast(), at: 0) }
-            return .found(lookups.map { ($0.purpose, $0.found) })
-        case .failure(let failure):
-            return .failed(lookups.map(\.purpose), failure)
+            return lookups.map { ($0.purpose, .success($0.found)) }
+        case .failure(let failure): return lookups.map { ($0.purpose, .failure(failure)) }
         }
     }
 }

@@ -1,10 +1,9 @@
 import PodcastModel
 import WireMessages
 
-/// Decides whether an entry that fails is passed over: follows whether the loaded episode plays unattended, and which entries
-/// were passed over since an episode ended.
-///
-/// It is not stored: an episode that a restarted queue finds failed may have been so for days, and nobody waits for the next.
+/// Decides whether an entry that fails is passed over, by whether the loaded episode plays unattended and which entries were
+/// passed over since an episode ended. It is not stored: an episode that a restarted queue finds failed may have failed days
+/// ago, when nobody expects the next one to play.
 struct FailureWatch: Sendable {
     /// The maximum number of entries that are passed over in a row. More failures are due to the network,
     /// such as a login page in place of every episode.
@@ -12,12 +11,10 @@ struct FailureWatch: Sendable {
 
     private var load = ""
     private var status = WirePlaybackState.Status.unknown
-    /// Whether it plays, or will, though nobody has asked for it just now.
+    /// Whether it plays, or will, without a command for it.
     private(set) var isUnattended = false
     private(set) var passedOver: Set<String> = []
 
-    /// The player has another state.
-    ///
     /// - Parameters:
     ///   - isByItself: the queue has decided this load when the one before it ended.
     ///   - isNew: the player was asked for it since the queue started.

@@ -11,15 +11,6 @@ struct LoadCoordinator: Sendable {
     /// A load that is part of a queue's durable state until the player has accepted it.
     typealias PendingLoad = WireQueueHeaderRecord.PendingLoad
 
-    /// The answer to a load that the player was asked for.
-    enum Answer: Sendable {
-        /// The player has it; its state, if that shows the load.
-        case accepted(WirePlaybackState?)
-        case refused(Failure)
-        /// The player could not be reached, or can accept it later.
-        case retry(Failure)
-    }
-
     /// The maximum number of loads whose outcomes are remembered.
     static let decidedLimit = 8
 
@@ -33,19 +24,15 @@ struct LoadCoordinator: Sendable {
     private var preparation: WirePrepareEpisode?
     private var isPreparing = false
 
-    /// Whether the player is being asked for a load.
     var isRequesting: Bool { requested != nil }
 
     /// The loads that the player was asked for last, the older first; the stream may show neither of them yet.
     var latest: [String] { [accepted, requested].compactMap(\.self) }
 
-    // MARK: Requesting
-
-    /// Asks the player for a load.
     mutating func request(_ load: DecidedLoad) -> QueueMachine.Call {
         let pending = load.pending
         var request = WirePlaybackRequest()
-        request.load = Self.load(load.entry, of: load.queue, as: pending.loadID, paused: pending.paused)
+        request.load = .init(load.entry, of: load.queue, as: pending.loadID, paused: pending.paused)
         if pending.hasPosition { request.load.position = pending.position }
         requested = pending.loadID
         return QueueMachine.Call(
@@ -53,46 +40,32 @@ struct LoadCoordinator: Sendable {
             limit: .seconds(5))
     }
 
-    /// The player has answered, or could not be reached in time. Nil: it isn’t asked for this load any more.
-    mutating func answered(_ result: Result<[UInt8], Failure>, to load: String) -> Answer? {
+    /// The player's state after it has accepted a load, if that shows the load; nil: it isn't asked for this load any more.
+    mutating func answered(
+        _ result: Result<[UInt8], Failure>, to load: String
+    ) -> Result<WirePlaybackState?, Failure>? {
         guard load == requested else { return nil }
         requested = nil
         switch result {
-        case .success(let reply):
+        case .success:
             accepted = load
             settle(load, .accepted)
-            let state = try? WirePlaybackReply(wireBytes: reply).state
-            return .accepted(state.flatMap { $0.loadID == load ? $0 : nil })
-        case .failure(let failure) where failure.retry:
-            return .retry(failure)
         case .failure(let failure):
-            settle(load, .refused, failure)
-            return .refused(failure)
+            if !failure.retry { settle(load, .refused, failure) }
+        }
+        return result.map { reply in
+            let state = try? WirePlaybackReply(wireBytes: reply).state
+            return state?.loadID == load ? state : nil
         }
     }
 
-    /// A load as the player is asked for it.
-    private static func load(
-        _ entry: WireQueueEntry, of queue: String, as loadID: String, paused: Bool
-    ) -> WireLoadEpisode {
-        .with {
-            $0.episode = entry.episode
-            $0.loadID = loadID
-            $0.paused = paused
-            $0.queueEntry = entry.id
-            $0.queue = queue
-        }
-    }
-
-    // MARK: Preparing
-
-    /// Announces to the player which entry follows the loaded one (nil: none), unless it knows. At most one such request is
-    /// under way, and none is retried: preparing only saves time.
+    /// Tells the player which entry follows the loaded one (nil: none), unless it knows. At most one such request is under
+    /// way, and none is retried: preparing only saves time.
     mutating func prepare(_ next: WireQueueEntry?, of queue: String, after load: String) -> QueueMachine.Call? {
         guard !isPreparing else { return nil }
         var wanted = WirePrepareEpisode()
         wanted.afterLoad = load
-        if let next { wanted.load = Self.load(next, of: queue, as: LoadID.advance(after: load).text, paused: false) }
+        if let next { wanted.load = .init(next, of: queue, as: LoadID.advance(after: load).text, paused: false) }
         guard wanted != preparation else { return nil }
         preparation = wanted
         isPreparing = true
@@ -100,13 +73,10 @@ struct LoadCoordinator: Sendable {
         return QueueMachine.Call(.preparation, to: .playback, payload: message.wireBytes, limit: .seconds(5))
     }
 
-    /// The player has answered the request to prepare.
     mutating func prepared() { isPreparing = false }
 
-    /// The player has ended, and has lost what it had prepared.
+    /// Forgets what the player had prepared, as it has ended.
     mutating func playerIsGone() { preparation = nil }
-
-    // MARK: Outcomes
 
     /// Follows which loads are pending now, in order of their decision. One that no longer is, and that the player was never
     /// seen to accept, has been superseded.
@@ -139,6 +109,17 @@ struct LoadCoordinator: Sendable {
         guard let index = decided.firstIndex(where: { $0.loadID == load }) else { return }
         decided[index].outcome = outcome
         if let failure { decided[index].failure = WireFailure(failure) }
+    }
+}
+
+extension WireLoadEpisode {
+    fileprivate init(_ entry: WireQueueEntry, of queue: String, as loadID: String, paused: Bool) {
+        self.init()
+        episode = entry.episode
+        self.loadID = loadID
+        self.paused = paused
+        queueEntry = entry.id
+        self.queue = queue
     }
 }
 

@@ -1,11 +1,11 @@
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 // Checks and selections for commands, from the entries of a queue alone.
 
 extension NamedQueue {
-    /// Refuses entries that the queue has no room for.
     func checkRoom(for count: Int) throws(Failure) {
         guard count == 0 || queue.entries.count + count <= limit else {
             throw Failure(
@@ -22,7 +22,6 @@ extension NamedQueue {
         return anchor.isEmpty ? queue.successor.flatMap { queue.entry(before: $0)?.id } ?? "" : anchor
     }
 
-    /// The entries of these IDs, in the queue's order.
     func entries(_ ids: [String]) throws(Failure) -> [Queue.Entry] {
         guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entries were named to remove.") }
         var found: [(index: Int, entry: Queue.Entry)] = []
@@ -37,7 +36,7 @@ extension NamedQueue {
         return found.sorted { $0.index < $1.index }.map(\.entry)
     }
 
-    /// The index that the entry at `from` will have.
+    /// The index that the entry at `from` will have after a move.
     func index(of move: WireMoveEntry, from: Int) throws(Failure) -> Int {
         func index(of id: String) throws(Failure) -> Int {
             guard id != move.entry else {
@@ -69,13 +68,16 @@ extension NamedQueue {
     func entries(
         at revision: UInt64, without podcasts: Set<String>
     ) throws(Failure) -> (entries: [WireQueueEntry], forgotten: Int) {
-        guard let past = entries(at: revision) else {
+        guard let path = history.path(to: revision, from: queue.revision) else {
             throw Failure(
                 .notFound,
                 "The history of \(QueueName.shown(name)) has no revision \(revision). `lockstep queue history\(QueueName.option(name))` shows those that can be restored."
             )
         }
-        let target = past.filter { queue.index(of: $0.id) != nil || !podcasts.contains($0.episode.podcastID) }
+        var past = queue
+        for steps in path { _ = past.apply(steps) }
+        let entries = past.entries.map(\.wire)
+        let target = entries.filter { queue.index(of: $0.id) != nil || !podcasts.contains($0.episode.podcastID) }
         // Undoing leads back whatever the limit; this is a new change.
         guard target.count <= max(limit, queue.entries.count) else {
             throw Failure(
@@ -83,7 +85,7 @@ extension NamedQueue {
                 "At revision \(revision) \(QueueName.shown(name)) held \(Queue.counted(target.count)), and it takes at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep queue undo`."
             )
         }
-        return (target, past.count - target.count)
+        return (target, entries.count - target.count)
     }
 
     /// The entries whose audio an earlier one has. Those in `kept` stay, even where they come later.
@@ -103,7 +105,6 @@ extension NamedQueue {
 // MARK: - Refusals and texts
 
 extension NamedQueue {
-    /// Refuses a command that expects another revision.
     func requireRevision(_ revision: UInt64) throws(Failure) {
         guard revision != queue.revision else { return }
         throw Failure(
@@ -131,17 +132,14 @@ extension NamedQueue {
 }
 
 extension Queue {
-    /// The number of its entries in words.
     var counted: String { Self.counted(entries.count) }
 
-    /// A number of entries in words.
     static func counted(_ count: Int) -> String { count == 1 ? "1 entry" : "\(count) entries" }
 }
 
 // MARK: - Requests
 
 extension WireQueueModes {
-    /// The modes as a request sets them.
     func applying(_ set: WireSetModes) throws(Failure) -> WireQueueModes {
         var modes = self
         if set.hasRepeat {
@@ -186,19 +184,19 @@ extension WireQueueEntry {
             throw Failure(.notFound, "Episode “\(episode)” doesn’t exist; nothing was added.")
         }
         try summary.requireAudio()
-        var entry = WireQueueEntry()
-        entry.id = QueueEntryID.derived(from: "\(context.command.id)/\(index)").text
-        entry.episode = summary
-        entry.addedAt = context.now.wall.milliseconds
-        entry.reason = "\(verb) \(CommandOrigin(context.command.origin).phrase)"
-        return entry
+        return .with {
+            $0.id = QueueEntryID.derived(from: "\(context.command.id)/\(index)").text
+            $0.episode = summary
+            $0.addedAt = context.now.wall.milliseconds
+            $0.reason = "\(verb) \(CommandOrigin(context.command.origin).phrase)"
+        }
     }
 }
 
 extension WireEpisodeSummary {
     /// Refuses an episode that the player could not open, while the user still sees the refusal and nothing has stopped for it.
     func requireAudio() throws(Failure) {
-        do throws(Failure) { _ = try AudioSource(enclosure: enclosureURL) } catch {
+        do { _ = try AudioSource(enclosure: enclosureURL) } catch {
             throw Failure(
                 code: error.code, message: "“\(title)” can’t be played; nothing was changed. \(error.message)")
         }
@@ -214,13 +212,9 @@ extension WireEpisodeSummary {
         // counts listeners, and only between episodes that agree in all else.
         let address = whole.prefix { $0 != "?" }
         let ending = address.split(separator: "/").dropFirst(2).last?.split(separator: ".").dropFirst().last ?? ""
-        if Self.audioEndings.contains(ending.lowercased()) {
-            names.insert("file:\(address) \(details)")
-        }
+        if Self.audioEndings.contains(ending.lowercased()) { names.insert("file:\(address) \(details)") }
         // Bulletins have the same title and length all day: their time distinguishes them.
-        if !title.isEmpty, duration > 0, published != 0 {
-            names.insert("title:\(podcastID) \(details)")
-        }
+        if !title.isEmpty, duration > 0, published != 0 { names.insert("title:\(podcastID) \(details)") }
         return names
     }
 

@@ -1,4 +1,5 @@
 import BusKit
+import SwiftProtobuf
 import WireMessages
 
 // A queue on the stream: deltas for what changes, and now and then all of it.
@@ -8,13 +9,13 @@ extension NamedQueue {
     private static let deltaLimit = 256
     /// The bus keeps 256 deltas behind a put; the whole queue, which may itself need some, is put again before that.
     private static let deltasPerPut = 200
-    /// The size at which a put is continued in a delta, in bytes; what would need more than `chunkLimit` of them has
-    /// larger ones, up to what the bus takes.
+    /// The size at which a put is continued in a delta, in bytes. What would need more than `chunkLimit` of them has larger
+    /// ones, up to what the bus takes.
     private static let chunkBytes = 384 * 1_024
     private static let largestChunk = 960 * 1_024
     private static let chunkLimit = 16
 
-    /// The publications that bring observers these steps.
+    /// The publications of these steps.
     mutating func publications(of steps: [WireQueueStep]) -> [Publication] {
         guard steps.reduce(0, { $0 + $1.weight }) <= Self.deltaLimit, deltas < Self.deltasPerPut else {
             return wholePut()
@@ -34,7 +35,6 @@ extension NamedQueue {
         return [Publication(.delta, .queue(name), bytes)]
     }
 
-    /// The whole queue: a put, continued in deltas where it is long.
     mutating func wholePut() -> [Publication] {
         let publications = wholePublications
         deltas = publications.count - 1
@@ -43,8 +43,8 @@ extension NamedQueue {
         return publications
     }
 
-    /// The whole queue as messages, put together from entries that are encoded already: it must not take longer than any
-    /// other change.
+    /// A put, continued in deltas where the queue is long. It is assembled from entries that are encoded already, so that it
+    /// takes no longer than any other change.
     var wholePublications: [Publication] {
         let chunks = chunks
         var state = WireQueueState()
@@ -58,9 +58,7 @@ extension NamedQueue {
         var publications = [Publication(.put, .queue(name), put.bytes)]
         var last = chunks[0].last?.id ?? ""
         for (index, chunk) in chunks.enumerated().dropFirst() {
-            var delta = WireQueueDelta()
-            delta.revision = queue.revision
-            delta.more = index + 1 < chunks.count
+            let delta = WireQueueDelta.with { ($0.revision, $0.more) = (queue.revision, index + 1 < chunks.count) }
             var message = WireFields(delta, reserving: Self.chunkBytes)
             for entry in chunk {
                 let insert = WireFields.size(of: entry.wireBytes.count) + WireFields.size(of: last.utf8.count)
@@ -82,13 +80,11 @@ extension NamedQueue {
         let sizes = entries.map { $0.wireBytes.count + $0.id.utf8.count + 24 }
         let limit = min(Self.largestChunk, max(Self.chunkBytes, sizes.reduce(0, +) / Self.chunkLimit))
         var chunks: [ArraySlice<Queue.Entry>] = []
-        var start = 0
-        var size = 0
+        var (start, size) = (0, 0)
         for (index, bytes) in sizes.enumerated() {
             if size + bytes > limit, index > start {
                 chunks.append(entries[start..<index])
-                start = index
-                size = 0
+                (start, size) = (index, 0)
             }
             size += bytes
         }

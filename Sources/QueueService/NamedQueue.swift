@@ -1,6 +1,7 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// A queue with its name, history and modes, its last advance and its pending load.
@@ -12,20 +13,17 @@ struct NamedQueue: Sendable {
     var advancedLoad = ""
     /// A load that playback has not accepted yet.
     var pending: WireQueueHeaderRecord.PendingLoad?
-    /// Its repeat mode, whether entries leave at their end, and its limit.
     var modes = WireQueueModes()
-    /// The number of deltas since the last put.
+    /// The number of deltas since the last put, and the bytes of those that do not continue it.
     var deltas = 0
-    /// The bytes of these, but for those that continue the put.
     var deltaBytes = 0
-    /// The bytes of the last put, with those that continue it.
+    /// The bytes of the last put and of the deltas that continue it.
     var putBytes = 0
 
     init(name: String) {
         self.name = name
     }
 
-    /// A stored queue.
     init(name: String, header: WireQueueHeaderRecord, entries: [Queue.Entry], history: QueueHistory) {
         self.name = name
         queue = Queue(
@@ -37,22 +35,9 @@ struct NamedQueue: Sendable {
         pending = header.hasPending ? header.pending : nil
     }
 
-    /// The maximum number of entries.
     var limit: Int { modes.limit == 0 ? Queue.limit : min(Int(modes.limit), Queue.limit) }
 
-    // MARK: Changing
-
-    /// A change that was undone or redone.
-    struct HistoryStep {
-        var change: OwnerChange
-        var description: String
-        /// The episodes whose entries came back, as they were then.
-        var episodes: [String]
-        /// The number of entries that did not, because their podcasts are forgotten.
-        var forgotten: Int
-    }
-
-    /// A change that a user made, or an advance: it gets a revision and can be undone.
+    /// Applies a change by a user or an advance, which gets a revision and can be undone.
     mutating func edit(_ steps: [WireQueueStep], _ description: String, origin: String, now: Timestamp) -> OwnerChange {
         let outcome = queue.apply(steps)
         guard !outcome.steps.isEmpty else { return OwnerChange() }
@@ -72,13 +57,12 @@ struct NamedQueue: Sendable {
         return finish(outcome, with: changes)
     }
 
-    /// An episode's title or position was brought up to date: no revision, nothing to undo.
+    /// Updates titles and positions of episodes, without a revision or anything to undo.
     mutating func refresh(_ steps: [WireQueueStep]) -> OwnerChange {
         let outcome = queue.apply(steps)
         return outcome.steps.isEmpty ? OwnerChange() : finish(outcome)
     }
 
-    /// The change where only the pending load or the last advance is different.
     func headerChange() -> OwnerChange {
         OwnerChange(changes: [.putting("queue", name, header)])
     }
@@ -88,7 +72,6 @@ struct NamedQueue: Sendable {
         OwnerChange(changes: [.putting("queue", name, header)], publications: wholePut())
     }
 
-    /// The change that deletes the queue with all its records.
     var deletion: OwnerChange {
         OwnerChange(
             changes: [
@@ -96,54 +79,31 @@ struct NamedQueue: Sendable {
             ], publications: [Publication(.delete, .queue(name))])
     }
 
-    /// The entries as they were at a revision that the history knows: one that a change of the list led to, or one that
-    /// it started from.
-    func entries(at revision: UInt64) -> [WireQueueEntry]? {
-        guard let path = history.path(to: revision, from: queue.revision) else { return nil }
-        var past = queue
-        for steps in path { _ = past.apply(steps) }
-        return past.entries.map(\.wire)
-    }
-
-    /// Undoes the newest change. Nil: there is none. An entry that comes back while it is `loaded` is current again.
-    mutating func undo(loaded: String, without podcasts: Set<String>) -> HistoryStep? {
-        history.back().map { applyHistory($0.undo, $0.item.description_p, loaded: loaded, without: podcasts) }
-    }
-
-    /// Redoes the change that was undone last. Nil: there is none.
-    mutating func redo(loaded: String, without podcasts: Set<String>) -> HistoryStep? {
-        history.forth().map { applyHistory($0.redo, $0.item.description_p, loaded: loaded, without: podcasts) }
-    }
-
-    private mutating func applyHistory(
-        _ all: [WireQueueStep], _ description: String, loaded: String, without podcasts: Set<String>
-    ) -> HistoryStep {
+    /// Undoes the newest change, or redoes the one that was undone last, without the entries of these podcasts. Nil: there is
+    /// none. An entry that comes back while it is `loaded` is current again.
+    ///
+    /// - Returns: also the episodes of the entries that came back, and the number of those that did not.
+    mutating func applyHistory(
+        redo: Bool, loaded: String, without podcasts: Set<String>
+    ) -> (change: OwnerChange, description: String, episodes: [String], forgotten: Int)? {
+        guard let record = redo ? history.forth() : history.back() else { return nil }
+        let all = redo ? record.redo : record.undo
         let newcomers = WireQueueStep.newcomers(of: all)
         let gone = newcomers.filter { podcasts.contains($0.episode.podcastID) }
         let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
         // A move removes its entry and inserts it again, and it would not be current any more.
         let current = queue.current ?? loaded
-        let comesBack = steps.contains { step in
-            if case .insert(let insertion) = step.step { return insertion.entry.id == current }
-            return false
-        }
+        let comesBack = steps.contains { if case .insert(let it)? = $0.step { it.entry.id == current } else { false } }
         let outcome = queue.apply(comesBack ? steps + [.settingCurrent(current)] : steps)
         queue.revision += 1
-        return HistoryStep(
-            change: finish(outcome), description: description,
-            episodes: newcomers.map(\.episode).filter { !podcasts.contains($0.podcastID) }.map(\.id),
-            forgotten: gone.count)
+        let episodes = newcomers.map(\.episode).filter { !podcasts.contains($0.podcastID) }.map(\.id)
+        return (finish(outcome), record.item.description_p, episodes, gone.count)
     }
 
     /// The steps without changes of the current entry, which follow what plays.
     private static func structural(_ steps: [WireQueueStep]) -> [WireQueueStep] {
-        steps.filter {
-            if case .setCurrent = $0.step { return false }
-            return true
-        }
+        steps.filter { if case .setCurrent? = $0.step { false } else { true } }
     }
-
-    // MARK: Storing
 
     private var header: WireQueueHeaderRecord {
         var header = WireQueueHeaderRecord()
@@ -158,13 +118,10 @@ struct NamedQueue: Sendable {
     }
 
     private func record(_ entry: Queue.Entry) -> WireChange {
-        var record = WireQueueEntryRecord()
-        record.entry = entry.wire
-        record.rank = entry.rank
+        let record = WireQueueEntryRecord.with { ($0.entry, $0.rank) = (entry.wire, entry.rank) }
         return .putting("entry/\(name)", entry.id, record)
     }
 
-    /// All records, for a database that has lost some.
     var everything: [WireChange] {
         [.putting("queue", name, header)] + queue.entries.map(record) + history.everything(of: name)
     }
@@ -172,8 +129,7 @@ struct NamedQueue: Sendable {
     private mutating func finish(_ outcome: Queue.Outcome, with history: [WireChange] = []) -> OwnerChange {
         // A load whose entry was removed is void, also when the entry comes back. Its ID stays, as it may have begun.
         if let entry = pending?.entry, outcome.removed.contains(entry) { pending?.entry = "" }
-        var change = OwnerChange()
-        change.changes.append(.putting("queue", name, header))
+        var change = headerChange()
         if outcome.removed.count > queue.entries.count {
             change.changes.append(.deletingAll("entry/\(name)"))
             change.changes += queue.entries.map(record)

@@ -4,7 +4,6 @@ import WireMessages
 /// The entry that follows a loaded one in its queue.
 struct NextEntry: Sendable {
     var queue: NamedQueue
-    /// The entry that plays next; nil: nothing follows.
     var entry: Queue.Entry?
     /// Whether the entry that has ended leaves.
     var leaves: Bool
@@ -64,9 +63,9 @@ extension WirePlaybackState {
     /// Whether an episode is loaded that can be paused and resumed.
     var isLoaded: Bool { !loadID.isEmpty && ![.idle, .finished].contains(status) }
 
-    /// Whether it plays, or will when it can.
+    /// Whether it plays, or will once it is loaded.
     var plays: Bool { status == .playing || status == .loading && willPlay }
 
-    /// Whether the entry that follows is to play: whoever leaves what has failed, or has ended, wants to go on listening.
+    /// Whether the entry that follows is to play. A user who leaves an episode that has failed, or ended, goes on listening.
     var nextWillPlay: Bool { plays || [.failed, .finished].contains(status) }
 }

@@ -1,11 +1,11 @@
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// An ordered list of episodes, in which one entry may be current: what plays, or would play, now.
 ///
 /// Every change is a list of steps; applying them gives the steps that undo them, and the entries whose records changed.
 struct Queue: Sendable {
-    /// An entry with its rank.
     struct Entry: Sendable {
         /// Entries are in order of their ranks, so that moving one entry writes one record.
         var rank: Int64
@@ -19,7 +19,6 @@ struct Queue: Sendable {
         var wire: WireQueueEntry { box.entry }
         /// The same, encoded: the put of a long queue is assembled from these.
         var wireBytes: [UInt8] { box.bytes }
-        /// The ID of its episode.
         var episode: String { box.entry.episode.id }
 
         /// Ranks from a broken record are clamped to a range in which they don’t overflow.
@@ -29,12 +28,6 @@ struct Queue: Sendable {
             idHash = entry.id.hashValue
             episodeHash = entry.episode.id.hashValue
         }
-
-        /// Whether this is its id; `hash` is that of `text`.
-        func isNamed(_ text: String, hash: Int) -> Bool { idHash == hash && id == text }
-
-        /// Whether it holds the episode; `hash` is that of `text`.
-        func holds(_ text: String, hash: Int) -> Bool { episodeHash == hash && episode == text }
 
         /// Keeps entries small, with one reference each, so that lists of thousands are cheap to shift and to copy.
         private final class Box: Sendable {
@@ -51,11 +44,10 @@ struct Queue: Sendable {
     static let limit = RequestSizes.queueEntries
 
     private(set) var entries = ChunkedArray<Entry>()
-    /// The number of entries whose ID has a hash: where it is 0, no search is needed.
+    /// The number of entries whose ID has a hash: where it is 0, no search is needed. Most episodes that are added are new.
     private var idHashes = ShardedCounts()
-    /// The same for the IDs of episodes: most episodes that are added are new.
     private var episodeHashes = ShardedCounts()
-    /// The id of the current entry.
+    /// The ID of the current entry.
     private(set) var current: String?
     /// While no entry is current: the entry behind the current one that was removed.
     private(set) var successor: String?
@@ -82,17 +74,15 @@ struct Queue: Sendable {
     func index(of id: String) -> Int? {
         let hash = id.hashValue
         guard idHashes[hash] > 0 else { return nil }
-        return entries.lastIndex { $0.isNamed(id, hash: hash) }
+        return entries.lastIndex { $0.idHash == hash && $0.id == id }
     }
 
-    /// The entry of this id.
     func entry(_ id: String) -> Entry? { index(of: id).map { entries[$0] } }
 
-    /// The entry that holds the episode.
     func entry(episode: String) -> Entry? {
         let hash = episode.hashValue
         guard episodeHashes[hash] > 0 else { return nil }
-        return entries.first { $0.holds(episode, hash: hash) }
+        return entries.first { $0.episodeHash == hash && $0.episode == episode }
     }
 
     /// The episodes that none of its entries holds, each once, in order.
@@ -102,7 +92,7 @@ struct Queue: Sendable {
         return episodes.filter { known.insert($0).inserted }
     }
 
-    /// The entry behind `id`, or, if that one was removed, the one that took its index.
+    /// The entry behind `id`, or, if that was removed, the one that took its index.
     func entry(after id: String) -> Entry? {
         guard let index = index(of: id) else { return fallbackCurrent }
         return index + 1 < entries.count ? entries[index + 1] : nil
@@ -111,26 +101,23 @@ struct Queue: Sendable {
     /// The entry behind the current one that was removed; else the first.
     var fallbackCurrent: Entry? { successor.flatMap { entry($0) } ?? entries.first }
 
-    /// The entry before `id`.
     func entry(before id: String) -> Entry? {
         guard let index = index(of: id), index > 0 else { return nil }
         return entries[index - 1]
     }
 
-    /// The effect of applied steps.
     struct Outcome: Sendable {
         /// The steps that took effect.
         var steps: [WireQueueStep] = []
         /// The steps that undo them, in the order in which they must be applied.
         var inverse: [WireQueueStep] = []
-        /// Entries whose records must be written.
+        /// The entries whose records must be written or deleted.
         var touched: Set<String> = []
-        /// Entries whose records must be deleted.
         var removed: Set<String> = []
     }
 
-    /// Applies the steps in order. A step that names an entry which doesn’t exist has no effect: it may come from a
-    /// history that a later version, or a restored backup, has invalidated.
+    /// Applies the steps in order. One that names an entry which doesn’t exist has no effect: the history that it comes from
+    /// may be older than a restored backup.
     mutating func apply(_ steps: [WireQueueStep]) -> Outcome {
         var outcome = Outcome()
         for step in steps {
@@ -221,7 +208,6 @@ struct Queue: Sendable {
         return .ordering(before)
     }
 
-    /// The steps that bring the entries of these episodes up to date.
     func updates(with episodes: [String: WireEpisodeSummary]) -> [WireQueueStep] {
         let concerned = episodes.count < 8 ? episodes.keys.sorted().compactMap(entry(episode:)) : Array(entries)
         return concerned.compactMap { entry in
@@ -232,7 +218,6 @@ struct Queue: Sendable {
         }
     }
 
-    /// The steps that make the entries those of `target`, in its order.
     func steps(to target: [WireQueueEntry]) -> [WireQueueStep] {
         let wanted = Set(target.map(\.id))
         let here = Set(entries.map(\.id))
@@ -279,32 +264,19 @@ extension Queue {
             let low = max(0, center - reach)
             let high = min(entries.count, center + reach)
             let count = Int64(high - low + 1)
-            let everything = low == 0 && high == entries.count
-            let start =
-                everything
-                ? -(count / 2) * Self.gap : low > 0 ? entries[low - 1].rank : entries[high].rank - count * Self.gap
-            let end =
-                everything
-                ? start + count * Self.gap : high < entries.count ? entries[high].rank : start + count * Self.gap
-            let step = (end - start) / (count + 1)
-            guard step >= Self.roomy || everything else {
+            let before = low > 0 ? entries[low - 1].rank : nil
+            let after = high < entries.count ? entries[high].rank : nil
+            let start = before ?? after.map { $0 - count * Self.gap } ?? -(count / 2) * Self.gap
+            let step = ((after ?? start + count * Self.gap) - start) / (count + 1)
+            guard step >= Self.roomy || before == nil && after == nil else {
                 reach *= 2
                 continue
             }
-            var rank = start
-            var own = start
-            var renumbered: Set<String> = []
             for index in low..<high {
-                if index == center {
-                    rank += step
-                    own = rank
-                }
-                rank += step
-                entries[index].rank = rank
-                renumbered.insert(entries[index].id)
+                // One is left free for the new entry.
+                entries[index].rank = start + Int64(index - low + (index < center ? 1 : 2)) * step
             }
-            if center == high { own = rank + step }
-            return (own, renumbered)
+            return (start + Int64(center - low + 1) * step, Set((low..<high).map { entries[$0].id }))
         }
     }
 }
@@ -314,10 +286,7 @@ extension Queue {
 extension WireQueueStep {
     /// Inserts an entry behind `after`; an empty one means the front.
     static func inserting(_ entry: WireQueueEntry, after: String) -> WireQueueStep {
-        var step = WireQueueStep()
-        step.insert.entry = entry
-        step.insert.after = after
-        return step
+        .with { ($0.insert.entry, $0.insert.after) = (entry, after) }
     }
 
     /// Inserts entries in this order, the first behind `after`; an empty one means the front.
@@ -332,13 +301,8 @@ extension WireQueueStep {
     /// The entries that these steps add. A move, which removes and inserts an entry, adds none.
     static func newcomers(of steps: [WireQueueStep]) -> [WireQueueEntry] {
         let moved = Set(steps.compactMap { if case .remove(let id)? = $0.step { id } else { nil } })
-        return steps.compactMap {
-            if case .insert(let insertion)? = $0.step, !moved.contains(insertion.entry.id) {
-                insertion.entry
-            } else {
-                nil
-            }
-        }
+        return steps.compactMap { if case .insert(let insertion)? = $0.step { insertion.entry } else { nil } }
+            .filter { !moved.contains($0.id) }
     }
 
     /// These steps without these entries: an entry that would be inserted behind one of them goes behind the one before it.
@@ -356,35 +320,17 @@ extension WireQueueStep {
         }
     }
 
-    /// Removes an entry.
-    static func removing(_ id: String) -> WireQueueStep {
-        var step = WireQueueStep()
-        step.remove = id
-        return step
-    }
+    static func removing(_ id: String) -> WireQueueStep { .with { $0.remove = id } }
 
     /// Replaces an entry whose episode has a new title or position.
-    static func updating(_ entry: WireQueueEntry) -> WireQueueStep {
-        var step = WireQueueStep()
-        step.update.entry = entry
-        return step
-    }
+    static func updating(_ entry: WireQueueEntry) -> WireQueueStep { .with { $0.update.entry = entry } }
 
     /// Makes an entry current; empty: none.
-    static func settingCurrent(_ id: String) -> WireQueueStep {
-        var step = WireQueueStep()
-        step.setCurrent = id
-        return step
-    }
+    static func settingCurrent(_ id: String) -> WireQueueStep { .with { $0.setCurrent = id } }
 
     /// Arranges entries in this order over the indices that they have among all.
-    static func ordering(_ ids: [String]) -> WireQueueStep {
-        var step = WireQueueStep()
-        step.order.entries = ids
-        return step
-    }
+    static func ordering(_ ids: [String]) -> WireQueueStep { .with { $0.order.entries = ids } }
 
-    /// The size of the step, in entries.
     var weight: Int {
         if case .order(let order) = step { return order.entries.count }
         return 1

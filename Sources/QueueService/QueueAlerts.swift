@@ -5,10 +5,10 @@ import WireMessages
 private let fullCode = "queueFull"
 private let passedOverCode = "passedOver"
 
-/// The alerts of the queue: new episodes did not fit (one alert a podcast at a time, until its podcast or rule is gone), or an
+/// The alerts of the queue: new episodes did not fit (one alert a podcast, until the podcast or its rule is gone), or an
 /// entry was passed over.
 extension OwnerAlerts {
-    /// New episodes of a podcast did not fit into the queue of its rule. The alert replaces an earlier one of the podcast.
+    /// Raises the alert that new episodes of a podcast did not fit. It replaces an earlier one of the podcast.
     mutating func raiseFull(
         _ queue: NamedQueue, _ episodes: [WireEpisode], of podcast: String, now: Timestamp
     ) -> OwnerChange {
@@ -32,7 +32,7 @@ extension OwnerAlerts {
     /// Ends the alert that new episodes of a podcast did not fit.
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
-    /// An entry can’t be played, and the next one plays in its place. The alert replaces an earlier one of the episode.
+    /// Raises the alert that an entry was passed over. It replaces an earlier one of the episode.
     mutating func raisePassedOver(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
         var change = endPassedOver { $0 == state.episode.id }
         change.append(
@@ -46,7 +46,6 @@ extension OwnerAlerts {
         return change
     }
 
-    /// Whether an alert about a passed over entry stands.
     var hasPassedOver: Bool { standing.values.contains { $0.code == passedOverCode } }
 
     /// Ends alerts about entries that were passed over, by their episodes.

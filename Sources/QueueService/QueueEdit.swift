@@ -9,33 +9,24 @@ struct QueueEdit {
     /// The maximum number of entries in a reply; long lists are not sent back whole.
     private static let replyLimit = RequestSizes.episodes
 
-    /// The queue, changed by `apply`.
     private(set) var named: NamedQueue
+    let context: CommandContext
+    let player: WirePlaybackState?
+    /// Podcasts whose entries don’t come back.
+    let forgotten: Set<String>
     private(set) var change = OwnerChange()
     private(set) var reply = WireQueueReply()
     /// The episodes whose entries came back.
     private(set) var returned: Set<String> = []
-    private let context: CommandContext
-    private let player: WirePlaybackState?
-    /// Podcasts whose entries don’t come back.
-    private let forgotten: Set<String>
 
-    init(of named: NamedQueue, _ context: CommandContext, player: WirePlaybackState?, forgotten: Set<String>) {
-        self.named = named
-        self.context = context
-        self.player = player
-        self.forgotten = forgotten
-    }
-
-    /// Applies a request, or refuses it.
-    mutating func apply(_ request: WireQueueRequest) throws(Failure) {
-        switch request.command {
+    mutating func apply() throws(Failure) {
+        switch context.request.command {
         case .add(let add): try self.add(add)
         case .remove(let remove): try self.remove(remove.entries)
         case .move(let move): try self.move(move)
         case .clear: clear()
-        case .undo(let undo): try applyHistory(at: undo.fromRevision) { $0.undo(loaded: $1, without: $2) }
-        case .redo(let redo): try applyHistory(at: redo.fromRevision) { $0.redo(loaded: $1, without: $2) }
+        case .undo(let undo): try applyHistory(redo: false, at: undo.fromRevision)
+        case .redo(let redo): try applyHistory(redo: true, at: redo.fromRevision)
         case .sort(let sort): try self.sort(sort)
         case .deduplicate: deduplicate()
         case .setModes(let modes): try setModes(modes)
@@ -54,8 +45,6 @@ struct QueueEdit {
         reply.entries = entries.prefix(Self.replyLimit).map(\.wire)
         reply.count = UInt32(clamping: entries.count)
     }
-
-    // MARK: - Entries
 
     private mutating func add(_ add: WireAddEntries) throws(Failure) {
         guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "No episodes were named to add.") }
@@ -131,14 +120,11 @@ struct QueueEdit {
         change = named.modesChange()
     }
 
-    // MARK: - History
-
-    private mutating func applyHistory(
-        at revision: UInt64, _ apply: (inout NamedQueue, String, Set<String>) -> NamedQueue.HistoryStep?
-    ) throws(Failure) {
+    private mutating func applyHistory(redo: Bool, at revision: UInt64) throws(Failure) {
         if revision != 0 { try named.requireRevision(revision) }
-        guard let step = apply(&named, player?.queueEntry ?? "", forgotten) else { return }
+        let loaded = player?.queueEntry ?? ""
         // It comes back in full, also where a lower limit has been set since.
+        guard let step = named.applyHistory(redo: redo, loaded: loaded, without: forgotten) else { return }
         change = step.change
         reply.description_p = step.description + NamedQueue.leftOut(step.forgotten)
         returned = Set(step.episodes)

@@ -16,25 +16,11 @@ struct QueueHistory: Sendable {
     private static let partBytes = 384 * 1_024
 
     private struct Change: Sendable {
-        private let box: Box
-        var record: WireQueueHistoryRecord { box.record }
+        var record: WireQueueHistoryRecord
         /// Its size as it is stored, in bytes.
         var size: Int
         /// While it is restored: the number of its parts that are still to come.
-        var missing = 0
-        var nextPart: UInt32 { record.parts - UInt32(missing) + 1 }
-
-        init(record: WireQueueHistoryRecord, size: Int, missing: Int = 0) {
-            box = Box(record)
-            self.size = size
-            self.missing = missing
-        }
-
-        /// Keeps changes small, with one reference each: every edit of a queue copies the list of them.
-        private final class Box: Sendable {
-            let record: WireQueueHistoryRecord
-            init(_ record: WireQueueHistoryRecord) { self.record = record }
-        }
+        var missing: UInt32 = 0
     }
 
     private var changes: [Change] = []
@@ -45,10 +31,6 @@ struct QueueHistory: Sendable {
 
     /// The number of changes that aren’t undone.
     private var applied: Int { changes.count - undone }
-
-    init() {}
-
-    // MARK: - Changing
 
     /// Appends a change, and drops those that were undone before it and those that are too old. Returns what to store.
     mutating func append(_ record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
@@ -81,9 +63,6 @@ struct QueueHistory: Sendable {
         return changes[applied - 1].record
     }
 
-    // MARK: - Reading
-
-    /// The newest changes, in reverse order.
     func newest(_ limit: Int) -> [WireHistoryItem] {
         changes.enumerated().suffix(limit).reversed().map { index, change in
             var item = change.record.item
@@ -114,7 +93,6 @@ struct QueueHistory: Sendable {
 // MARK: - Storing
 
 extension QueueHistory {
-    /// All records of the history.
     func everything(of queue: String) -> [WireChange] {
         changes.flatMap { change in
             var record = change.record
@@ -174,19 +152,17 @@ extension QueueHistory {
 extension QueueHistory {
     /// Restores a record. They come in order of their keys, so that a change is followed by its parts.
     mutating func restore(_ record: WireQueueHistoryRecord, key: String, size: Int) {
-        let parts = key.split(separator: ".")
-        guard parts.count == 2 else {
-            changes.append(Change(record: record, size: size, missing: Int(record.parts)))
-            return
+        guard key.contains(".") else {
+            return changes.append(Change(record: record, size: size, missing: record.parts))
         }
-        guard let last = changes.indices.last, changes[last].missing > 0,
-            key == Self.key(changes[last].record.item.revision, part: changes[last].nextPart)
+        guard var whole = changes.last, whole.missing > 0,
+            key == Self.key(whole.record.item.revision, part: whole.record.parts - whole.missing + 1)
         else { return }
-        var whole = changes[last].record
-        whole.undo += record.undo
-        whole.redo += record.redo
-        changes[last] = Change(
-            record: whole, size: changes[last].size + size, missing: changes[last].missing - 1)
+        whole.record.undo += record.undo
+        whole.record.redo += record.redo
+        whole.size += size
+        whole.missing -= 1
+        changes[changes.count - 1] = whole
     }
 
     /// Ends the restoring: drops changes that lack a part, and returns their revisions. `undone` is nil for records of an
@@ -195,12 +171,7 @@ extension QueueHistory {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }
         let marked = changes.reversed().prefix { $0.record.item.undone }.count
-        changes = changes.map { change in
-            guard change.record.item.undone else { return change }
-            var record = change.record
-            record.item.undone = false
-            return Change(record: record, size: change.size)
-        }
+        for index in changes.indices { changes[index].record.item.undone = false }
         self.undone = undone ?? marked
         return broken
     }

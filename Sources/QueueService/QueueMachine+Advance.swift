@@ -7,8 +7,8 @@ import WireMessages
 // How the end of an episode, or its failure, advances its queue.
 
 extension QueueMachine {
-    /// An episode was played to its end: its entry leaves, the one behind it becomes current and plays. Committed
-    /// once for each load, whatever crashes: the player shows `finished` until it has got its next load.
+    /// Handles the end of an episode: its entry leaves, the one behind it becomes current and plays. Committed once for each
+    /// load, whatever crashes: the player shows `finished` until it has its next load.
     mutating func advance(from state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let next = nextEntry(after: state)
         guard next.queue.advancedLoad != state.loadID else { return }
@@ -16,7 +16,7 @@ extension QueueMachine {
             to: next, from: state, marking: state.loadID, "Finished “\(state.episode.title)”", now: now, &effects)
     }
 
-    /// The alert of a failed episode was answered with `skip`: the next one plays, and the entry stays where it is.
+    /// Handles the answer `skip` to the alert of a failed episode: the next one plays, and the entry stays where it is.
     mutating func skip(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let next = nextEntry(after: state, skipping: true)
         // The same load may fail, and be skipped, again.
@@ -26,8 +26,8 @@ extension QueueMachine {
         advance(to: next, from: state, marking: mark, "Passed over “\(state.episode.title)”", now: now, &effects)
     }
 
-    /// An episode that plays unattended has failed for good: the next one plays, and the entry stays where it is. An alert of
-    /// the queue says so, as the player's own ends with the load.
+    /// Passes over an episode that played unattended and failed for good. Its entry stays where it is; an alert of the queue
+    /// says so, as the player's own ends with the load.
     mutating func passOver(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         // A load that was decided meanwhile is newer.
         guard state.error.isLasting, upcomingLoad == nil else { return }

@@ -1,12 +1,12 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-// Commands: which queue and entries are meant, and what is done.
+// How commands are carried out.
 
 extension QueueMachine {
-    /// The maximum number of queues.
     static let queueLimit = 50
 
     static let unknownCommand = Failure(
@@ -17,9 +17,7 @@ extension QueueMachine {
             guard let unresolved = try? WireQueueRequest(wireBytes: command.payload) else {
                 throw Failure(.malformed, "The request to the queue can’t be read.")
             }
-            let resolver = RequestResolver(queues: queues, queuesToPlayFrom: queuesToPlayFrom)
-            let request = try resolver.resolved(unresolved, about: name(unresolved))
-            carryOut(request, of: command, now: now, &effects)
+            carryOut(try resolved(unresolved), of: command, now: now, &effects)
         } catch {
             effects.append(.reply(command.id, .failure(error)))
         }
@@ -40,7 +38,6 @@ extension QueueMachine {
         lookUp(unknown, for: .command(context), &effects)
     }
 
-    /// Carries a command out whose episodes are known.
     mutating func perform(_ context: CommandContext, _ effects: inout [Effect]) {
         do throws(Failure) {
             try execute(context, &effects)
@@ -67,46 +64,16 @@ extension QueueMachine {
         case .toggle: try toggle(named, context, &effects)
         case .delete: try delete(named, context, &effects)
         case .history(let query):
-            var reply = WireQueueReply()
-            reply.history = named.history.newest(query.limit == 0 ? QueueHistory.limit : Int(query.limit))
-            self.reply(context.answer(reply, about: name), &effects)
+            let limit = query.limit == 0 ? QueueHistory.limit : Int(query.limit)
+            reply(context.answer(.with { $0.history = named.history.newest(limit) }, about: name), &effects)
         default:
-            var edit = QueueEdit(of: named, context, player: player, forgotten: rules.forgottenPodcasts)
-            try edit.apply(request)
+            var edit = QueueEdit(
+                named: named, context: context, player: player, forgotten: rules.forgottenPodcasts)
+            try edit.apply()
             commit(edit.named, edit.change, answering: context.answer(edit.reply, about: name), &effects)
             // They may have been played since.
             refreshEpisodes(edit.returned, &effects)
         }
-    }
-
-    // MARK: - The queue that is meant
-
-    /// The queue that a request is about. Without a name, playing continues in the queue that plays.
-    func name(_ request: WireQueueRequest) -> String {
-        guard request.queue.isEmpty else { return request.queue }
-        switch request.command {
-        case .play(let play): return queueToPlay(play)
-        case .next, .previous, .toggle: return playingQueue
-        default: return QueueName.default
-        }
-    }
-
-    private func queueToPlay(_ play: WirePlay) -> String {
-        let names = [playingQueue, QueueName.default] + queues.keys.sorted()
-        let holder =
-            switch play.what {
-            case .entry(let id): names.first { queues[$0]?.queue.index(of: id) != nil }
-            case .episode(let episode): names.first { queues[$0]?.queue.entry(episode: episode) != nil }
-            case .resume, nil: String?.none
-            }
-        return holder ?? playingQueue
-    }
-
-    /// The queues that may be meant where none is named: the one that plays, if something is loaded, and the default one.
-    private var queuesToPlayFrom: [NamedQueue] {
-        let playing = playingQueue
-        let isIdle = upcomingLoad == nil && player.map { $0.loadID.isEmpty || $0.status == .idle } ?? true
-        return isIdle || playing == QueueName.default ? [main] : [queues.named(playing), main]
     }
 
     // MARK: - Creating and deleting

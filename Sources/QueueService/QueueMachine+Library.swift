@@ -29,7 +29,6 @@ extension QueueMachine {
         refreshEpisodes(queued.intersection(episodes), &effects)
     }
 
-    /// Looks up these episodes, and updates their entries.
     mutating func refreshEpisodes(_ episodes: Set<String>, _ effects: inout [Effect]) {
         for part in episodes.sorted().parts(of: RequestSizes.episodes) { lookUp(part, for: .refresh, &effects) }
     }
@@ -37,36 +36,26 @@ extension QueueMachine {
     mutating func episodesAnswered(
         _ result: Result<[UInt8], Failure>, now: Moment, _ effects: inout [Effect]
     ) {
-        switch lookups.answered(result.persistenceReply) {
-        case .found(let lookups):
-            for (purpose, episodes) in lookups {
-                switch purpose {
-                case .command(var context):
-                    context.episodes = episodes
-                    context.now = now
-                    perform(context, &effects)
-                case .refresh: refresh(with: episodes, &effects)
-                }
-            }
-        case .failed(let purposes, let failure):
-            for purpose in purposes {
-                switch purpose {
-                case .command(let context): effects.append(.reply(context.command.id, .failure(failure)))
-                case .refresh:
-                    effects.append(.log(.warning, "couldn’t look up episodes of the queue: \(failure)"))
-                }
+        for (purpose, result) in lookups.answered(result.persistenceReply) {
+            switch (purpose, result) {
+            case (.command(var context), .success(let episodes)):
+                context.episodes = episodes
+                context.now = now
+                perform(context, &effects)
+            case (.command(let context), .failure(let failure)):
+                effects.append(.reply(context.command.id, .failure(failure)))
+            case (.refresh, .success(let episodes)): refresh(with: episodes, &effects)
+            case (.refresh, .failure(let failure)):
+                effects.append(.log(.warning, "couldn’t look up episodes of the queue: \(failure)"))
             }
         }
         askLibrary(&effects)
     }
 
-    /// Updates the entries of these episodes.
     mutating func refresh(with episodes: [String: WireEpisodeSummary], _ effects: inout [Effect]) {
         for var named in queues.inOrder {
-            let steps = named.queue.updates(with: episodes)
-            guard !steps.isEmpty else { continue }
-            let change = named.refresh(steps)
-            commit(named, change, &effects)
+            let change = named.refresh(named.queue.updates(with: episodes))
+            if !change.isEmpty { commit(named, change, &effects) }
         }
     }
 }

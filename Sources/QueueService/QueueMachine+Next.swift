@@ -34,8 +34,6 @@ extension QueueMachine {
         return queues.source(of: player).name
     }
 
-    // MARK: - Decided loads
-
     /// The load that the player has not accepted and that isn’t void. The player may show it already: it shows a load before
     /// that is durable.
     private var decidedLoad: DecidedLoad? {
@@ -52,9 +50,6 @@ extension QueueMachine {
     /// The load that is decided and that the player does not show yet.
     var upcomingLoad: DecidedLoad? { decidedLoad.flatMap { $0.pending.loadID == player?.loadID ? nil : $0 } }
 
-    // MARK: - Preparing
-
-    /// Has the player prepare the load that follows the loaded episode, when that has changed.
     mutating func prepareNext(_ effects: inout [Effect]) {
         guard playerIsReady, let player, player.hasEndAhead, !loads.isRequesting, !isDecidingLoad, dueLoad == nil
         else { return }
@@ -63,7 +58,6 @@ extension QueueMachine {
         effects.append(.call(call))
     }
 
-    /// Asks feeds to fetch the chapters of the loaded episode, once for each load.
     mutating func fetchChapters(_ effects: inout [Effect]) {
         guard feedsIsReady, let player, player.hasEndAhead, !player.episode.id.isEmpty,
             player.loadID != chaptersRequested
@@ -73,7 +67,7 @@ extension QueueMachine {
         tell(.feeds, message.wireBytes, &effects)
     }
 
-    /// Asks a service for something whose answer nobody waits for.
+    /// Sends a request whose answer is ignored.
     func tell(_ service: ServiceName, _ payload: [UInt8], _ effects: inout [Effect]) {
         effects.append(.call(Call(.unawaited, to: service, payload: payload, limit: .seconds(20))))
     }

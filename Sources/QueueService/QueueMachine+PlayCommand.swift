@@ -107,7 +107,6 @@ extension QueueMachine {
         return true
     }
 
-    /// Goes to the entry behind the current one, or before it.
     mutating func step(
         from: String, in named: NamedQueue, forward: Bool, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {
@@ -151,7 +150,7 @@ extension QueueMachine {
         reply(context.answer(.with { $0.player = player }, about: name), &effects)
     }
 
-    /// Hands a command on to the player; a repeat of it has the same request ID there, too.
+    /// Forwards a command to the player; a repeat of it has the same request ID there, too.
     private mutating func ask(
         _ request: WirePlaybackRequest.OneOf_Command, _ step: String, _ context: CommandContext,
         _ effects: inout [Effect]
@@ -197,7 +196,7 @@ extension QueueMachine {
         effects.append(.timer(.playerState, at: now.monotonic.advanced(by: Self.stateTimeout)))
     }
 
-    /// The player has another state, or is gone.
+    /// Decides them by the new state of the player, or without it.
     mutating func decideCommandsAgain(now: Moment, _ effects: inout [Effect]) {
         let commands = commandsAwaitingState
         commandsAwaitingState = []

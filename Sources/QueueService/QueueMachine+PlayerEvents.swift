@@ -46,19 +46,18 @@ extension QueueMachine {
         effects.append(.call(loads.request(due)))
     }
 
-    /// The player has answered, or could not be reached in time.
     mutating func loadAnswered(
-        _ load: String, _ answer: LoadCoordinator.Answer, now: Moment, _ effects: inout [Effect]
+        _ load: String, _ answer: Result<WirePlaybackState?, Failure>, now: Moment, _ effects: inout [Effect]
     ) {
         switch answer {
-        case .accepted(let state):
+        case .success(let state):
             // The same state comes on the stream, and may have come before; this only spares the wait for it.
             if let state, state.revision > player?.revision ?? 0 { player = state }
             pauseBeforeUpcoming(&effects)
-        case .retry(let failure):
+        case .failure(let failure) where failure.retry:
             effects.append(.log(.warning, "the player didn’t accept load \(load) yet: \(failure)"))
             return effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retry.wait())))
-        case .refused(let failure):
+        case .failure(let failure):
             // Asking again would be refused again; the entry stays current, and `play` tries anew.
             effects.append(.log(.error, "the player refused load \(load): \(failure)"))
         }
@@ -71,24 +70,38 @@ extension QueueMachine {
 
     // MARK: - Observing
 
-    /// Handles what other services publish.
+    /// Handles what other services publish. What can’t be read is ignored.
     mutating func observe(_ event: StreamEvent, now: Moment, _ effects: inout [Effect]) {
-        switch QueueNews(event) {
-        case .player(let state): observe(state, now: now, &effects)
-        case .playerIsReady(let isReady):
-            playerIsReady = isReady
-            if !isReady { loads.playerIsGone() }
-            requestLoad(&effects)
-            decideCommandsAgain(now: now, &effects)
-        case .feedsIsReady(let isReady):
-            feedsIsReady = isReady
-            fetchChapters(&effects)
-        case .episodeState(let state): observe(state, &effects)
-        case .episodeStates(let episodes): refreshQueued(episodes, &effects)
-        case .podcast(let id, let podcast): observe(podcast, id: id, &effects)
-        case .episodes(let news): observe(news, &effects)
-        case nil: break
+        let parts = event.topic.parts.map(String.init)
+        let payload = event.payload
+        switch (parts.dropFirst().first, parts.dropFirst(2).first, parts.count, event.header.kind) {
+        case ("playback", "state", 3, .put):
+            if let state = try? WirePlaybackState(wireBytes: payload) { observe(state, now: now, &effects) }
+        case ("playback", "states", 3, _):
+            let changed = try? WireEpisodeStatesChanged(wireBytes: payload)
+            refreshQueued(changed?.episodes ?? [], &effects)
+        case ("playback", "episode", 4, .event):
+            if let state = try? WireEpisodeState(wireBytes: payload) { observe(state, &effects) }
+        case ("bus", "service", 4, _):
+            let isReady = (try? WireServiceStatus(wireBytes: payload))?.state == .ready
+            if parts[3] == ServiceName.playback.text { playerChanged(isReady: isReady, now: now, &effects) }
+            if parts[3] == ServiceName.feeds.text {
+                feedsIsReady = isReady
+                fetchChapters(&effects)
+            }
+        case ("feeds", "podcast", 4, let kind):
+            observe(kind == .put ? try? WirePodcast(wireBytes: payload) : nil, id: parts[3], &effects)
+        case ("feeds", "episodes", 4, .event):
+            if let news = try? WireEpisodesChanged(wireBytes: payload) { observe(news, &effects) }
+        default: break
         }
+    }
+
+    private mutating func playerChanged(isReady: Bool, now: Moment, _ effects: inout [Effect]) {
+        playerIsReady = isReady
+        if !isReady { loads.playerIsGone() }
+        requestLoad(&effects)
+        decideCommandsAgain(now: now, &effects)
     }
 
     private mutating func observe(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {

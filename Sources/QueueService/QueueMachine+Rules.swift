@@ -44,7 +44,7 @@ extension QueueMachine {
         if autoEnqueue.update(id, episodeCount: podcast.episodeCount) { check(podcast: id, &effects) }
     }
 
-    /// A podcast has been forgotten: its settings go, and its entries leave all queues.
+    /// Deletes the settings of a forgotten podcast, and removes its entries from all queues.
     mutating func forget(_ podcast: PodcastID, now: Moment, _ effects: inout [Effect]) {
         autoEnqueue.drop(podcast.text)
         checkNextPodcast(&effects)
@@ -76,12 +76,16 @@ extension QueueMachine {
         effects.append(.ask(.newestEpisodes(question.check)) { $0.episodes = question.query })
     }
 
-    mutating func podcastChecked(_ answer: AutoEnqueue.Answer, now: Moment, _ effects: inout [Effect]) {
-        switch answer {
-        case .retry: return repeatChecks(now: now, &effects)
-        case .failed(let failure, let podcast):
+    mutating func podcastChecked(
+        _ check: AutoEnqueue.CheckID, _ result: Result<WirePersistenceReply, Failure>, now: Moment,
+        _ effects: inout [Effect]
+    ) {
+        guard let podcast = autoEnqueue.answered(result, to: check) else { return }
+        switch result {
+        case .success(let reply): enqueue(reply.episodes.episodes, of: podcast, now: now, &effects)
+        case .failure(let failure) where failure.retry: return repeatChecks(now: now, &effects)
+        case .failure(let failure):
             effects.append(.log(.error, "couldn’t look for new episodes of \(podcast): \(failure)"))
-        case .episodes(let episodes, let podcast): enqueue(episodes, of: podcast, now: now, &effects)
         }
         checkNextPodcast(&effects)
     }
@@ -130,7 +134,7 @@ extension QueueMachine {
         }
     }
 
-    /// The alerts about entries that were passed over end when their episode plays, or is in no queue any more.
+    /// Ends alerts about entries that were passed over whose episode plays, or is in no queue any more.
     mutating func endPastAlerts(_ effects: inout [Effect]) {
         guard rules.alerts.hasPassedOver else { return }
         let playing = player?.status == .playing ? player?.episode.id : nil

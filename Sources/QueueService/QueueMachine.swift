@@ -5,22 +5,17 @@ package import WireMessages
 
 /// Owns the queues and decides what plays next.
 ///
-/// A command changes the queues at once; the change is committed, published and answered in that order. What must
-/// be played is itself part of the commit (`pending`), so that a crash between the decision and the player's
-/// hearing of it is repaired by whoever restarts.
+/// A command changes the queues at once; the change is committed, published and answered in that order. The load that is
+/// decided is part of the commit (`pending`), so that a queue that restarts asks the player for it again.
 package struct QueueMachine: OwnerMachine {
-    /// The shell reports nothing: this service has no hardware.
+    // The service has no hardware: its shell reports nothing and does nothing.
     package typealias Input = Never
-    /// The shell does nothing.
     package typealias Action = Never
 
-    /// The purpose of a call.
     package enum Query: Sendable {
         /// The player was asked for the load of this ID.
         case load(String)
-        /// The player was asked to prepare a load.
         case preparation
-        /// The player was asked to carry a command out.
         case player(PlayerCommand)
         /// The library was asked for episodes that are waited for.
         case episodes
@@ -33,19 +28,17 @@ package struct QueueMachine: OwnerMachine {
     package enum Timer: Sendable, Hashable {
         /// Checks again whether the queue has to advance or to have something loaded.
         case reconcile
-        /// Asks the library again that did not answer.
+        /// Asks the library again about new episodes.
         case ruleChecks
         /// Ends the wait for the state of a player that has nothing loaded any more.
         case playerState
     }
 
-    /// A transaction of the queue's state.
     package struct Step: Sendable {
         package enum Purpose: Sendable {
             case edit
             /// Decides what plays.
             case load
-            /// Adds new episodes of a podcast.
             case enqueue(podcast: String)
         }
 
@@ -54,7 +47,6 @@ package struct QueueMachine: OwnerMachine {
     }
 
     package static let owner = ServiceName.queue
-    /// The player, whose end of an episode advances the queue, and news about episodes that are in a queue.
     package static let observes = [
         "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
     ]
@@ -76,19 +68,17 @@ package struct QueueMachine: OwnerMachine {
     var loads = LoadCoordinator() { didSet { isNextOutdated = true } }
     /// The newest state of the loaded episode; its entry is updated with it when another one is loaded.
     var loadedEpisodeState: WireEpisodeState?
-    /// Decides whether an entry that fails is passed over.
     var failures = FailureWatch()
     /// Commands that are decided again at the player’s next state.
     var commandsAwaitingState: [PlayerCommand] = []
     /// The value of `stream/queue/next` that was published last.
     private var announced: WireQueueNext?
-    /// Whether what plays next may have changed since it was determined.
+    /// Whether the next entry may have changed since it was determined.
     private var isNextOutdated = true
     var feedsIsReady = false
     /// The load for whose episode feeds was asked for chapters.
     var chaptersRequested = ""
 
-    /// An owner without stored state.
     package init() {}
 
     var queues: Queues { state.current.queues }
@@ -118,7 +108,6 @@ package struct QueueMachine: OwnerMachine {
         return Set((rules.podcasts + queued).compactMap { PodcastID($0) })
     }
 
-    /// Every queue, whole.
     package func retained(now: Moment) -> [Publication] {
         queues.inOrder.flatMap(\.wholePublications) + rules.retained
             + [Publication(.put, .queueNext, next.wireBytes)]
@@ -147,7 +136,7 @@ package struct QueueMachine: OwnerMachine {
         return announceNext() + effects
     }
 
-    /// Publishes what plays next where that has changed, once all that it depends on is durable.
+    /// Publishes the next entry if it has changed, once all that it depends on is durable.
     private mutating func announceNext() -> [Effect] {
         guard state.isSettled else { return [] }
         let next = next
@@ -195,9 +184,7 @@ package struct QueueMachine: OwnerMachine {
         case .preparation: loads.prepared()
         case .player(let asked): playerAnswered(result, asked, now: now, &effects)
         case .episodes: episodesAnswered(result, now: now, &effects)
-        case .newestEpisodes(let check):
-            guard let answer = autoEnqueue.answered(result, to: check) else { return }
-            podcastChecked(answer, now: now, &effects)
+        case .newestEpisodes(let check): podcastChecked(check, result.persistenceReply, now: now, &effects)
         case .unawaited: break
         }
     }
@@ -241,7 +228,6 @@ package struct QueueMachine: OwnerMachine {
         effects.append(.reply(answer.command.id, .success(completed(answer).wireBytes)))
     }
 
-    /// The reply with the fields of every reply, which describe the state after the command.
     private func completed(_ answer: Answer) -> WireQueueReply {
         var reply = answer.reply
         let named = queues.named(answer.queue)

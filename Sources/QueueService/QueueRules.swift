@@ -7,13 +7,11 @@ import WireMessages
 /// The settings of the queue, the newest episodes that each podcast's rule has handled, and the alerts.
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
-    /// The rules by podcast.
     var marks = KeyedRecords<WireQueueRuleRecord>("rule")
     /// Podcasts that were forgotten, with their episodes: the history of a queue does not bring those back.
     private var forgotten = KeyedRecords<WireQueueRuleRecord>("forgotten")
     var alerts = OwnerAlerts(.queue)
 
-    /// Takes a stored record over, if it is one of these.
     mutating func restore(_ record: StoredRecord) throws {
         if settings.restore(record) { return }
         _ = try marks.restore(record) || forgotten.restore(record) || alerts.restore(record)
@@ -21,7 +19,7 @@ struct QueueRules: Sendable {
 
     var forgottenPodcasts: Set<String> { Set(forgotten.keys) }
 
-    /// The podcasts that anything is kept for.
+    /// The podcasts for which anything is stored.
     var podcasts: [String] { settings.podcasts + marks.keys + alerts.standing.values.map(\.podcast) }
 
     /// The place and the queue that new episodes enter.
@@ -29,25 +27,18 @@ struct QueueRules: Sendable {
         var place: String
         var queue: String
 
-        /// A new entry that holds the episode.
         func entry(_ episode: WireEpisode, now: Moment) -> WireQueueEntry {
-            var entry = WireQueueEntry()
-            entry.id = QueueEntryID.derived(from: "rule/\(episode.id)/\(now.wall.milliseconds)").text
-            entry.episode = WireEpisodeSummary(episode)
-            entry.addedAt = now.wall.milliseconds
             let podcast = episode.podcastTitle.isEmpty ? episode.podcastID : episode.podcastTitle
-            let position =
-                switch place {
-                case "top": "the top"
-                case "next": "the place after the current entry"
-                default: "the bottom"
-                }
-            entry.reason = "by a rule, as new episodes of “\(podcast)” go to \(position)"
-            return entry
+            let positions = ["top": "the top", "next": "the place after the current entry"]
+            return .with {
+                $0.id = QueueEntryID.derived(from: "rule/\(episode.id)/\(now.wall.milliseconds)").text
+                $0.episode = WireEpisodeSummary(episode)
+                $0.addedAt = now.wall.milliseconds
+                $0.reason = "by a rule, as new episodes of “\(podcast)” go to \(positions[place] ?? "the bottom")"
+            }
         }
     }
 
-    /// The rule of a podcast; nil: its new episodes enter no queue.
     func rule(of podcast: String) -> Rule? {
         let place = settings.value(.autoEnqueue, podcast: podcast)
         guard place != "off" else { return nil }
@@ -65,19 +56,17 @@ struct QueueRules: Sendable {
 
     var retained: [Publication] { settings.retained + alerts.retained }
 
-    /// A podcast is forgotten, with what is set for it.
+    /// Deletes what is set for a forgotten podcast.
     mutating func markForgotten(podcast: String, _ change: inout OwnerChange) {
         endRule(of: podcast, &change)
         if let settings = settings.forget(podcast: podcast) { change.append(settings) }
         if forgotten[podcast] == nil { forgotten.put(podcast, WireQueueRuleRecord(), &change.changes) }
     }
 
-    /// A podcast that was forgotten exists again.
     mutating func unmarkForgotten(podcast: String, _ change: inout OwnerChange) {
         forgotten.remove(podcast, &change.changes)
     }
 
-    /// No rule is interested in a podcast any more.
     mutating func endRule(of podcast: String, _ change: inout OwnerChange) {
         marks.remove(podcast, &change.changes)
         change.append(alerts.clear(podcast: podcast))

@@ -2,13 +2,11 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// The durable state of the queue service.
 struct QueueState: Sendable {
     var queues: Queues = [QueueName.default: NamedQueue(name: QueueName.default)]
     var rules = QueueRules()
 }
 
-/// A command that is carried out.
 struct CommandContext: Sendable {
     var command: Command
     var request: WireQueueRequest
@@ -16,7 +14,6 @@ struct CommandContext: Sendable {
     var episodes: [String: WireEpisodeSummary] = [:]
     var now: Moment
 
-    /// The answer to the command.
     func answer(_ reply: WireQueueReply = WireQueueReply(), about queue: String) -> Answer {
         Answer(command: command, queue: queue, reply: reply)
     }

@@ -3,18 +3,15 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// All queues, by name.
 typealias Queues = [String: NamedQueue]
 
 extension Queues {
-    /// All of them, in order of their names.
+    /// The queues in order of their names.
     var inOrder: [NamedQueue] { values.sorted { $0.name < $1.name } }
 
     /// The queue of a name; an empty one where there is none.
     func named(_ name: String) -> NamedQueue { self[name] ?? NamedQueue(name: name) }
 
-    /// The queue of a name that somebody gave.
-    ///
     /// - Throws: `notFound`, which names the nearest one.
     func existing(_ name: String) throws(Failure) -> NamedQueue {
         if let named = self[name] { return named }
@@ -22,10 +19,9 @@ extension Queues {
         throw Failure(.notFound, "There is no queue “\(name)”. \(advice)`lockstep queues` lists them.")
     }
 
-    /// Whether any of them holds the episode.
     func hold(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
-    /// The queues that hold entries of a podcast, without these, each with its change.
+    /// The queues that hold entries of a podcast, without these entries, each with its change.
     func removing(podcast: String, now: Timestamp) -> [(NamedQueue, OwnerChange)] {
         inOrder.compactMap { named in
             let going = named.queue.entries.filter { $0.wire.episode.podcastID == podcast }
@@ -52,11 +48,8 @@ extension Queues {
         return LoadID.advance(after: String(before)).text == state.loadID
     }
 
-    // MARK: Loads
-
-    /// The loads of the queues that have one, in order of their names.
     private var pendingLoads: [(queue: String, load: LoadCoordinator.PendingLoad)] {
-        compactMap { name, named in named.pending.map { (name, $0) } }.sorted { $0.queue < $1.queue }
+        inOrder.compactMap { named in named.pending.map { (named.name, $0) } }
     }
 
     /// The pending loads that the player’s load, if it is known, does not make void.
@@ -64,8 +57,8 @@ extension Queues {
         pendingLoads.filter { !$0.load.entry.isEmpty && shown.map($0.load.follows) ?? true }
     }
 
-    /// The loads that were decided earlier and that the player may have begun, or may begin, before it shows them: a load that
-    /// is decided now supersedes all of them. Those that the player was asked for last come last, as the limit drops the first.
+    /// The earlier loads that the player may have begun, or may begin, before it shows them: a load that is decided now
+    /// supersedes them. Those that the player was asked for last come last, as the limit drops the first.
     func loadsToSupersede(_ latest: [String]) -> [String] {
         let waiting = pendingLoads.flatMap { $0.load.overtakes + [$0.load.loadID] }
         return Array((waiting + latest).suffix(64))
@@ -73,8 +66,8 @@ extension Queues {
 
     /// The other queues that have a pending load, without it: only the newest decision over all queues counts.
     func withoutPendingLoads(except name: String) -> [NamedQueue] {
-        pendingLoads.filter { $0.queue != name }.map { queue, _ in
-            var named = named(queue)
+        inOrder.filter { $0.pending != nil && $0.name != name }.map { named in
+            var named = named
             named.pending = nil
             return named
         }

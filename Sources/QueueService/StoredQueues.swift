@@ -8,7 +8,7 @@ struct StoredQueues: Sendable {
     private var entries: [String: [Queue.Entry]] = [:]
     private var histories: [String: QueueHistory] = [:]
 
-    /// Takes a stored record over; false if it is of another kind.
+    /// Restores a record; false: it is of another kind.
     mutating func restore(_ record: StoredRecord) throws -> Bool {
         let parts = record.collection.split(separator: "/", maxSplits: 1).map(String.init)
         switch (parts.first, parts.count) {
@@ -24,8 +24,6 @@ struct StoredQueues: Sendable {
         return true
     }
 
-    /// The queues by name.
-    ///
     /// - Parameter report: receives sentences about missing records.
     func queues(report: (String) -> Void) -> Queues {
         var queues: Queues = [:]

@@ -30,11 +30,11 @@ struct ChunkedArrayTests {
             #expect(chunked.count == plain.count && chunked.first == plain.first && chunked.last == plain.last)
         }
         for (plain, chunked) in copies + [(plain, chunked)] {
-            #expect(Array(chunked) == plain && chunked.indices.map { chunked[$0] } == plain)
+            #expect(Array(chunked) == plain && (0..<chunked.count).map { chunked[$0] } == plain)
         }
     }
 
-    @Test func `counts return to nothing`() {
+    @Test func `counts return to zero`() {
         var counts = ShardedCounts()
         for number in [-7, 7, 7, .min, .max] { counts[number] += 1 }
         #expect(counts[7] == 2 && counts[.min] == 1 && counts[8] == 0)

@@ -34,7 +34,7 @@ import WireMessages
         return queue
     }
 
-    @Test func `an entry that can’t be had is passed over, stays, and is told of`() throws {
+    @Test func `an unplayable entry is passed over, stays and raises an alert`() throws {
         let queue = advanced(3)
         #expect(playing(queue) == QueueHarness.episode(2))
         fail(queue)
@@ -49,7 +49,7 @@ import WireMessages
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `the alert of an entry that was passed over goes with the entry`() {
+    @Test func `the alert of an entry that was passed over ends with the entry`() {
         let queue = advanced(3)
         fail(queue)
         #expect(queue.alerts.count == 1)
@@ -73,7 +73,7 @@ import WireMessages
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `what may pass is waited for`() {
+    @Test func `a temporary failure isn’t passed over`() {
         let queue = advanced(3)
         fail(queue, of: Self.away)
         #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
@@ -81,7 +81,7 @@ import WireMessages
         #expect(queue.player.status == .failed)
     }
 
-    @Test func `what somebody plays, or resumes, and can’t be had is theirs to answer`() {
+    @Test func `an unplayable entry that a user has just played or resumed isn’t passed over`() {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -109,7 +109,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 3 && queue.alerts.isEmpty)
     }
 
-    @Test func `an entry that failed, was resumed and can’t be had is not passed over`() {
+    @Test func `an unplayable entry that was resumed after a failure is not passed over`() {
         let queue = advanced(3)
         fail(queue, of: Self.away)
         queue.playerChanges {
@@ -120,7 +120,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
     }
 
-    @Test func `what is added after the last entry has failed doesn’t play by itself`() {
+    @Test func `an entry that is added after the last one has failed doesn’t play by itself`() {
         let queue = advanced(2)
         fail(queue)
         #expect(queue.player.status == .failed)
@@ -162,7 +162,7 @@ import WireMessages
         #expect(queue.current == current.map { $0 + 1 })
     }
 
-    @Test func `what somebody plays and breaks for good after it has played is passed over`() {
+    @Test func `an entry that breaks for good after it has played is passed over`() {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -188,7 +188,7 @@ import WireMessages
         #expect(queue.numbers.count == count - 1)
     }
 
-    @Test func `what had failed before the queue began plays nothing`() {
+    @Test func `a failure from before the queue started plays nothing`() {
         let queue = advanced(3)
         queue.player.status = .failed
         queue.player.error = WireFailure(Self.gone)
@@ -197,7 +197,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 2)
     }
 
-    @Test func `an advance from a failure survives a crash before the player has heard of it`() {
+    @Test func `an advance from a failure survives a crash before the player gets the load`() {
         let queue = advanced(3)
         queue.playerAnswers = false
         fail(queue)

@@ -10,7 +10,7 @@ import WireMessages
 
 /// Several queues, their order, modes and past.
 struct QueueListTests {
-    @Test func `queues are made and deleted and survive a restart`() throws {
+    @Test func `queues are created and deleted and survive a restart`() throws {
         let queue = QueueHarness()
         #expect(try ask(queue, "later") { $0.create = WireCreateQueue() }.changed)
         #expect(try !ask(queue, "later") { $0.create = WireCreateQueue() }.changed)
@@ -36,7 +36,7 @@ struct QueueListTests {
         #expect(refusal(queue, name) { $0.create = WireCreateQueue() } == expected)
     }
 
-    @Test func `there is a most of queues and an unknown one is told where they are listed`() throws {
+    @Test func `the number of queues is limited, and an unknown one is refused with a hint`() throws {
         let queue = QueueHarness()
         for number in 1..<QueueMachine.queueLimit { try ask(queue, "q\(number)") { $0.create = WireCreateQueue() } }
         #expect(refusal(queue, "more") { $0.create = WireCreateQueue() } == .limitReached)
@@ -98,7 +98,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.numbers == [1, 2])
     }
 
-    @Test func `an end that was dealt with in one queue moves no other`() throws {
+    @Test func `an end that one queue has handled advances no other`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
@@ -132,7 +132,7 @@ struct QueueListTests {
         #expect(queue.machine.queues.values.allSatisfy { $0.pending == nil })
     }
 
-    @Test func `a load whose entry was taken away does not come back with the entry`() {
+    @Test func `a load whose entry was removed does not come back with the entry`() {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -179,7 +179,7 @@ struct QueueListTests {
         #expect(refusal(queue) { $0.sort.by = .unknown } == .invalidArgument)
     }
 
-    @Test func `what is there twice goes but not what plays`() throws {
+    @Test func `deduplicating removes later duplicates but not the entry that plays`() throws {
         let queue = QueueHarness()
         let addresses = ["http://a.b/x.mp3?t=1", "http://a.b/y.mp3", "http://a.b/x.mp3?t=2", "http://a.b/x.mp3"]
         for number in 1...4 {
@@ -233,7 +233,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1])
     }
 
-    @Test func `what has no audio is refused and what plays is not disturbed`() throws {
+    @Test func `an episode without audio is refused and playback goes on`() throws {
         let queue = QueueHarness()
         queue.withoutAudio = [QueueHarness.episode(2)]
         queue.details[QueueHarness.episode(3)] = .with {
@@ -265,7 +265,7 @@ struct QueueListTests {
         #expect(queue.current == 1)
     }
 
-    @Test func `an entry repeats or the queue does and entries can stay`() throws {
+    @Test func `one entry or the whole queue repeats, and entries can be kept`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -291,7 +291,7 @@ struct QueueListTests {
         #expect(try WireQueueState(wireBytes: state.payload).modes.keep)
     }
 
-    @Test func `a limit refuses more but not what comes back`() throws {
+    @Test func `a limit refuses new entries but not restored ones`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         let second = queue.entry(2)
@@ -329,7 +329,7 @@ struct QueueListTests {
         #expect(history.last?.entries == 3)
     }
 
-    @Test(arguments: ["undo", "restore"]) func `what is forgotten does not come back`(by way: String) throws {
+    @Test(arguments: ["undo", "restore"]) func `entries of a forgotten podcast don’t come back`(by way: String) throws {
         let gone = PodcastID.derived(from: "gone")
         let queue = QueueHarness()
         for number in 1...5 {
@@ -363,7 +363,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2, 3, 4])
     }
 
-    @Test func `what follows an end by command plays`() throws {
+    @Test func `an entry that is chosen after an end plays`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -373,7 +373,7 @@ struct QueueListTests {
         #expect(queue.player.status == .playing && queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `what is played again at a place while its end comes plays`() throws {
+    @Test func `an episode that is played again at a position while its end comes plays`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -394,7 +394,7 @@ struct QueueListTests {
         #expect(queue.numbers == [2] && queue.current == 2)
     }
 
-    @Test func `a skipped failure goes on and keeps its entry`() throws {
+    @Test func `skipping a failed episode plays the next one and keeps its entry`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -406,7 +406,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `a skip with nothing behind it does not play what is added much later`() throws {
+    @Test func `skipping the last entry does not play one that is added much later`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -418,7 +418,7 @@ struct QueueListTests {
         #expect(queue.playerRequests.count == asked && queue.current == 1)
     }
 
-    @Test func `the player is told what follows as the advance will ask for it`() throws {
+    @Test func `the player prepares the load that the advance will request`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -451,14 +451,14 @@ struct QueueListTests {
         #expect(queue.refreshes == [QueueHarness.episode(1)])
     }
 
-    @Test func `entries say why they are there`() throws {
+    @Test func `entries say why they were added`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(2)
         #expect(queue.machine.main.queue.entries.map(\.wire.reason) == ["Played by test", "Added by test"])
     }
 
-    @Test func `restoring does not go beyond a limit and undoing does`() throws {
+    @Test func `restoring respects a limit, undoing doesn’t`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         let revision = queue.machine.main.queue.revision

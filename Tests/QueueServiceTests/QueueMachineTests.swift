@@ -19,7 +19,7 @@ struct QueueMachineTests {
         #expect(queue.current == 1)
     }
 
-    @Test func `an episode stands in it once`() throws {
+    @Test func `a queue holds an episode once`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         let revision = queue.machine.main.queue.revision
@@ -32,7 +32,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 3])
     }
 
-    @Test func `while the library is asked those that come wait and are asked for together`() throws {
+    @Test func `requests that come during a lookup share the next one`() throws {
         let queue = QueueHarness()
         queue.libraryAnswers = false
         let ids = (1...5).map { RequestID(high: 9, low: $0) }
@@ -75,7 +75,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(9))
     }
 
-    @Test func `playing at a place loads it there at once whatever plays`() throws {
+    @Test func `playing at a position loads the episode there, whatever plays`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -96,7 +96,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.last?.load.hasPosition == false)
     }
 
-    @Test func `a place that makes no sense is refused and nothing changes`() {
+    @Test func `an invalid position is refused and nothing changes`() {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -110,7 +110,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests == before && queue.machine.main.queue.revision == revision)
     }
 
-    @Test func `a place survives a crash before the player has the load`() {
+    @Test func `a position survives a crash before the player has the load`() {
         let queue = QueueHarness()
         queue.add(1)
         queue.playerAnswers = false
@@ -123,7 +123,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.map(\.load.position) == [42])
     }
 
-    @Test func `playing on behind an entry that has ended and stays plays the next one`() {
+    @Test func `resuming after a kept entry has ended plays the next one`() {
         for (mode, expected) in [(WireRepeat.off, 2), (.all, 2), (.one, 1)] {
             let queue = QueueHarness()
             queue.send { $0.setModes.consume = false }
@@ -145,7 +145,7 @@ struct QueueMachineTests {
         #expect(alone.current == 1 && alone.playerRequests.count == before + 1)
     }
 
-    @Test func `resuming what is paused is answered as a change, and asking for what plays is not`() throws {
+    @Test func `resuming a paused episode is a change, playing a playing one is not`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -166,7 +166,7 @@ struct QueueMachineTests {
         #expect(queue.player.status == .playing)
     }
 
-    @Test func `the same end is dealt with once`() throws {
+    @Test func `the same end is handled once`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -188,7 +188,7 @@ struct QueueMachineTests {
         #expect(failure(refused2) == .queueEmpty)
     }
 
-    @Test func `next and previous move the mark and keep paused paused`() throws {
+    @Test func `next and previous change the current entry and stay paused`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -410,7 +410,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 5])
     }
 
-    @Test func `an advance that could not be saved is made up for`() throws {
+    @Test func `an advance that could not be saved is repeated`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)

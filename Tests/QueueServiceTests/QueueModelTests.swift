@@ -44,7 +44,7 @@ struct QueueModelTests {
         #expect(queue.numbers == end)
     }
 
-    @Test func `a thousand insertions at one place keep their order`() throws {
+    @Test func `a thousand insertions at one position keep their order`() throws {
         let queue = QueueHarness(episodes: 1_002)
         queue.add(1, 2)
         queue.play(1)

@@ -33,7 +33,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [1, 2])
     }
 
-    @Test func `what came while the service was down is made up for`() throws {
+    @Test func `episodes that came while the service was down enter when it starts`() throws {
         let queue = QueueHarness()
         publish(queue, [3, 4])
         set(queue, "autoEnqueue", "bottom")
@@ -59,7 +59,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [21])
     }
 
-    @Test func `what came before a podcast is subscribed to again doesn’t enter`() throws {
+    @Test func `episodes from before a new subscription don’t enter`() throws {
         let queue = QueueHarness()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         publish(queue, [1, 2])
@@ -92,7 +92,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [10])
     }
 
-    @Test func `a mark that couldn’t be saved isn’t looked for again after unsubscribing`() {
+    @Test func `new episodes that couldn’t be saved aren’t checked again after unsubscribing`() {
         let queue = QueueHarness()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.holdsCommits = true
@@ -104,7 +104,7 @@ struct QueueRuleTests {
         #expect(queue.records["rule"]?.isEmpty != false)
     }
 
-    @Test func `the newest episode is news however late its feed shows it`() throws {
+    @Test func `the newest episode is new however late its feed shows it`() throws {
         let queue = QueueHarness()
         publish(queue, [1, 2], published: -40 * Self.day)
         set(queue, "autoEnqueue", "bottom")
@@ -117,7 +117,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [3, 20])
     }
 
-    @Test func `heard episodes and those that stand in a queue do not enter`() throws {
+    @Test func `played and queued episodes do not enter`() throws {
         let queue = QueueHarness()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
@@ -166,7 +166,7 @@ struct QueueRuleTests {
         #expect(code(delete(queue)) == nil)
     }
 
-    @Test func `a rule that was off begins with what is there`() throws {
+    @Test func `a rule that is switched on ignores existing episodes`() throws {
         let queue = QueueHarness()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
@@ -188,7 +188,7 @@ struct QueueRuleTests {
         return queue
     }
 
-    @Test func `what does not fit is not added and said in one alert a podcast`() throws {
+    @Test func `episodes that don’t fit are reported in one alert per podcast`() throws {
         let queue = narrow()
         publish(queue, [4, 5], seen: 10)
         #expect(queue.numbers == [1, 4])
@@ -217,7 +217,7 @@ struct QueueRuleTests {
         #expect(code(answer(queue, "retry")) == .alreadyAnswered)
     }
 
-    @Test(arguments: [true, false]) func `an alert goes with its rule and with its podcast`(ruleGoes: Bool) throws {
+    @Test(arguments: [true, false]) func `an alert ends with its rule and with its podcast`(ruleGoes: Bool) throws {
         let queue = narrow()
         publish(queue, [4, 5], seen: 10)
         #expect(queue.alerts.count == 1)
@@ -229,7 +229,7 @@ struct QueueRuleTests {
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `new episodes that could not be saved are looked for again`() throws {
+    @Test func `new episodes that could not be saved are checked again`() throws {
         let queue = QueueHarness()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")

@@ -100,7 +100,7 @@ struct QueueSizeTests {
         }
     }
 
-    @Test func `the history of large changes forgets the oldest and never the newest`() throws {
+    @Test func `the history of large changes evicts the oldest and never the newest`() throws {
         let queue = signed(1_200)
         let all = queue.numbers
         for _ in 0..<4 {

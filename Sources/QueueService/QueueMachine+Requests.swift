@@ -1,0 +1,86 @@
+import PodcastModel
+import WireMessages
+
+// Which queue and entries a request means.
+
+extension QueueMachine {
+    /// The queue that a request is about. Without a name, playing continues in the queue that plays.
+    func name(_ request: WireQueueRequest) -> String {
+        guard request.queue.isEmpty else { return request.queue }
+        switch request.command {
+        case .play(let play): return queueToPlay(play)
+        case .next, .previous, .toggle: return playingQueue
+        default: return QueueName.default
+        }
+    }
+
+    private func queueToPlay(_ play: WirePlay) -> String {
+        let names = [playingQueue, QueueName.default] + queues.keys.sorted()
+        let holder =
+            switch play.what {
+            case .entry(let id): names.first { queues[$0]?.queue.index(of: id) != nil }
+            case .episode(let episode): names.first { queues[$0]?.queue.entry(episode: episode) != nil }
+            case .resume, nil: String?.none
+            }
+        return holder ?? playingQueue
+    }
+
+    /// The queues that may be meant where none is named: the one that plays, if something is loaded, and the default one.
+    private var queuesToPlayFrom: [NamedQueue] {
+        let playing = playingQueue
+        let isIdle = upcomingLoad == nil && player.map { $0.loadID.isEmpty || $0.status == .idle } ?? true
+        return isIdle || playing == QueueName.default ? [main] : [queues.named(playing), main]
+    }
+
+    /// Replaces the texts and numbers by which a request names entries with the entries' IDs.
+    ///
+    /// - Throws: `notFound`, `ambiguous`, `invalidArgument`.
+    func resolved(_ request: WireQueueRequest) throws(Failure) -> WireQueueRequest {
+        var resolved = request
+        switch request.command {
+        case .playNamed(let play):
+            let queues = request.queue.isEmpty ? queuesToPlayFrom : [try queues.existing(request.queue)]
+            var finder = EntryFinder(in: queues)
+            let found: (queue: NamedQueue, entry: Queue.Entry)
+            switch play.what {
+            case .episode(let episode):
+                let holder = queues.first { $0.queue.entry(episode: episode) != nil } ?? queues.last
+                resolved.queue = holder?.name ?? QueueName.default
+                resolved.play.episode = episode
+                if play.hasPosition { resolved.play.position = play.position }
+                return resolved
+            case .number(let number): found = try finder.entry(number: number)
+            case .entryText(let text): found = try finder.entry(text)
+            case nil: throw Failure(.invalidArgument, "The request doesn’t say which entry to play.")
+            }
+            resolved.queue = found.queue.name
+            resolved.play.entry = found.entry.id
+            if play.hasPosition { resolved.play.position = play.position }
+        case .remove(let remove) where !remove.texts.isEmpty:
+            guard remove.entries.isEmpty, remove.texts.count <= EntryFinder.limit else {
+                throw Failure(
+                    .invalidArgument, "A request names entries by IDs or by up to \(EntryFinder.limit) texts, not both."
+                )
+            }
+            var finder = EntryFinder(in: [try queues.existing(name(request))])
+            for text in remove.texts { resolved.remove.entries.append(try finder.entry(text).entry.id) }
+            resolved.remove.texts = []
+        case .move(let move):
+            var finder = EntryFinder(in: [try queues.existing(name(request))])
+            if !move.entryText.isEmpty {
+                guard move.entry.isEmpty else {
+                    throw Failure(
+                        .invalidArgument, "A request names the entry to move by its ID or by a text, not both.")
+                }
+                resolved.move.entry = try finder.entry(move.entryText).entry.id
+            }
+            switch move.to {
+            case .beforeText(let text): resolved.move.before = try finder.entry(text).entry.id
+            case .afterText(let text): resolved.move.after = try finder.entry(text).entry.id
+            case .before, .after, .index, nil: break
+            }
+        default: break
+        }
+        return resolved
+    }
+}
