@@ -109,7 +109,7 @@ final class TransferClient: Sendable {
             contentType: headers["Content-Type"] ?? "")
         if status == 206 {
             guard let range = ContentRange(headers["Content-Range"] ?? ""), range.first == asked else {
-                throw Failure(.streamFailed, "\(order.host) sent another part of the file than was asked for.")
+                throw Failure(.streamFailed, "\(order.host) sent a different part of the file than was requested.")
             }
             start.offset = asked
             start.total = range.total

@@ -124,7 +124,7 @@ extension WireDownload {
         let host = WebAddress(url)?.host ?? "its server"
         let hasVersion = !version.condition.isEmpty
         let reason = hasVersion ? "sends no parts of files" : "doesn’t say which version of the file it sends"
-        note = hasVersion && !isPartRefused ? "" : "It begins anew after each interruption: \(host) \(reason)."
+        note = hasVersion && !isPartRefused ? "" : "It starts over after each interruption: \(host) \(reason)."
     }
 
     /// Records that the file is complete and in its place.
@@ -140,7 +140,7 @@ extension WireDownload {
         note = ""
         guard announcedBytes >= Self.minimumSize, totalBytes < announcedBytes / Self.smallness else { return }
         let (whole, tenth) = (announcedBytes / 1_000_000, announcedBytes / 100_000 % 10)
-        note = "Its feed announces \(whole).\(tenth) MB; perhaps something else was sent in place of the episode."
+        note = "Its feed announces \(whole).\(tenth) MB; perhaps the server sent something else."
     }
 }
 

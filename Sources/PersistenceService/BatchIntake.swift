@@ -79,7 +79,7 @@ struct BatchIntake: Sendable {
         let bytes = first.changes.reduce(0) { $0 + $1.wireBytes.count }
         guard Int(first.parts) == owner.parts, owner.bytes + bytes <= Self.partsLimit else {
             owner.dropParts()
-            let failure = Failure(.revisionMismatch, "A part of the state of \(batch.owner) is missing here.")
+            let failure = Failure(.revisionMismatch, "A part of the state of \(batch.owner) is missing.")
             return Self.reply(batch, .refused(failure, revision: 0), incarnation)
         }
         guard first.more else {

@@ -190,7 +190,7 @@ struct LibraryWriter {
             db.cachedStatement(sql: "SELECT max(place) FROM episode WHERE place BETWEEN ? AND ?"),
             arguments: [first, last])
         let place = taken.map { $0 + 1 } ?? first
-        guard place <= last else { throw Failure(.limitReached, "Too many episodes of the same moment.") }
+        guard place <= last else { throw Failure(.limitReached, "Too many episodes have the same publication date.") }
         let played =
             try Bool.fetchOne(
                 db.cachedStatement(sql: "SELECT played FROM episode_state WHERE episode = ?"), arguments: [episode.id])

@@ -141,10 +141,10 @@ package struct PersistenceMachine: Sendable {
     ) throws(Failure) {
         if isStopping { throw Failure(.unavailable, "The database’s service is stopping.") }
         if let deadline, deadline < now.monotonic {
-            throw Failure(.expired, "The time for this request was over before it began.")
+            throw Failure(.expired, "The request expired before it began.")
         }
         guard let request = try? WirePersistenceRequest(wireBytes: payload) else {
-            throw Failure(.malformed, "This isn’t a request to the database’s service.")
+            throw Failure(.malformed, "The request to the database’s service can’t be read.")
         }
         if case .commit? = request.command {
             // Owners commit what they have checked; a record may be long.

@@ -55,7 +55,7 @@ extension Store {
     func episodes(_ query: WireEpisodesQuery) throws(Failure) -> WireEpisodesPage {
         let limit = query.limit == 0 ? 20 : min(Int(query.limit), Self.rowLimit)
         guard let after = query.after.isEmpty ? Int64.max : Int64(query.after, radix: 36) else {
-            throw Failure(.invalidArgument, "“\(query.after)” isn’t a place in a list of episodes.")
+            throw Failure(.invalidArgument, "“\(query.after)” isn’t a valid position in a list of episodes.")
         }
         guard query.podcast.isEmpty || PodcastID(query.podcast) != nil else {
             throw Failure(.invalidArgument, "“\(query.podcast)” isn’t a valid podcast ID.")

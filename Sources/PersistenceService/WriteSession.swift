@@ -135,7 +135,7 @@ struct WriteSession {
         guard commit.id.count == RequestID.length,
             commit.requestID.isEmpty || commit.requestID.count == RequestID.length
         else {
-            return .refused(Failure(.invalidArgument, "The id of a commit has 16 bytes."), revision: row.revision)
+            return .refused(Failure(.invalidArgument, "A commit ID must have 16 bytes."), revision: row.revision)
         }
         if try row.recentIDs.contains(commit.id) || isCommitted(commit.id, by: name) {
             outcome.kind = .repeated

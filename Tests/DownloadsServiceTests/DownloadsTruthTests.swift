@@ -117,9 +117,9 @@ struct DownloadsTruthTests {
         let start = TransferStart(total: 1_000, offset: 0, version: version, contentType: "audio/mpeg")
         rig.report(.began(try rig.order("e1").number, start))
         let note = rig.send { $0.pause.episodes = ["e1"] }?.reply?.downloads.first?.note
-        #expect(note?.contains("begins anew after each interruption: host1") == isAnew && note?.isEmpty == !isAnew)
+        #expect(note?.contains("starts over after each interruption: host1") == isAnew && note?.isEmpty == !isAnew)
         rig.report(.stopped(episode: "e1", version, received: 400))
-        #expect(rig.why("e1").contains("begins anew") == isAnew)
+        #expect(rig.why("e1").contains("starts over") == isAnew)
         #expect(rig.send { $0.resume.episodes = ["e1"] }?.reply?.downloads.first?.note == note)
         rig.report(.began(try rig.order("e1").number, start))
         rig.report(.completed(try rig.order("e1").number, bytes: 1_000))
@@ -288,7 +288,7 @@ struct DownloadsTruthTests {
             total: 1_000, offset: 0, version: FileVersion(etag: "\"a\"", lastModified: ""), contentType: "audio/mpeg")
         start.isPartRefused = isRefused
         rig.report(.began(try rig.order("e1").number, start))
-        let note = "It begins anew after each interruption: host1 sends no parts of files."
+        let note = "It starts over after each interruption: host1 sends no parts of files."
         #expect(rig.stored("e1")?.note == (isRefused ? note : ""))
     }
 

@@ -118,7 +118,7 @@ struct DownloadTruthTests {
             try await observer.until("it comes") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }
             let host = try #require(WebAddress(server.url("/1.wav"))?.host)
             let says =
-                "It begins anew after each interruption: \(host) doesn’t say which version of the file it sends."
+                "It starts over after each interruption: \(host) doesn’t say which version of the file it sends."
             #expect(
                 try await fleet.succeed("download", "pause", "One") == "Paused the download of “One”. \(says)\n")
             try await observer.until("what came is kept") { ($0.downloads.values.first?.receivedBytes ?? 0) > 0 }
