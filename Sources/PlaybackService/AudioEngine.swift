@@ -11,7 +11,7 @@ package protocol AudioEngine: Sendable {
     func close() async
 }
 
-/// Receives an engine's events, on a thread of the engine's: it must not block.
+/// Receives an engine’s events, on a thread of the engine’s: it must not block.
 package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
 /// A command to an engine. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
@@ -24,14 +24,14 @@ package enum EngineCommand: Sendable, Hashable {
     /// Changes the speed; the pitch stays.
     case setSpeed(PlaybackSpeed)
     case setVolume(Volume)
-    /// Moves to another sound device, by the engine's name for it; empty: the system's default.
+    /// Moves to another sound device, by the engine’s name for it; empty: the system’s default.
     case setOutput(String)
     /// Changes the sound processing, without a gap and without moving.
     case setSound(EngineSound)
     /// Names the file that will be opened next, so that it can be opened in advance; nil: none. It makes no sound before the
     /// `open` of the same load, and no `end` leads to it by itself.
     case prepare(EngineLoad?)
-    /// Opens the sound device anew: the chosen one if it is there, else the system's default.
+    /// Opens the sound device anew: the chosen one if it is there, else the system’s default.
     case reloadOutput
     /// Asks the sound systems for their devices, and reports `outputs`; works without an open file, too.
     case listOutputs
@@ -52,7 +52,7 @@ package struct EngineLoad: Sendable, Hashable {
     package var paused = false
     package var speed = PlaybackSpeed.normal
     package var volume = Volume.full
-    /// The sound device by the engine's name; empty: the system's default.
+    /// The sound device by the engine’s name; empty: the system’s default.
     package var output = ""
     package var sound = EngineSound()
     /// The serial number that its progress carries until a seek: a load can be opened again, and older progress is stale.
@@ -92,7 +92,7 @@ package enum EngineEvent: Sendable, Hashable {
     case measured(LoadID, MeasuredDuration)
     /// The position: at every start and halt of the sound, after a seek, and when asked to `sample`.
     case progress(LoadID, EngineProgress)
-    /// The audio came to an end, and has been heard to the last sample. `EndOfFile` judges whether it is the episode's end.
+    /// The audio came to an end, and has been heard to the last sample. `EndOfFile` judges whether it is the episode’s end.
     case ended(LoadID, EndOfFile)
     /// It could not be opened, or nothing more can be played of it; it is closed.
     case failed(LoadID, Failure)
@@ -123,7 +123,7 @@ package struct MeasuredDuration: Sendable, Hashable {
     }
 }
 
-/// The engine's position in its file.
+/// The engine’s position in its file.
 package struct EngineProgress: Sendable, Hashable {
     /// The position that is heard at the moment `at`.
     package var position: PlaybackPosition
@@ -132,7 +132,7 @@ package struct EngineProgress: Sendable, Hashable {
     package var running: Bool
     /// Whether it waits for data although it should sound.
     package var buffering: Bool
-    /// The last seek that has been carried out; the load's own serial: none since the file was opened.
+    /// The last seek that has been carried out; the load’s own serial: none since the file was opened.
     package var serial: UInt64
     /// Up to where it has data, in seconds; it stands still while none comes.
     package var cached: Double
@@ -153,7 +153,7 @@ package struct EngineProgress: Sendable, Hashable {
     }
 }
 
-/// A sound device: the engine's name for it, and its name for people.
+/// A sound device: the engine’s name for it, and its name for people.
 package struct OutputDevice: Sendable, Hashable {
     package var name: String
     package var description: String
@@ -168,7 +168,7 @@ package struct OutputDevice: Sendable, Hashable {
 package struct EngineOutputs: Sendable, Hashable {
     /// All devices; nil: not looked up this time.
     package var devices: [OutputDevice]?
-    /// The device in use; empty: the system's default, also where the chosen one is not there.
+    /// The device in use; empty: the system’s default, also where the chosen one is not there.
     package var inUse: String
     /// Whether there is no real device, so that nothing is heard; nil: not known, as while no device is open.
     package var silent: Bool?

@@ -7,9 +7,7 @@ package struct AudioTag: Sendable, Hashable {
     /// `etag:…` or `size:…`; empty: unknown.
     package let text: String
 
-    /// - Parameters:
-    ///   - etag: weak or strong.
-    ///   - size: in bytes; 0: unknown.
+    /// - Parameter size: in bytes; 0: unknown.
     package init(etag: String, size: UInt64) {
         let strong = etag.hasPrefix("W/") ? String(etag.dropFirst(2)) : etag
         text = strong.isEmpty ? size == 0 ? "" : "size:\(size)" : "etag:\(strong.prefix(200))"
@@ -93,13 +91,9 @@ struct AudioIdentity: Sendable, Hashable {
 
     mutating func measured(_ duration: MeasuredDuration?) { measured = duration }
 
-    // MARK: What is open
+    // MARK: The open audio
 
-    /// It is about to be opened.
-    ///
-    /// - Parameters:
-    ///   - duration: its stored length.
-    ///   - isAnew: whether it begins at its stored position.
+    /// - Parameter isAnew: whether it begins at its stored position, not at one that was requested.
     mutating func begins(_ duration: EpisodeDuration?, isAnew: Bool) {
         recorded = duration
         beginsAnew = isAnew
@@ -182,9 +176,7 @@ struct AudioIdentity: Sendable, Hashable {
         return tag
     }
 
-    /// Marks the tag as saved.
-    ///
-    /// - Returns: whether it was unsaved.
+    /// Marks the tag as saved, and returns whether it was unsaved.
     mutating func saved() -> Bool {
         defer { hasNewTag = false }
         return hasNewTag

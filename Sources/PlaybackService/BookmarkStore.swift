@@ -118,7 +118,7 @@ struct BookmarkStore: Sendable {
         return .changed(Change(bookmark: bookmark, was: bookmark))
     }
 
-    /// Removes the bookmarks of a podcast's episodes.
+    /// Removes the bookmarks of a podcast’s episodes.
     mutating func removeAll(of podcast: String) -> OwnerChange {
         var change = OwnerChange()
         let gone = bookmarks.sorted.filter { $0.value.podcast == podcast }

@@ -7,7 +7,7 @@ import WireMessages
 struct ChapterTracker: Sendable {
     /// The chapters out of files, by episode.
     private(set) var files = KeyedRecords<WirePlaybackChaptersRecord>("chapters", limit: 64) { $0.at }
-    /// The loaded episode's chapters out of the library, which come from its feed.
+    /// The loaded episode’s chapters out of the library, which come from its feed.
     private var stored: [WireChapter] = []
     /// Those that its file carries.
     private var ofFile: [WireChapter] = []
@@ -39,7 +39,7 @@ struct ChapterTracker: Sendable {
         number = 0
     }
 
-    /// Takes the loaded episode's chapters out of the library.
+    /// Takes the loaded episode’s chapters out of the library.
     ///
     /// - Returns: whether they have changed.
     mutating func found(_ episode: WireEpisode, duration: EpisodeDuration?) -> Bool {

@@ -8,7 +8,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         case silent
         /// It plays on another device than the chosen one.
         case onOther
-        /// It plays on the chosen device, or on the system's default where none is chosen.
+        /// It plays on the chosen device, or on the system’s default where none is chosen.
         case onChosen
 
         static func < (a: Audibility, b: Audibility) -> Bool { a.rawValue < b.rawValue }
@@ -124,18 +124,14 @@ struct DeviceLossMachine: Sendable, Hashable {
         phase = .waiting(Loss(position: position, at: now, before: .onChosen), Reload(at: now))
     }
 
-    /// The devices are listed while nothing is open.
-    ///
-    /// - Parameter isThere: whether the awaited device is among them.
+    /// - Parameter isThere: whether the awaited device is listed, while nothing is open.
     mutating func devicesAnswered(isThere: Bool, now: MonotonicTime) -> [Action] {
         guard case .waiting(let loss, _) = phase, isThere else { return [] }
         phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
         return [.resume]
     }
 
-    /// A new device is listed.
-    ///
-    /// - Parameter isChosen: whether it is the chosen one.
+    /// - Parameter isChosen: whether the new device is the chosen one.
     mutating func deviceListed(isChosen: Bool, isPlaying: Bool, now: MonotonicTime) {
         let reload = Reload(at: now.advanced(by: limits.deviceSettling))
         switch phase {
@@ -190,8 +186,6 @@ struct DeviceLossMachine: Sendable, Hashable {
         audibility = nil
     }
 
-    /// The time of `nextAt` has come.
-    ///
     /// - Parameter heard: the position of the engine.
     mutating func tick(isPlaying: Bool, heard: PlaybackPosition, now: MonotonicTime) -> [Action] {
         guard let nextAt, now >= nextAt else { return [] }

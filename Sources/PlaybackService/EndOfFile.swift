@@ -19,7 +19,7 @@ package struct EndOfFile: Sendable, Hashable {
         self.hasSize = hasSize
     }
 
-    /// Whether it is the episode's end.
+    /// Whether it is the episode’s end.
     ///
     /// A declared length is believed before any other: announced ones are often wrong, as when advertisements are
     /// inserted on delivery. But without a size, an end far from the announced length is none. Next come an estimate

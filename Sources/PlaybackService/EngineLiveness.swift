@@ -98,7 +98,7 @@ extension PlaybackMachine {
         guard let session else { return }
         perform(
             output.loss.stopsAnswering(
-                isPlaying: session.wantsToPlay, at: session.tracker.lastHeard, now: now.monotonic))
+                isPlaying: session.status.willPlay, at: session.tracker.lastHeard, now: now.monotonic))
         self.session?.savePosition(&pending)
     }
 

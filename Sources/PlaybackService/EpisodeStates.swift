@@ -98,8 +98,8 @@ package struct EpisodeMarking: Sendable {
     /// The changed marks of these episodes, and the reply.
     ///
     /// - Parameters:
-    ///   - session: the loaded episode if its state is known, which is newer than the library's.
-    ///   - unsaved: states that are newer than the library's, too.
+    ///   - session: the loaded episode if its state is known, which is newer than the library’s.
+    ///   - unsaved: states that are newer than the library’s, too.
     func marks(
         of found: [WireEpisode], _ session: PlaybackSession?, _ unsaved: [String: WireEpisodeState], now: Moment
     ) -> ([EpisodeMark], WirePlaybackReply) {

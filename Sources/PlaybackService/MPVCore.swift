@@ -4,7 +4,7 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
 
-/// One instance of libmpv. Not sendable: everything but `waker` is called on the engine's own thread.
+/// One instance of libmpv. Not sendable: everything but `waker` is called on the engine’s own thread.
 final class MPVCore {
     /// Options for sound only, without the user’s configuration and without input.
     private static let options: [(name: String, value: String)] = [
@@ -39,7 +39,7 @@ final class MPVCore {
     init(audioOutputs: String) throws(Failure) {
         functions = try Self.library.withLockedValue { _ in Self.open() }.get()
         guard let handle = functions.create() else {
-            throw Failure(.internalError, "libmpv cannot be started: it is out of memory, or LC_NUMERIC is not C.")
+            throw Failure(.internalError, "libmpv can’t be started: it is out of memory, or LC_NUMERIC is not C.")
         }
         self.handle = handle
         for option in Self.options + [("ao", audioOutputs)] {
@@ -51,7 +51,7 @@ final class MPVCore {
         guard result >= 0 else {
             let reason = text(ofError: result)
             functions.terminate_destroy(handle)
-            throw Failure(.internalError, "libmpv cannot be started: \(reason).")
+            throw Failure(.internalError, "libmpv can’t be started: \(reason).")
         }
     }
 
@@ -147,13 +147,13 @@ final class MPVCore {
         guard let functions = cmpv_open(&message, message.count) else {
             let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             return .failure(
-                Failure(.internalError, "libmpv cannot be opened (\(reason)); install it, on Debian `libmpv2`."))
+                Failure(.internalError, "libmpv can’t be opened (\(reason)); install it, on Debian `libmpv2`."))
         }
         return .success(functions.pointee)
     }
 }
 
-/// Ends a wait of the engine's thread.
+/// Ends a wait of the engine’s thread.
 ///
 /// Unchecked: libmpv allows `mpv_wakeup` from any thread while the instance lives; the engine takes this back under its
 /// lock before it destroys the instance.

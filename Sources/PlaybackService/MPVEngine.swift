@@ -96,7 +96,7 @@ package final class MPVEngine: AudioEngine {
         let core = try MPVCore(audioOutputs: audioOutputs)
         state.withLockedValue { $0.waker = core.waker }
         return MPVPlayer(
-            core: core, silenceIsWanted: audioOutputs == "null", observer: observer,
+            core: core, usesNullOutput: audioOutputs == "null", observer: observer,
             listed: { [state] devices in
                 state.withLockedValue { state in
                     state.listed = devices

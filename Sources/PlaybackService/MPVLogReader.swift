@@ -38,12 +38,12 @@ struct MPVLogReader: Sendable {
     /// Why `source` could not be opened.
     func failure(opening source: AudioSource) -> Failure {
         if let sentence = complaint.flatMap(Self.lostConnection) { return Failure(.streamFailed, sentence) }
-        if missing { return Failure(.fileMissing, "The file \(source) is not there.") }
+        if missing { return Failure(.fileMissing, "The file \(source) doesn’t exist.") }
         if let reason = complaint, !reason.hasPrefix("Failed to open") {
-            return Failure(.streamFailed, "\(source) cannot be opened: \(reason).")
+            return Failure(.streamFailed, "\(source) can’t be opened: \(reason).")
         }
         // Other causes have left a complaint.
-        return Failure(.streamFailed, "\(source.host) does not answer.")
+        return Failure(.streamFailed, "\(source.host) doesn’t answer.")
     }
 
     /// The sentence for `Connection to tcp://HOST failed: REASON` and `Failed to resolve hostname HOST: REASON`.

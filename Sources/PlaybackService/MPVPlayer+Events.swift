@@ -22,8 +22,8 @@ extension MPVPlayer {
             if let entry = Self.entry(in: event) { next?.entry = entry }
         } else if event.reply_userdata >= Self.asking, event.reply_userdata < Self.preparing {
             observer(.pong(event.reply_userdata - Self.asking))
-        } else if let asked = current?.seekAsked, event.reply_userdata == asked.serial {
-            current?.seekTaken = asked.serial
+        } else if let asked = current?.seekRequested, event.reply_userdata == asked.serial {
+            current?.seekAccepted = asked.serial
             guard event.error < 0 else { return }
             // It can’t seek: it stays where it is, and reports that.
             current?.seekDone = asked.serial
@@ -57,14 +57,14 @@ extension MPVPlayer {
         // The file before it may have ended in the meantime, which pauses libmpv.
         core.set("pause", now.wantsPause)
         let length = measured
-        current?.told = length
+        current?.reportedDuration = length
         let chapters = core.list("chapter-list").compactMap { item in
             item["time"]?.number.map {
                 ChapterMark(start: PlaybackPosition(clamping: $0), title: item["title"]?.text ?? "")
             }
         }
         observer(.opened(now.load.id, length, chapters: chapters))
-        if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
+        if let asked = now.seekRequested { seek(to: asked.position, serial: asked.serial) }
         listNext()
         // Whether there is sound is known once libmpv has opened its output.
         if outputs.driver != nil { reportOutputs() }
@@ -72,29 +72,29 @@ extension MPVPlayer {
 
     private func handleRestart() {
         guard let now = current, now.loaded else { return }
-        guard !missed(now) else {
+        guard !isMisplaced(now) else {
             current?.isMisplaced = true
             return
         }
         // It may belong to an earlier seek.
         guard core.flag(Watched.seeking.rawValue) != true else { return }
-        current?.seekDone = now.seekTaken
+        current?.seekDone = now.seekAccepted
         // Properties with the same value as in the file before aren’t reported as changes.
         current?.idle = core.flag(Watched.idle.rawValue) ?? now.idle
         current?.seeking = core.flag(Watched.seeking.rawValue) ?? now.seeking
         current?.buffering = core.flag(Watched.buffering.rawValue) ?? now.buffering
-        if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
+        if now.wantsPause { current?.rest = now.seekRequested?.position ?? now.load.start }
         // The sought position is reported before an end there.
         reportProgress()
         refreshAtEnd()
     }
 
     /// Whether a seek has led to a later position than requested, as in a stream that can only be read forwards.
-    private func missed(_ now: Current) -> Bool {
-        guard case .web = now.load.source, let asked = now.seekAsked, now.seekTaken == asked.serial,
-            now.seekDone < asked.serial, let place = core.number("time-pos")
+    private func isMisplaced(_ now: Current) -> Bool {
+        guard case .web = now.load.source, let asked = now.seekRequested, now.seekAccepted == asked.serial,
+            now.seekDone < asked.serial, let position = core.number("time-pos")
         else { return false }
-        return place > asked.position.seconds + 2
+        return position > asked.position.seconds + 2
     }
 
     private func handleChange(_ event: mpv_event) {
@@ -142,8 +142,8 @@ extension MPVPlayer {
     private func handleDuration(_ duration: Double?) {
         guard let now = current, now.loaded, let duration else { return }
         current?.duration = duration
-        guard let measured, measured != now.told else { return }
-        current?.told = measured
+        guard let measured, measured != now.reportedDuration else { return }
+        current?.reportedDuration = measured
         observer(.measured(now.load.id, measured))
     }
 
@@ -177,7 +177,7 @@ extension MPVPlayer {
         }
     }
 
-    // MARK: Telling
+    // MARK: Reports
 
     private var measured: MeasuredDuration? {
         guard let now = current, let duration = EpisodeDuration(seconds: now.duration ?? 0) else { return nil }
@@ -189,9 +189,9 @@ extension MPVPlayer {
 
     func reportProgress() {
         guard let now = current, now.loaded else { return }
-        let pending = now.isSeekPending ? now.seekAsked?.position : nil
+        let pending = now.isSeekPending ? now.seekRequested?.position : nil
         let heard = heard
-        guard let position = pending ?? heard.map({ place(hearing: $0.position) }) else { return }
+        guard let position = pending ?? heard.map({ self.position(hearing: $0.position) }) else { return }
         let progress = EngineProgress(
             position: position, at: SystemClocks.monotonic(),
             running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
@@ -208,7 +208,7 @@ extension MPVPlayer {
             at: progress.position, isRunning: shouldSound, now: progress.at)
         guard standsStill == true else { return }
         // The output has buffered some tenths of a second, which may be lost.
-        let reach = 1 + Self.takenInAdvance * now.speeds.speed.factor
+        let reach = 1 + Self.bufferedAhead * now.speeds.speed.factor
         let isStream = if case .web = now.load.source { true } else { false }
         let ends = [now.duration, isStream ? progress.cached : nil].compactMap { $0 }
         if now.atEnd || ends.contains(where: { $0 > 0 && progress.position.seconds >= $0 - reach }) {
@@ -224,10 +224,10 @@ extension MPVPlayer {
 
     /// The present position. libmpv subtracts what its output has buffered, and so reports some tenths of a second less
     /// than the position of a seek; repeated relative seeks would add them up.
-    var place: PlaybackPosition? { heard.map { place(hearing: $0.position) } }
+    var presentPosition: PlaybackPosition? { heard.map { position(hearing: $0.position) } }
 
-    private func place(hearing seconds: Double) -> PlaybackPosition {
-        if let rest = current?.rest, abs(seconds - rest.seconds) < Self.takenInAdvance { return rest }
+    private func position(hearing seconds: Double) -> PlaybackPosition {
+        if let rest = current?.rest, abs(seconds - rest.seconds) < Self.bufferedAhead { return rest }
         return PlaybackPosition(clamping: seconds)
     }
 
@@ -235,9 +235,9 @@ extension MPVPlayer {
     /// everything.
     func reportEnd() {
         guard let now = current, now.loaded, now.atEnd && now.paused || now.isLastMomentLost, !now.wantsPause,
-            !now.endTold, !now.isSeekPending
+            !now.isEndReported, !now.isSeekPending
         else { return }
-        current?.endTold = true
+        current?.isEndReported = true
         let position = core.number("time-pos") ?? now.duration ?? 0
         let end = EndOfFile(
             position: PlaybackPosition(clamping: position), measured: measured,

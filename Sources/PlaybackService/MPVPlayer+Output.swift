@@ -3,10 +3,10 @@ import PodcastModel
 
 /// The state of libmpv’s sound output.
 struct MPVOutputs {
-    /// The requested device; empty: the system's default.
+    /// The requested device; empty: the system’s default.
     var chosen = ""
     /// The device that libmpv was told to use: the chosen one, or the default where that is missing.
-    var told = ""
+    var selected = ""
     /// That device has disappeared: the sound server has moved the sound elsewhere.
     var hasLeft = false
     /// The driver of the open output; nil: no output is open.
@@ -44,7 +44,7 @@ struct MPVOutputs {
 extension MPVPlayer {
     var isListing: Bool { outputs.listBy != nil }
 
-    // MARK: What is asked for
+    // MARK: Requests
 
     func choose(_ device: String) {
         outputs.chosen = device
@@ -58,7 +58,7 @@ extension MPVPlayer {
         outputs.chosen = device
         if outputs.listed == nil { outputs.isUnchecked = true }
         let isUnusable = outputs.hasLeft || outputs.driver == "null"
-        if !use(device), isUnusable, !silenceIsWanted { reopenOutput { core.command(["ao-reload"]) } }
+        if !use(device), isUnusable, !usesNullOutput { reopenOutput { core.command(["ao-reload"]) } }
     }
 
     /// Opens the output anew, except in the last moment of a file, which would be lost.
@@ -75,21 +75,21 @@ extension MPVPlayer {
 
     /// Lists the devices anew, and reports them.
     func listDevices() {
-        guard !silenceIsWanted else { return reportOutputs(isListed: true) }
+        guard !usesNullOutput else { return reportOutputs(isListed: true) }
         outputs.watch?.end()
         outputs.watch = MPVDeviceWatch(report: listed)
         outputs.listBy = SystemClocks.monotonic().advanced(by: MPVOutputs.listLimit)
     }
 
-    /// Tells libmpv to use a device, or the system's default if that is missing.
+    /// Tells libmpv to use a device, or the system’s default if that is missing.
     ///
     /// - Returns: whether the device has changed, so that libmpv opens its output anew by itself.
     @discardableResult
     private func use(_ device: String) -> Bool {
-        let target = silenceIsWanted || outputs.has(device) ? device : ""
+        let target = usesNullOutput || outputs.has(device) ? device : ""
         outputs.hasLeft = false
-        guard target != outputs.told else { return false }
-        outputs.told = target
+        guard target != outputs.selected else { return false }
+        outputs.selected = target
         reopenOutput { core.set("audio-device", target.isEmpty ? "auto" : target) }
         return true
     }
@@ -97,13 +97,13 @@ extension MPVPlayer {
     /// Opens the output anew at the same position: the audio that it and the filters have buffered, up to 1.3 s, is
     /// lost with it.
     private func reopenOutput(_ reopen: () -> Void) {
-        let place = current?.isSeekPending == true ? current?.seekAsked?.position : place
+        let position = current?.isSeekPending == true ? current?.seekRequested?.position : presentPosition
         reopen()
-        guard let now = current, now.loaded, !now.atEnd, let place else { return }
-        seek(to: place, serial: now.seekAsked?.serial ?? now.load.serial)
+        guard let now = current, now.loaded, !now.atEnd, let position else { return }
+        seek(to: position, serial: now.seekRequested?.serial ?? now.load.serial)
     }
 
-    // MARK: What has happened
+    // MARK: Reports of libmpv
 
     func driverChanged(_ driver: String?) {
         let before = outputs.driver
@@ -111,11 +111,11 @@ extension MPVPlayer {
         guard let driver else { return }
         if driver == "null" { outputs.wasSilent = true }
         // The previous listener has died with the sound server.
-        if !silenceIsWanted, outputs.watch == nil || outputs.wasSilent && driver != "null" {
+        if !usesNullOutput, outputs.watch == nil || outputs.wasSilent && driver != "null" {
             outputs.wasSilent = driver == "null"
             outputs.isUnchecked = true
             listDevices()
-        } else if driver != before || !silenceIsWanted {
+        } else if driver != before || !usesNullOutput {
             reportOutputs()
         }
     }
@@ -124,7 +124,7 @@ extension MPVPlayer {
         outputs.listed = devices
         outputs.listBy = nil
         guard outputs.isUnchecked else {
-            if !outputs.has(outputs.told) { outputs.hasLeft = true }
+            if !outputs.has(outputs.selected) { outputs.hasLeft = true }
             return reportOutputs(isListed: true)
         }
         outputs.isUnchecked = false
@@ -141,18 +141,18 @@ extension MPVPlayer {
     }
 
     private var shownDevices: [OutputDevice] {
-        guard !silenceIsWanted else { return [OutputDevice(name: "null", description: "No sound")] }
+        guard !usesNullOutput else { return [OutputDevice(name: "null", description: "No sound")] }
         return (outputs.listed ?? []).filter { !$0.name.hasSuffix(MPVOutputs.dummy) }
     }
 
     func reportOutputs(isListed: Bool = false, isMoving: Bool = false) {
         // Whether a dummy, or another device than the chosen one, is in use is known with the list.
-        guard !outputs.isUnchecked || silenceIsWanted else { return }
-        let silent = silenceIsWanted ? outputs.driver.map { _ in false } : outputs.isSilent
+        guard !outputs.isUnchecked || usesNullOutput else { return }
+        let silent = usesNullOutput ? outputs.driver.map { _ in false } : outputs.isSilent
         observer(
             .outputs(
                 EngineOutputs(
-                    devices: isListed || silenceIsWanted ? shownDevices : nil,
-                    inUse: outputs.hasLeft ? "" : outputs.told, silent: isMoving ? nil : silent)))
+                    devices: isListed || usesNullOutput ? shownDevices : nil,
+                    inUse: outputs.hasLeft ? "" : outputs.selected, silent: isMoving ? nil : silent)))
     }
 }

@@ -25,7 +25,7 @@ extension MPVPlayer {
         guard now.isHeard, let before = reading() else { return playAtOnce(at: speed) }
         core.setAtOnce("speed", speed.factor)
         // If this thread was delayed, the previous estimate is better.
-        if let after = reading(), before.error + after.error < Self.mostError {
+        if let after = reading(), before.error + after.error < Self.maximumError {
             let moved = after.position - (after.at - before.at) * speed.factor
             let delay = (before.position - moved) / (speed.factor - now.speeds.speed.factor)
             if delay >= 0, delay < Self.longestDelay { outputDelay = delay }
@@ -97,7 +97,7 @@ extension MPVPlayer {
     /// The interval at which levels are read, in seconds: they are measured longer ahead.
     private static let levelInterval = 0.1
     /// The largest error of a reading, in seconds, with which the output’s delay is exact to some hundredths.
-    private static let mostError = 0.01
+    private static let maximumError = 0.01
     /// The shortest wait, in seconds.
     private static let shortestWait = 0.005
     /// The longest plausible delay of an output, in seconds.

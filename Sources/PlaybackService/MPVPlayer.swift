@@ -3,12 +3,12 @@ import CMPV
 import LibC
 import PodcastModel
 
-/// Translates between the engine's commands and events and libmpv's, on the engine's thread.
+/// Translates between the engine’s commands and events and libmpv’s, on the engine’s thread.
 final class MPVPlayer {
     /// The file that was asked for last.
     struct Current {
         var load: EngineLoad
-        /// libmpv's number for it, once it has taken the command.
+        /// libmpv’s number for it, once it has taken the command.
         var entry: Int64?
         var loaded = false
         var wantsPause: Bool
@@ -16,21 +16,21 @@ final class MPVPlayer {
         /// The length when it was opened; nil: unknown then, so a later one only grows.
         var firstDuration: Double?
         var duration: Double?
-        var told: MeasuredDuration?
+        var reportedDuration: MeasuredDuration?
         var idle = true
         var seeking = false
         var buffering = false
         var paused = false
         var atEnd = false
-        var endTold = false
+        var isEndReported = false
         /// The output was opened anew in the last moment of the file, which was lost with it.
         var isLastMomentLost = false
         var standstill = StandstillWatch()
         /// The reason and error with which libmpv has closed it.
         var closed: (reason: mpv_end_file_reason, error: Int32)?
         /// The last seek that was requested, and the last ones that libmpv has accepted and completed.
-        var seekAsked: (serial: UInt64, position: PlaybackPosition)?
-        var seekTaken: UInt64 = 0
+        var seekRequested: (serial: UInt64, position: PlaybackPosition)?
+        var seekAccepted: UInt64 = 0
         var seekDone: UInt64 = 0
         /// A seek back has not led there.
         var isMisplaced = false
@@ -45,7 +45,7 @@ final class MPVPlayer {
         /// Whether its speed changes by itself, or a change of it isn’t heard yet.
         var needsSpeedChecks: Bool { load.sound.trimSilence || speeds.hasChanges }
 
-        var isSeekPending: Bool { seekAsked.map { $0.serial > seekDone } ?? false }
+        var isSeekPending: Bool { seekRequested.map { $0.serial > seekDone } ?? false }
     }
 
     /// A file that is to be opened in advance. libmpv would go over to it by itself when the one before it fails, so it
@@ -54,7 +54,7 @@ final class MPVPlayer {
         let load: EngineLoad
         /// libmpv has it in its list, behind the file that is open.
         var isListed = false
-        /// libmpv's number for it, once it has taken the command.
+        /// libmpv’s number for it, once it has taken the command.
         var entry: Int64?
         /// The log lines since it was listed, which may be about this file.
         var log = MPVLogReader()
@@ -86,10 +86,10 @@ final class MPVPlayer {
     static let asking: UInt64 = 1 << 61
 
     /// More than an output buffers, in seconds: beyond that a seek has led elsewhere than it should.
-    static let takenInAdvance = 0.5
+    static let bufferedAhead = 0.5
 
     let core: MPVCore
-    let silenceIsWanted: Bool
+    let usesNullOutput: Bool
     let observer: EngineObserver
     var current: Current?
     var next: Next?
@@ -108,12 +108,12 @@ final class MPVPlayer {
     let listed: @Sendable ([OutputDevice]) -> Void
 
     init(
-        core: MPVCore, silenceIsWanted: Bool, observer: @escaping EngineObserver,
+        core: MPVCore, usesNullOutput: Bool, observer: @escaping EngineObserver,
         listed: @escaping @Sendable ([OutputDevice]) -> Void
     ) {
         self.listed = listed
         self.core = core
-        self.silenceIsWanted = silenceIsWanted
+        self.usesNullOutput = usesNullOutput
         self.observer = observer
         for watched in Watched.allCases {
             core.observe(watched.rawValue, as: watched.format)
@@ -166,7 +166,7 @@ final class MPVPlayer {
     private func goBack() {
         guard let now = current, now.log.cannotGoBack || now.isMisplaced else { return }
         var load = reopening(now)
-        if let asked = now.seekAsked {
+        if let asked = now.seekRequested {
             load.start = asked.position
         } else {
             guard now.log.cannotGoBack, now.load.start.seconds > 0 else { return }
@@ -180,8 +180,8 @@ final class MPVPlayer {
 
     private func reopening(_ now: Current) -> EngineLoad {
         var load = now.load
-        load.start = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil } ?? place ?? load.start
-        load.serial = now.seekAsked?.serial ?? load.serial
+        load.start = (now.isSeekPending ? now.seekRequested?.position : nil) ?? presentPosition ?? load.start
+        load.serial = now.seekRequested?.serial ?? load.serial
         load.paused = now.wantsPause
         load.volume = Volume(percent: core.number("volume") ?? 100) ?? load.volume
         load.output = outputs.chosen
@@ -200,7 +200,7 @@ final class MPVPlayer {
         silences.reset()
         _ = levels?.newItems()
         current = Current(load: load, wantsPause: load.paused, speeds: SpeedTimeline(load.speed))
-        current?.seekTaken = load.serial
+        current?.seekAccepted = load.serial
         current?.seekDone = load.serial
         prepareOutput(load.output)
         core.set("pause", load.paused)
@@ -227,10 +227,10 @@ final class MPVPlayer {
 
     /// Whether libmpv has not gone over to the prepared file yet, which is the last of its list.
     private func isWaiting(_ next: Next) -> Bool {
-        guard next.isListed, let place = core.number("playlist-pos"), let count = core.number("playlist-count") else {
+        guard next.isListed, let index = core.number("playlist-pos"), let count = core.number("playlist-count") else {
             return false
         }
-        return place >= 0 && place == count - 2
+        return index >= 0 && index == count - 2
     }
 
     /// Why there is no file to open at `path`; libmpv would take a folder for a playlist.
@@ -239,12 +239,14 @@ final class MPVPlayer {
         guard stat(path, &status) == 0 else {
             let reason = errno
             return reason == ENOENT || reason == ENOTDIR
-                ? Failure(.fileMissing, "The file \(path) is not there.")
-                : Failure(.streamFailed, "The file \(path) cannot be read: \(String(cString: strerror(reason))).")
+                ? Failure(.fileMissing, "The file \(path) doesn’t exist.")
+                : Failure(.streamFailed, "The file \(path) can’t be read: \(String(cString: strerror(reason))).")
         }
-        guard status.st_mode & S_IFMT == S_IFREG else { return Failure(.decoderFailed, "\(path) is not a file.") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            return Failure(.decoderFailed, "\(path) isn’t a regular file.")
+        }
         guard access(path, R_OK) == 0 else {
-            return Failure(.streamFailed, "The file \(path) cannot be read: \(String(cString: strerror(errno))).")
+            return Failure(.streamFailed, "The file \(path) can’t be read: \(String(cString: strerror(errno))).")
         }
         return nil
     }
@@ -253,7 +255,7 @@ final class MPVPlayer {
         guard current != nil else { return }
         current?.wantsPause = paused
         if !paused { current?.rest = nil }
-        current?.endTold = false
+        current?.isEndReported = false
         core.set("pause", paused)
     }
 
@@ -261,8 +263,8 @@ final class MPVPlayer {
         guard let now = current else { return }
         current?.isSilent = false
         playAtOnce(at: now.load.speed)
-        current?.seekAsked = (serial, position)
-        current?.endTold = false
+        current?.seekRequested = (serial, position)
+        current?.isEndReported = false
         current?.isLastMomentLost = false
         current?.standstill = StandstillWatch()
         guard now.loaded else { return }

@@ -29,7 +29,7 @@ struct PendingWrites: Sendable {
     private(set) var unsavedStates: [String: WireEpisodeState] = [:]
     /// The number of refusals in a row.
     private(set) var refusals = 0
-    /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end:
+    /// An episode’s end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end:
     /// what reacts to an end, as the queue does, must not lose it when this process dies.
     private var end: End?
 

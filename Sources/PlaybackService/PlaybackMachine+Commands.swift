@@ -92,10 +92,10 @@ extension PlaybackMachine {
 
     mutating func resume() {
         let rewind = settings.number(.rewindOnResume, podcast: session?.episode.podcastID ?? "")
-        session?.resume(rewind: rewind, reloadsOutput: output.isDeaf, &pending)
+        session?.resume(rewind: rewind, reloadsOutput: output.isUnheard, &pending)
     }
 
-    mutating func play() { session?.play(reloadsOutput: output.isDeaf, &pending) }
+    mutating func play() { session?.play(reloadsOutput: output.isUnheard, &pending) }
 }
 
 extension WirePlaybackRequest {

@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    private var isPlayingAloud: Bool { session?.wantsToPlay == true && session?.engine == .open }
+    private var isPlayingAloud: Bool { session?.status.willPlay == true && session?.engine == .open }
 
     mutating func handleOutputs(_ outputs: EngineOutputs) {
         if let found = outputs.devices {
@@ -80,7 +80,7 @@ extension PlaybackMachine {
     // MARK: Commands
 
     mutating func listOutputs(_ command: Command) {
-        output.awaitList(command)
+        output.awaitingList.append(command)
         pending.command(.listOutputs)
     }
 
@@ -102,15 +102,17 @@ extension PlaybackMachine {
 
     /// Answers the commands that wait for the list of devices.
     private mutating func answerListings() {
-        while output.isListAwaited {
+        while let command = output.awaitingList.first {
             // Each event commits one command.
             guard pending.answer == nil else { return pending.command(.listOutputs) }
-            guard let command = output.nextAwaitingList() else { return }
+            output.awaitingList.removeFirst()
             do throws(Failure) {
                 if case .setOutput(let set)? = (try? WirePlaybackRequest(wireBytes: command.payload))?.command {
                     try setOutput(set.device, command, isFresh: true)
                 } else {
-                    pending.reply(command.id, output.reply)
+                    var reply = WirePlaybackReply()
+                    reply.output = output.wire
+                    pending.reply(command.id, reply)
                 }
             } catch {
                 pending.refuse(command.id, error)
@@ -119,6 +121,7 @@ extension PlaybackMachine {
     }
 
     mutating func refuseListings(_ failure: Failure) {
-        while let command = output.nextAwaitingList() { pending.refuse(command.id, failure) }
+        for command in output.awaitingList { pending.refuse(command.id, failure) }
+        output.awaitingList = []
     }
 }

@@ -168,20 +168,14 @@ extension PlaybackMachine {
         case .sample:
             session?.tracker.settled()
             pending.command(.sample)
-        case .save:
-            session?.markPosition(&pending)
+        case .save, .retry:
+            if timer == .save { session?.markPosition(&pending) }
             // One commit at a time waits for the database.
             pending.commit = !pending.writes.isBusy
-        case .retry:
-            pending.commit = !pending.writes.isBusy
-        case .recovery:
-            session?.recoveryIsDue(&pending)
-        case .device:
-            deviceIsDue()
-        case .sleep:
-            perform(sleepTimer.tick(isPlaying: session?.status == .playing, now: now.monotonic))
-        case .liveness:
-            checkEngine()
+        case .recovery: session?.recoveryIsDue(&pending)
+        case .device: deviceIsDue()
+        case .sleep: perform(sleepTimer.tick(isPlaying: session?.status == .playing, now: now.monotonic))
+        case .liveness: checkEngine()
         case .milestone, .heldSeek: break
         }
     }

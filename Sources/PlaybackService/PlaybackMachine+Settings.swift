@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Sets the podcast's own speed, if it has one, else that for all.
+    /// Sets the podcast’s own speed, if it has one, else that for all.
     mutating func setSpeed(_ factor: Double, _ command: Command) throws(Failure) {
         let setting = try settings.setting(speed: factor, of: session?.episode.podcastID ?? "")
         try change(setting, command, "The speed is \(setting.value)")
@@ -103,7 +103,7 @@ extension OwnerSettings {
         return skip.back ? -distance : distance
     }
 
-    /// The setting that changes the speed: the podcast's own, if it has one, else that for all.
+    /// The setting that changes the speed: the podcast’s own, if it has one, else that for all.
     func setting(speed factor: Double, of podcast: String) throws(Failure) -> WireSetSetting {
         guard let speed = PlaybackSpeed(factor: factor) else {
             let range = PlaybackSpeed.range

@@ -109,6 +109,7 @@ package struct PlaybackMachine: OwnerMachine {
     var prepared = PreparedEpisode()
     var heldSeeks = HeldSeeks()
     var liveness = EngineLiveness()
+
     package init(context: PlaybackContext) {
         self.context = context
         output = SoundOutput(limits: context.limits)

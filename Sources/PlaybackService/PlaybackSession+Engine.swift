@@ -20,7 +20,7 @@ extension PlaybackSession {
         pending.command(
             .open(
                 EngineLoad(
-                    id: loadID, source: source, start: tracker.anchor.position, paused: !wantsToPlay, speed: speed,
+                    id: loadID, source: source, start: tracker.anchor.position, paused: !status.willPlay, speed: speed,
                     serial: serial, podcast: episode.podcastID)))
     }
 
@@ -46,9 +46,7 @@ extension PlaybackSession {
         }
     }
 
-    /// The engine has opened its audio.
-    ///
-    /// - Returns: whether that is the episode.
+    /// The engine has opened its audio. Returns whether that is the episode.
     mutating func opened(_ duration: MeasuredDuration?, _ pending: inout PendingEffects) -> Bool {
         isOpened = true
         recovery.opened()
@@ -75,13 +73,11 @@ extension PlaybackSession {
         if abs((duration?.seconds ?? 0) - before) >= step { pending.state = true }
     }
 
-    /// The engine has reported its position.
-    ///
-    /// - Returns: whether a sound server has taken nothing of what plays for too long.
+    /// Returns whether a sound server has taken nothing of what plays for too long.
     mutating func progressed(_ progress: EngineProgress, _ pending: inout PendingEffects) -> Bool {
         guard !tracker.isOutdated(progress) else { return false }
         let now = pending.now.monotonic
-        if let failure = recovery.starves(progress, isExpected: isStream && wantsToPlay, now: now) {
+        if let failure = recovery.starves(progress, isExpected: isStream && status.willPlay, now: now) {
             recover(from: failure, &pending)
             return false
         }

@@ -41,7 +41,7 @@ extension PlaybackSession {
         audio = AudioIdentity(announced: load.episode.duration)
     }
 
-    // MARK: What the library knows
+    // MARK: Answers of the library
 
     /// Looks the episode up again, and then resumes it at a position; nil: where it was left.
     mutating func lookUpAgain(at explicit: PlaybackPosition?, _ pending: inout PendingEffects) {

@@ -137,9 +137,7 @@ extension PlaybackSession {
             .info, actions: ["resume", "restart", "dismiss"])
     }
 
-    /// Its file no longer exists.
-    ///
-    /// - Returns: whether it can’t be played at all.
+    /// Its file no longer exists. Returns whether it can’t be played at all.
     mutating func fileIsGone(_ pending: inout PendingEffects) -> Bool {
         guard engine == .closed || isBeingLookedUp else { return false }
         pending.saveSession()
@@ -148,11 +146,11 @@ extension PlaybackSession {
             localPath = nil
             return false
         }
-        let place = source.map { " (\($0))" } ?? ""
+        let source = source.map { " (\($0))" } ?? ""
         pending.endAlerts(.left(loadID))
         pending.raise(
             "episodeGone", about: self, title: "The episode is gone",
-            "“\(episode.title)” was loaded, but its file no longer exists\(place).", .warning,
+            "“\(episode.title)” was loaded, but its file no longer exists\(source).", .warning,
             actions: ["dismiss"])
         return true
     }

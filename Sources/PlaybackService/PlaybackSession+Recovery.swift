@@ -30,7 +30,7 @@ extension PlaybackSession {
         perform(recovery.tick(situation(at: pending.now)), &pending)
     }
 
-    /// The machine has woken: the engine is asked for its position first, whatever was computed before.
+    /// The computer has woken: the engine is asked for its position first, whatever was computed before.
     mutating func woke(_ pending: inout PendingEffects) {
         perform(recovery.woke(situation(at: pending.now)), &pending)
         guard engine == .open else { return }
@@ -74,7 +74,7 @@ extension PlaybackSession {
     private mutating func closeAndWait(_ pending: inout PendingEffects) {
         closeFile(&pending)
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
-        status = .loading(plays: wantsToPlay)
+        status = .loading(plays: status.willPlay)
         savePosition(&pending)
     }
 
@@ -109,7 +109,7 @@ extension PlaybackSession {
         if recovery.forgetServer() { pending.withdraw(recovery.returnPromise) }
     }
 
-    // MARK: Files of one's own
+    // MARK: Downloaded files
 
     /// Plays the stream from the same position, as the downloaded file is gone or broken.
     private mutating func playStream(insteadOfFile failure: Failure, _ pending: inout PendingEffects) {
@@ -128,7 +128,7 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    // MARK: The same audio
+    // MARK: Identity of the audio
 
     /// Compares the audio of the source with the audio that was begun.
     mutating func identify(_ tag: AudioTag, _ pending: inout PendingEffects) {

@@ -153,9 +153,7 @@ extension PlaybackSession {
         }
     }
 
-    /// Closes it, as it is unloaded.
-    ///
-    /// - Returns: the episode’s state.
+    /// Closes it, as it is unloaded, and returns the episode’s state.
     mutating func leave(_ pending: inout PendingEffects) -> WireEpisodeState {
         // The position that was heard counts more than the stored state.
         if isOpened { isStateMissing = false }

@@ -9,7 +9,7 @@ struct PlaybackSession: Sendable, Hashable {
         case loading(plays: Bool)
         /// It plays, or waits for data. Exits: paused, finished, failed.
         case playing
-        /// The engine's file may be closed. Exits: playing, loading.
+        /// The engine’s file may be closed. Exits: playing, loading.
         case paused
         /// It was played to its proven end. Exit: another load.
         case finished
@@ -42,7 +42,7 @@ struct PlaybackSession: Sendable, Hashable {
     }
 
     var episode: WireEpisodeSummary
-    /// The episode's own audio; nil: it can’t be played.
+    /// The episode’s own audio; nil: it can’t be played.
     var enclosure: AudioSource?
     /// The downloaded file that plays instead.
     var localPath: String?
@@ -59,7 +59,7 @@ struct PlaybackSession: Sendable, Hashable {
     var audio: AudioIdentity
     var buffering = false
     var pausedBy = WirePlaybackState.PausedBy.somebody
-    /// The episode's state, as it is or will be stored.
+    /// The episode’s state, as it is or will be stored.
     var episodeState: WireEpisodeState
     /// The lookup has failed, and is repeated until the library answers.
     var isStateMissing = false
@@ -94,13 +94,10 @@ struct PlaybackSession: Sendable, Hashable {
 
     var isOpening: Bool { if case .loading = status { true } else { false } }
 
-    var wantsToPlay: Bool { status.willPlay }
-
     func situation(at now: Moment) -> StreamRecovery.Situation {
         StreamRecovery.Situation(
-            position: position(at: now.monotonic), plays: wantsToPlay, isOpen: engine == .open,
-            isFailed: status.isFailed,
-            now: now)
+            position: position(at: now.monotonic), plays: status.willPlay, isOpen: engine == .open,
+            isFailed: status.isFailed, now: now)
     }
 
     func position(at now: MonotonicTime) -> PlaybackPosition {
@@ -128,9 +125,7 @@ struct PlaybackSession: Sendable, Hashable {
         return session
     }
 
-    /// Carries out the durable answer to an alert.
-    ///
-    /// - Returns: whether it is to play.
+    /// Carries out the durable answer to an alert, and returns whether it is to play.
     mutating func carryOut(_ answer: WireAnswerAlert, _ pending: inout PendingEffects) -> Bool {
         switch answer.action {
         case "retry", "resume": return true

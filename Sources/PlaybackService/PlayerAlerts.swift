@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The player's alerts, and the answers to them, which are carried out when they are durable.
+/// The player’s alerts, and the answers to them, which are carried out when they are durable.
 struct PlayerAlerts: Sendable {
     /// A reason for which alerts end.
     enum Cause {

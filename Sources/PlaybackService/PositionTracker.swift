@@ -26,7 +26,7 @@ struct PositionTracker: Sendable, Hashable {
     private(set) var seekAsked: UInt64 = 0
     private var seekDone: UInt64 = 0
     private(set) var enginePosition = PlaybackPosition.zero
-    /// The machine has slept since the engine last reported its position.
+    /// The computer has slept since the engine last reported its position.
     private var hasSlept = false
 
     init(at position: PlaybackPosition, speed: PlaybackSpeed, bootID: String, now: Moment) {
@@ -62,9 +62,7 @@ struct PositionTracker: Sendable, Hashable {
 
     /// Sets the anchor.
     ///
-    /// - Parameters:
-    ///   - running: whether the position moves from there, at `speed`.
-    ///   - time: when it was reached; nil: now.
+    /// - Parameter time: when the position was reached; nil: now.
     mutating func fix(
         _ position: PlaybackPosition, running: Bool, speed: PlaybackSpeed, at time: MonotonicTime?, now: Moment
     ) {
@@ -109,7 +107,7 @@ struct PositionTracker: Sendable, Hashable {
 
     mutating func seeks(serial: UInt64) { seekAsked = serial }
 
-    /// The machine has woken: positions computed meanwhile are wrong.
+    /// The computer has woken: positions computed meanwhile are wrong.
     mutating func woke() { hasSlept = true }
 
     /// Whether the engine’s report precedes the last opening.

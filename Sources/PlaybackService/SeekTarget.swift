@@ -13,7 +13,7 @@ struct SeekTarget: Sendable {
 
     let title: String
     let position: Double
-    /// In seconds; nil: the length of the episode isn't known.
+    /// In seconds; nil: the length of the episode isn’t known.
     let duration: Double?
     let chapters: [WireChapter]
 

@@ -147,7 +147,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         return true
     }
 
-    // MARK: What follows from the time
+    // MARK: Time
 
     /// - Parameter fade: for how many seconds the sound fades.
     func nextAt(isPlaying: Bool, fade: Double, now: MonotonicTime) -> MonotonicTime? {
@@ -166,25 +166,22 @@ struct SleepTimerMachine: Sendable, Hashable {
     }
 }
 
-extension PlaybackSession? {
-    fileprivate func checkChapters(_ chapters: [WireChapter]) throws(Failure) {
-        guard let self, self.status != .finished else {
-            throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
-        }
-        guard chapters.isEmpty else { return }
-        throw Failure(
-            .invalidArgument,
-            "“\(self.episode.title)” has no chapters; `sleep episode` ends with the episode.")
-    }
-}
-
 extension PlaybackMachine {
     var heardVolume: Volume {
         sleepTimer.volume(of: volume, fade: settings.number(.sleepFade), now: now.monotonic)
     }
 
     mutating func setSleep(_ set: WireSetSleep, _ command: Command) throws(Failure) {
-        if set.endOfChapter { try session.checkChapters(chapters.chapters) }
+        if set.endOfChapter {
+            guard let session, session.status != .finished else {
+                throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
+            }
+            guard !chapters.chapters.isEmpty else {
+                throw Failure(
+                    .invalidArgument,
+                    "“\(session.episode.title)” has no chapters; `sleep episode` ends with the episode.")
+            }
+        }
         perform(try sleepTimer.set(set, now: now))
         answer(command, sleepTimer.phase == .off ? "The sleep timer is off" : "The sleep timer is set")
     }
@@ -212,7 +209,7 @@ extension PlaybackMachine {
     }
 
     private mutating func expireSleepTimer() {
-        let wasPlaying = session?.wantsToPlay ?? false
+        let wasPlaying = session?.status.willPlay ?? false
         session?.pause(&pending)
         if wasPlaying { session?.pausedBy = .sleepTimer }
         // Nothing else may resume playback later: an answer to an alert, a device or a server.

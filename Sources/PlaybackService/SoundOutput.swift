@@ -7,7 +7,7 @@ import WireMessages
 enum DeviceAlert: String, Sendable, Hashable {
     case lost
     case silent
-    /// The chosen one isn't there, and another is used.
+    /// The chosen one isn’t there, and another is used.
     case other
 
     static let missingOutput = "outputMissing"
@@ -47,7 +47,7 @@ struct SoundOutput: Sendable {
         case showAlert(DeviceAlert?)
     }
 
-    /// The chosen device; empty: the system's default.
+    /// The chosen device; empty: the system’s default.
     private(set) var chosen = ""
     private(set) var devices: [OutputDevice] = []
     private(set) var inUse = ""
@@ -56,19 +56,18 @@ struct SoundOutput: Sendable {
     var loss: DeviceLossMachine
     /// The problem that was shown last; its alert may have been dismissed.
     private var shown: DeviceAlert?
-    /// The alerts that were raised, for as long as their problem lasts: also while they aren't shown, as in a pause,
+    /// The alerts that were raised, for as long as their problem lasts: also while they aren’t shown, as in a pause,
     /// and when they were answered.
     private(set) var alertIDs: [DeviceAlert: String] = [:]
-    private var awaitingList: [Command] = []
+    /// Commands that wait for a list of devices.
+    var awaitingList: [Command] = []
 
     init(limits: PlaybackLimits) {
         loss = DeviceLossMachine(limits: limits)
     }
 
-    // MARK: What the engine reports
+    // MARK: Reports of the engine
 
-    /// Handles a list of devices.
-    ///
     /// - Parameters:
     ///   - isPlaying: whether something plays, or should.
     ///   - isAwaited: whether nothing is open because a device is awaited.
@@ -91,8 +90,6 @@ struct SoundOutput: Sendable {
         return actions + loss.devicesAnswered(isThere: isThere, now: now).map(Action.followLoss)
     }
 
-    /// Handles the engine’s report of its output.
-    ///
     /// - Parameter position: nil: nothing is loaded.
     mutating func reported(
         _ outputs: EngineOutputs, isPlaying: Bool, position: PlaybackPosition?, now: MonotonicTime
@@ -121,7 +118,7 @@ struct SoundOutput: Sendable {
         loss.reset()
     }
 
-    var isDeaf: Bool { loss.audibility.map { $0 < .onChosen } ?? false }
+    var isUnheard: Bool { loss.audibility.map { $0 < .onChosen } ?? false }
 
     // MARK: Choosing a device
 
@@ -145,12 +142,6 @@ struct SoundOutput: Sendable {
         if !isOpen { inUse = device }
         return true
     }
-
-    mutating func awaitList(_ command: Command) { awaitingList.append(command) }
-
-    mutating func nextAwaitingList() -> Command? { awaitingList.isEmpty ? nil : awaitingList.removeFirst() }
-
-    var isListAwaited: Bool { !awaitingList.isEmpty }
 
     // MARK: Alerts
 
@@ -191,10 +182,8 @@ struct SoundOutput: Sendable {
         }
     }
 
-    /// Forgets the alerts of problems that are certainly over, so that they get new ones when they return. A problem
-    /// that can’t be observed, as in a pause, isn’t over.
-    ///
-    /// - Returns: whether there were any.
+    /// Forgets the alerts of problems that are certainly over, so that they get new ones when they return, and returns
+    /// whether there were any. A problem that can’t be observed, as in a pause, isn’t over.
     private mutating func forgetAlerts(but wanted: DeviceAlert?) -> Bool {
         guard let audibility = loss.audibility, audibility > .silent else { return false }
         let past = alertIDs.keys.filter { $0 != wanted && ($0 != .other || audibility == .onChosen) }
@@ -202,9 +191,7 @@ struct SoundOutput: Sendable {
         return !past.isEmpty
     }
 
-    /// Records the ID of a raised alert.
-    ///
-    /// - Returns: whether it is new, and to be saved.
+    /// Records the ID of a raised alert, and returns whether it is new.
     mutating func raised(_ alert: DeviceAlert, as id: String) -> Bool {
         alertIDs.updateValue(id, forKey: alert) != id
     }
@@ -235,12 +222,6 @@ struct SoundOutput: Sendable {
         record.output = chosen
         record.devices = devices.map(WireOutputState.Device.init)
         for (alert, id) in alertIDs { record.deviceAlerts[alert.rawValue] = id }
-    }
-
-    var reply: WirePlaybackReply {
-        var reply = WirePlaybackReply()
-        reply.output = wire
-        return reply
     }
 
     var wire: WireOutputState {

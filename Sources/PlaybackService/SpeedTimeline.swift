@@ -27,9 +27,9 @@ struct SpeedTimeline: Sendable, Hashable {
     private var setting: Setting?
 
     /// More than an output buffers, in seconds: beyond that libmpv has moved by itself.
-    private static let longest = 3.0
+    private static let maximumBuffer = 3.0
     /// The maximum error of the buffer’s estimated length, in seconds.
-    private static let mostLate = 0.15
+    private static let maximumError = 0.15
 
     init(_ speed: PlaybackSpeed) {
         self.speed = speed
@@ -87,12 +87,12 @@ struct SpeedTimeline: Sendable, Hashable {
         guard let setting, let last = changes.last else { return }
         let leap = shown - setting.shown - (time - setting.at) * last.after.factor
         let late = leap / (last.before.factor - last.after.factor)
-        guard abs(late) < Self.mostLate else { return }
+        guard abs(late) < Self.maximumError else { return }
         let earliest = changes.dropLast().last?.position ?? 0
         changes[changes.count - 1].position = max(setting.position + late * last.before.factor, earliest)
     }
 
     private func isElsewhere(_ shown: Double) -> Bool {
-        changes.last.map { ($0.position - shown) / speed.factor > Self.longest } ?? false
+        changes.last.map { ($0.position - shown) / speed.factor > Self.maximumBuffer } ?? false
     }
 }

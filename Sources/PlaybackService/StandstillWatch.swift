@@ -12,7 +12,7 @@ struct StandstillWatch: Sendable, Hashable {
 
     /// The number of positions without a move that mean a standstill.
     private let limit: Int
-    private var place: PlaybackPosition?
+    private var last: PlaybackPosition?
     private var at: MonotonicTime?
     private var unmoved = 0
 
@@ -24,8 +24,8 @@ struct StandstillWatch: Sendable, Hashable {
     ///
     /// - Returns: whether it should move and has stood still for too long.
     mutating func standsStill(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {
-        guard isRunning, let place, let at, abs(place.seconds - position.seconds) < Self.step else {
-            (self.place, self.at, unmoved) = isRunning ? (position, now, 0) : (nil, nil, 0)
+        guard isRunning, let last, let at, abs(last.seconds - position.seconds) < Self.step else {
+            (self.last, self.at, unmoved) = isRunning ? (position, now, 0) : (nil, nil, 0)
             return false
         }
         if now.since(at) >= Self.interval {

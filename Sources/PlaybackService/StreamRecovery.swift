@@ -24,11 +24,9 @@ struct StreamRetry: Sendable, Hashable {
     }
 }
 
-/// Decides what becomes of a stream that fails: why that is, whether it is tried again, and whether it goes on by itself
-/// when its server is back.
-///
-/// Why a stream fails is for its server to say, which is asked beside the engine: the engine's library tells an answer of
-/// 404 from one of 503, or from none, in lines of its log alone, if at all.
+/// Decides whether a stream that fails is retried, and whether it resumes when its server is back. The reason of the
+/// failure comes from the server, which is probed beside the engine: libmpv reports status codes only in its log, if at
+/// all.
 struct StreamRecovery: Sendable, Hashable {
     /// The state of playback in which an event happens.
     struct Situation: Sendable, Hashable {
@@ -62,7 +60,7 @@ struct StreamRecovery: Sendable, Hashable {
     private struct ServerReturn: Sendable, Hashable {
         /// Where the stream failed.
         let position: PlaybackPosition
-        /// The end of the probes, by whichever clock it comes first: the first doesn’t run while the machine sleeps.
+        /// The end of the probes, by whichever clock reaches it first: the first stops while the computer sleeps.
         let endsAt: MonotonicTime
         let endsAtWall: Timestamp
         var asked = 0
@@ -121,9 +119,7 @@ struct StreamRecovery: Sendable, Hashable {
 
     // MARK: The engine
 
-    /// The engine opens the episode.
-    ///
-    /// - Parameter host: its server; nil: it is a file.
+    /// - Parameter host: the server; nil: a file is opened.
     mutating func opens(host: String?, now: MonotonicTime) -> [Action] {
         closed()
         self.host = host ?? ""
@@ -169,7 +165,7 @@ struct StreamRecovery: Sendable, Hashable {
         // A server that ignores Range is read from its beginning to the requested position, without progress.
         let limit = hasProducedAudio ? limits.stall : limits.opening
         guard now.since(starving.since) >= limit else { return nil }
-        return Failure(.streamFailed, "No data comes from \(host) any more.")
+        return Failure(.streamFailed, "No more data is coming from \(host).")
     }
 
     func isStarving(for time: Duration, now: MonotonicTime) -> Bool {
@@ -200,10 +196,10 @@ struct StreamRecovery: Sendable, Hashable {
         return tryAgain(after: classify(failure), situation)
     }
 
-    /// A failure of the engine's, corrected by the server’s answer.
+    /// A failure of the engine’s, corrected by the server’s answer.
     private func classify(_ failure: Failure) -> Failure {
         guard !distrustsProbes else { return failure }
-        // The engine's reason is a guess, unless the audio ended too early.
+        // The engine’s reason is a guess, unless the audio ended too early.
         let isGuess = failure.known == .streamFailed
         switch probe?.answer {
         case .refused(let status)?:
@@ -275,7 +271,7 @@ struct StreamRecovery: Sendable, Hashable {
         return [.askServer]
     }
 
-    /// The machine has woken, perhaps on another network: the probes begin anew.
+    /// The computer has woken, perhaps on another network: the probes begin anew.
     mutating func woke(_ situation: Situation) -> [Action] {
         guard serverReturn?.nextAt != nil else { return [] }
         serverReturn?.asked = 0
@@ -289,15 +285,13 @@ struct StreamRecovery: Sendable, Hashable {
         " It plays on by itself if its server is back within \(Int(limits.serverReturnWindow / .seconds(60))) min."
     }
 
-    /// Stops probing the server.
-    ///
-    /// - Returns: whether it was being probed.
+    /// Stops probing the server, and returns whether it was being probed.
     mutating func forgetServer() -> Bool {
         defer { serverReturn = nil }
         return serverReturn != nil
     }
 
-    // MARK: Time and the server's answers
+    // MARK: Time and the server’s answers
 
     mutating func tick(_ situation: Situation) -> [Action] {
         let now = situation.now.monotonic
@@ -305,7 +299,7 @@ struct StreamRecovery: Sendable, Hashable {
         if situation.isOpen, isDue(opensBy) {
             opensBy = nil
             let seconds = Int(limits.opening / .seconds(1))
-            return [.recover(Failure(.streamFailed, "\(host) did not answer within \(seconds) s."))]
+            return [.recover(Failure(.streamFailed, "\(host) didn’t answer within \(seconds) s."))]
         }
         if failureAwaitingProbe != nil, isDue(probe?.answersBy) { return finishClassification(situation) }
         if isDue(retry?.nextAt) { return retryNow() }
@@ -339,7 +333,7 @@ struct StreamRecovery: Sendable, Hashable {
         if case .refused? = probe?.answer { distrustsProbes = true }
     }
 
-    /// The awaited server has answered. What it refuses for good it won’t have later.
+    /// What the server refuses for good it won’t have later.
     private mutating func returned(_ answer: ProbeAnswer) -> [Action] {
         let refusal: Failure?
         switch answer {

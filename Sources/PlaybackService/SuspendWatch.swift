@@ -13,7 +13,7 @@ final class SuspendWatch: Sendable {
         case ended(String)
     }
 
-    /// Receives events, on a thread of the watch's own; it must not block.
+    /// Receives events, on a thread of the watch’s own; it must not block.
     typealias Observer = @Sendable (Event) -> Void
 
     private final class Target: Sendable {
