@@ -2,28 +2,26 @@ import NIOConcurrencyHelpers
 package import PlaybackService
 package import PodcastModel
 
-/// An engine without sound, whose time passes only when it is told so.
+/// An engine without sound, whose clock is advanced by tests.
 package final class SimulatedEngine: AudioEngine {
-    /// What a simulated file holds.
+    /// The contents of a simulated file.
     package struct Audio: Sendable, Hashable {
-        /// Where the audio ends.
+        /// The end of the audio, in seconds.
         package var length: Double
-        /// The length that the file declares; nil: as long as it is.
+        /// The length that the file declares; nil: the real one.
         package var declared: Double?
-        /// The length that the first moments lead to; it is given up when it is passed.
+        /// The length that is estimated at first, and given up when it is passed.
         package var estimate: Double?
         /// The stream is reported as cut at its end.
         package var cut: Bool
-        /// Its chapters.
         package var chapters: [ChapterMark]
-        /// Why it cannot be opened.
+        /// The failure of opening it.
         package var failure: Failure?
-        /// It is open, but nothing of it can be heard yet.
+        /// It opens, but gets no data.
         package var stalls = false
-        /// Whether opening it comes to an end at all.
+        /// Whether opening it ever ends.
         package var opens = true
 
-        /// A file of `length` seconds.
         package init(
             length: Double, declared: Double? = nil, cut: Bool = false, chapters: [ChapterMark] = [],
             failure: Failure? = nil
@@ -35,14 +33,12 @@ package final class SimulatedEngine: AudioEngine {
             self.failure = failure
         }
 
-        /// A file that cannot be opened.
         package static func broken(_ failure: Failure) -> Audio { Audio(length: 0, failure: failure) }
     }
 
     private struct State {
         var files: [AudioSource: Audio]
         var load: EngineLoad?
-        /// What will be opened next.
         var prepared: EngineLoad?
         var audio = Audio(length: 0)
         var position = 0.0
@@ -51,9 +47,9 @@ package final class SimulatedEngine: AudioEngine {
         var now = MonotonicTime(nanoseconds: 0)
         var outputs = EngineOutputs(
             devices: [OutputDevice(name: "simulated", description: "Simulated device")], silent: false)
-        /// Whether there is no device, whatever was opened before.
+        /// Whether there is no device, whatever the last opening found.
         var isSilent = false
-        /// Whether it begins what was prepared when what was to be opened fails; and that it has.
+        /// Whether a failed opening starts the prepared file, and whether one has failed.
         var beginsPrepared = false
         var hasFailed = false
         var unbidden: LoadID?
@@ -61,14 +57,14 @@ package final class SimulatedEngine: AudioEngine {
         var hangs = false
         var isStuck = false
         var performed: [EngineCommand] = []
-        /// Events that are due, told outside the lock.
+        /// Events that are sent outside the lock.
         var events: [EngineEvent] = []
     }
 
     private let state: NIOLockedValueBox<State>
     private let observer: EngineObserver
 
-    /// An engine that knows `files`; every other source is missing. Its clock begins at `now`.
+    /// - Parameter files: every other source is missing.
     package init(
         files: [AudioSource: Audio] = [:], now: MonotonicTime = MonotonicTime(nanoseconds: 0),
         observer: @escaping EngineObserver
@@ -77,15 +73,12 @@ package final class SimulatedEngine: AudioEngine {
         self.observer = observer
     }
 
-    /// The commands so far, in order.
     package var performed: [EngineCommand] { state.withLockedValue(\.performed) }
-    /// The load that is open.
     package var open: LoadID? { state.withLockedValue(\.load?.id) }
 
-    /// What is open.
     package var source: AudioSource? { state.withLockedValue(\.load?.source) }
 
-    /// The load whose sound goes out; nil: none.
+    /// The load that is heard.
     package var sounding: LoadID? {
         state.withLockedValue { state in
             if let unbidden = state.unbidden { return unbidden }
@@ -96,29 +89,27 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// Where what is open is, in seconds.
+    /// The position of the open file, in seconds.
     package var position: Double { state.withLockedValue(\.position) }
 
-    /// How much of what is open there is, in seconds.
+    /// The length of the open file’s audio, in seconds.
     package var length: Double { state.withLockedValue(\.audio.length) }
 
-    /// The speed of what is open.
     package var speed: Double { state.withLockedValue { $0.load?.speed.factor ?? 0 } }
-    /// The volume of what is open.
     package var volume: Double { state.withLockedValue { $0.load?.volume.percent ?? 0 } }
 
-    /// Changes what a source holds, from the next `open` on.
+    /// Changes the contents of a source, from the next `open` on.
     package func setFile(_ source: AudioSource, _ audio: Audio) {
         state.withLockedValue { $0.files[source] = audio }
     }
 
-    /// Breaks what `prepare` promises, for tests that must find that out: when what was to be opened fails, what was
-    /// prepared sounds, until `prepare(nil)` or the next `open`.
+    /// Violates the contract of `prepare`, for tests that must notice that: when a file fails to open, the prepared one
+    /// is heard until `prepare(nil)` or the next `open`.
     package func beginPreparedAfterFailure() {
         state.withLockedValue { $0.beginsPrepared = true }
     }
 
-    /// Takes the sound device away, or gives it back.
+    /// Removes or restores the sound device.
     package func setSilent(_ silent: Bool) {
         change { state in
             state.isSilent = silent
@@ -127,35 +118,35 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// A device works again that was lost, of which nothing tells before the output is opened anew.
+    /// Restores a lost device, which isn’t noticed before the output is opened anew.
     package func repair() {
         state.withLockedValue { $0.isSilent = false }
     }
 
-    /// Plugs a device in that is not noticed before the devices are listed.
+    /// Adds a device, which isn’t noticed before the devices are listed.
     package func plugIn(_ device: OutputDevice) {
         state.withLockedValue { $0.outputs.devices?.append(device) }
     }
 
-    /// From here on nothing is carried out, and nothing sounds.
+    /// Hangs: no further command is carried out, and nothing is heard.
     package func hang() {
         state.withLockedValue { $0.hangs = true }
     }
 
-    /// From here on what plays stays where it is, as when its sound server takes nothing of it.
+    /// Stops the position, as when the sound server takes no sound.
     package func stick() {
         state.withLockedValue { $0.isStuck = true }
     }
 
-    /// No data comes any more for what is open, or it comes again.
+    /// Stops or resumes the data of the open file.
     package func setStalled(_ stalled: Bool) {
         change { state in
             state.audio.stalls = stalled
-            Self.tellProgress(&state)
+            Self.reportProgress(&state)
         }
     }
 
-    /// Nothing more can be read of what is open, as when its file breaks.
+    /// Fails the open file, as when it can’t be read any further.
     package func breakOff(_ failure: Failure) {
         change { state in
             guard let load = state.load, state.audio.opens else { return }
@@ -165,19 +156,18 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// Lists these devices. One that has come back is not in use before the output is opened anew, and then only if
-    /// it `works`.
+    /// Lists these devices. One that is back is not in use before the output is opened anew, and then only if it
+    /// `works`.
     package func setDevices(_ devices: [OutputDevice], works: Bool) {
         change { state in
             state.outputs.devices = devices
             state.isSilent = !works
-            // The sound has gone elsewhere.
+            // The sound moves to another device.
             if !devices.contains(where: { $0.name == state.outputs.inUse }) { state.outputs.inUse = "" }
             if state.load != nil { state.events.append(.outputs(state.outputs)) }
         }
     }
 
-    /// Lets `seconds` of the clock pass.
     package func advance(seconds: Double) {
         change { state in
             state.now = state.now.advanced(by: .seconds(seconds))
@@ -201,7 +191,7 @@ package final class SimulatedEngine: AudioEngine {
             case .seek(let position, let serial): Self.seek(&state, position, serial)
             case .setSpeed(let speed):
                 state.load?.speed = speed
-                Self.tellProgress(&state)
+                Self.reportProgress(&state)
             case .setSound(let sound): state.load?.sound = sound
             case .prepare(let load): Self.prepare(&state, load)
             case .setVolume(let volume): state.load?.volume = volume
@@ -209,14 +199,14 @@ package final class SimulatedEngine: AudioEngine {
                 state.load?.output = device
                 Self.useDevice(&state)
                 if state.load != nil { state.events.append(.outputs(state.outputs)) }
-            case .sample: Self.tellProgress(&state)
+            case .sample: Self.reportProgress(&state)
             case .reloadOutput:
                 state.outputs.silent = state.isSilent
                 Self.useDevice(&state)
                 if state.load != nil { state.events.append(.outputs(state.outputs)) }
             case .listOutputs:
                 var outputs = state.outputs
-                // Without an open output nothing is known of what is heard.
+                // Without an open output `silent` isn’t known.
                 if state.load == nil { outputs.silent = nil }
                 state.events.append(.outputs(outputs))
             case .unload:
@@ -259,7 +249,7 @@ package final class SimulatedEngine: AudioEngine {
         state.prepared = nil
         state.unbidden = nil
         state.hasFailed = false
-        let audio = state.files[load.source] ?? .broken(Failure(.fileMissing, "The file \(load.source) is not there."))
+        let audio = state.files[load.source] ?? .broken(Failure(.fileMissing, "The file \(load.source) doesn’t exist."))
         // The output is opened with the file.
         state.outputs.silent = state.isSilent
         if let failure = audio.failure {
@@ -277,9 +267,9 @@ package final class SimulatedEngine: AudioEngine {
         Self.useDevice(&state)
         state.events.append(.opened(load.id, measured(audio), chapters: audio.chapters))
         state.events.append(.outputs(state.outputs))
-        // Where nothing is left of it, it ends at once, wherever it was to begin.
+        // If nothing is left of it, it ends at once.
         if audio.cut, load.start.seconds > audio.length { return end(&state, load) }
-        tellProgress(&state)
+        reportProgress(&state)
     }
 
     /// Uses the chosen device, where it is listed; else the default.
@@ -292,7 +282,7 @@ package final class SimulatedEngine: AudioEngine {
     private static func setPaused(_ state: inout State, _ paused: Bool) {
         guard state.load != nil else { return }
         state.load?.paused = paused
-        tellProgress(&state)
+        reportProgress(&state)
     }
 
     private static func seek(_ state: inout State, _ position: PlaybackPosition, _ serial: UInt64) {
@@ -300,15 +290,15 @@ package final class SimulatedEngine: AudioEngine {
         state.position = min(position.seconds, state.audio.length)
         state.serial = serial
         state.ended = false
-        guard state.audio.cut, position.seconds > state.audio.length else { return tellProgress(&state) }
-        // It never gets there.
+        guard state.audio.cut, position.seconds > state.audio.length else { return reportProgress(&state) }
+        // It never reaches the position.
         let progress = EngineProgress(
             position: position, at: state.now, running: false, serial: serial, speed: load.speed)
         state.events.append(.progress(load.id, progress))
         end(&state, load)
     }
 
-    private static func tellProgress(_ state: inout State) {
+    private static func reportProgress(_ state: inout State) {
         guard let load = state.load, state.audio.opens, !state.ended else { return }
         let progress = EngineProgress(
             position: PlaybackPosition(clamping: state.position), at: state.now,

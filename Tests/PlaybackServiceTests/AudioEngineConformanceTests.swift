@@ -5,7 +5,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// What every engine promises, checked against each.
+/// Tests of the contract of `AudioEngine`, run against each engine.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct AudioEngineConformanceTests {
     private let folder: TemporaryFolder
@@ -36,7 +36,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `the engine starts where it is told to, and while paused stays exactly there`(_ kind: EngineHarness.Kind)
+    func `the engine starts at the requested position, and stays exactly there while paused`(_ kind: EngineHarness.Kind)
         async throws
     {
         let harness = harness(kind)
@@ -75,7 +75,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases, [true, false])
-    func `the engine seeks exactly and reports which seek it has done`(_ kind: EngineHarness.Kind, paused: Bool)
+    func `the engine seeks exactly and reports which seek it has completed`(_ kind: EngineHarness.Kind, paused: Bool)
         async throws
     {
         let harness = harness(kind)
@@ -91,7 +91,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `a seek before the file is open is not forgotten`(_ kind: EngineHarness.Kind) async throws {
+    func `a seek before the file is open is carried out when it is open`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         harness.engine.perform(.seek(try PlaybackPosition(2), serial: 3))
@@ -119,7 +119,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `a file that is not there fails, and the next one opens`(_ kind: EngineHarness.Kind) async throws {
+    func `a missing file fails, and the next one opens`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         let absent = folder.path + "/absent.mp3"
         harness.engine.perform(.open(EngineLoad(id: .random(), source: .file(path: absent))))

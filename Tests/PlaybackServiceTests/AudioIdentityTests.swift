@@ -3,7 +3,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// Whether what is open is still the audio that was begun.
+/// Tests of the comparison of the open audio with the audio that was begun.
 struct AudioIdentityTests {
     private static let begun = AudioTag(etag: "1", size: 0)
     private var audio = AudioIdentity(announced: 600)
@@ -22,7 +22,7 @@ struct AudioIdentityTests {
         audio.start(insteadOf: PlaybackPosition(clamping: position))?.seconds
     }
 
-    @Test mutating func `audio of less than half its recorded length is not the episode, unless its listener says so`()
+    @Test mutating func `audio of less than half its recorded length isn’t the episode, unless accepted`()
         throws
     {
         audio.restore(EpisodeDuration(seconds: 1_000))
@@ -33,13 +33,12 @@ struct AudioIdentityTests {
         #expect(replacement(try length(400)) == nil && !audio.isReplaced)
     }
 
-    @Test mutating func `audio that is as long as its feed says is the episode`() throws {
+    @Test mutating func `audio of the announced length is the episode`() throws {
         audio.restore(EpisodeDuration(seconds: 2_000))
         #expect(replacement(try length(610)) == nil)
     }
 
-    @Test mutating func `what was heard counts against a declared length only, and not if the tag is the same`() throws
-    {
+    @Test mutating func `the heard position counts against a declared length, unless the tag is the same`() throws {
         #expect(replacement(try length(100, .estimated), playedFrom: 300) == nil)
         #expect(replacement(try length(100), playedFrom: 300) != nil)
         audio.identify(Self.begun, begun: Self.begun)
@@ -55,7 +54,7 @@ struct AudioIdentityTests {
         #expect(start(at: 599.5) == 599)
     }
 
-    @Test mutating func `a position behind the end of other audio leads to half a minute before the end`() throws {
+    @Test mutating func `a position beyond the end of other audio leads to half a minute before the end`() throws {
         audio.measured(try length(600))
         audio.identify(AudioTag(etag: "2", size: 0), begun: Self.begun)
         #expect(start(at: 700) == 570)
@@ -63,7 +62,7 @@ struct AudioIdentityTests {
         #expect(start(at: 700) == 0)
     }
 
-    @Test mutating func `where nothing is heard behind the declared end it goes on before it, once`() throws {
+    @Test mutating func `if nothing is heard beyond the declared end, playback continues before it, once`() throws {
         audio.measured(try length(600))
         #expect(start(at: 700) == nil)
         let end = EndOfFile(position: PlaybackPosition(clamping: 700), measured: try length(600))
@@ -72,7 +71,7 @@ struct AudioIdentityTests {
         #expect(audio.resumption(afterEnd: end, playedFrom: playedFrom) == nil)
     }
 
-    @Test mutating func `a replacement’s tag is not kept in place of the one that was begun`() {
+    @Test mutating func `a replacement’s tag doesn’t replace the tag of the audio that was begun`() {
         audio.identify(AudioTag(etag: "2", size: 0), begun: Self.begun)
         #expect(audio.newTag(insteadOf: "etag:2") == nil && !audio.saved())
         #expect(audio.newTag(insteadOf: Self.begun.text) == "etag:2")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// What becomes of playback when its device is lost, by itself.
+/// Tests of the loss of a sound device, without a player.
 struct DeviceLossMachineTests {
     private var machine = DeviceLossMachine(limits: PlaybackLimits())
     private var now = MonotonicTime(nanoseconds: 1_000_000_000_000)
@@ -37,7 +37,7 @@ struct DeviceLossMachineTests {
         #expect(machine.nextAt == nil)
     }
 
-    @Test mutating func `a search is less and less frequent, and only while something plays`() throws {
+    @Test mutating func `the search for a device backs off, and runs only during playback`() throws {
         _ = try output(.silent)
         machine.follow(isPlaying: true, now: now)
         #expect(try pass(60).count == 4)
@@ -55,7 +55,7 @@ struct DeviceLossMachineTests {
         #expect(!machine.isLost)
     }
 
-    @Test mutating func `audio that takes long to open has its whole time to move once it is open`() throws {
+    @Test mutating func `the deadline for movement begins when the audio is open`() throws {
         machine.restore(at: try PlaybackPosition(100), now: now)
         #expect(machine.devicesAnswered(isThere: true, now: now) == [.resume])
         machine.opensToResume()
@@ -92,7 +92,7 @@ struct DeviceLossMachineTests {
         #expect(try output(.onChosen, isPlaying: false) == [])
     }
 
-    @Test mutating func `another device than the chosen one ends no loss`() throws {
+    @Test mutating func `a device other than the chosen one doesn’t end a loss`() throws {
         _ = try output(.onChosen)
         #expect(try !output(.onOther).isEmpty)
         #expect(try output(.silent, isPlaying: false) == [])

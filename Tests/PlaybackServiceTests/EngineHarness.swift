@@ -5,7 +5,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// An engine under test, its events in order, and the time that passes for it.
+/// An engine under test, its events in order, and its clock.
 final class EngineHarness: Sendable {
     let engine: any AudioEngine
     private let advance: @Sendable () -> Void

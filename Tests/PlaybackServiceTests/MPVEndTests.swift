@@ -5,7 +5,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// The end of audio as the real engine tells it, whatever its output does meanwhile.
+/// The end of audio in libmpv, while its output is opened anew.
 @Suite(.timeLimit(.minutes(2)))
 struct MPVEndTests {
     private let folder: TemporaryFolder
@@ -56,7 +56,7 @@ struct MPVEndTests {
         await harness.engine.close()
     }
 
-    @Test func `a stream that is cut is noticed although its output is opened anew`() async throws {
+    @Test func `a cut stream is noticed although its output is opened anew`() async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             var response = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
@@ -83,11 +83,11 @@ struct StandstillWatchTests {
         }
     }
 
-    @Test func `a position that should move stands still after some samples`() throws {
+    @Test func `a position that should move counts as standing still after some samples`() throws {
         #expect(try stands((0..<5).map { (9, true, Double($0)) }) == [false, false, false, true, true])
     }
 
-    @Test func `positions of one moment count once, and a stopped process hasn’t stood still`() throws {
+    @Test func `positions of one moment count once, and a stopped process isn’t a standstill`() throws {
         #expect(try stands((0..<20).map { (9, true, Double($0) / 100) }).allSatisfy { !$0 })
         #expect(try stands([(9, true, 0), (9, true, 600), (9.5, true, 601)]).allSatisfy { !$0 })
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// What the real engine does to the sound, and what becomes of the position meanwhile.
+/// libmpv’s sound processing, and the position meanwhile.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct MPVSoundTests {
     private let folder: TemporaryFolder
@@ -76,7 +76,7 @@ struct MPVSoundTests {
     }
 
     @Test(arguments: [true, false])
-    func `a seek behind a change of the filters is done when its own place is reached`(paused: Bool) async throws {
+    func `a seek after a change of the filters is completed at its own position`(paused: Bool) async throws {
         let source = AudioSource.file(path: try folder.file("sound.wav", Tone.wav(seconds: 600)))
         harness.engine.perform(.open(EngineLoad(id: .random(), source: source, paused: paused)))
         _ = try await harness.opened()
@@ -96,7 +96,7 @@ struct MPVSoundTests {
 
     /// Opens the output anew while it is paused behind a seek, or plays, and looks at what is played next.
     @Test(arguments: [false, true], [false, true])
-    func `an output that is opened anew loses nothing of what was on its way to it`(
+    func `opening the output anew loses none of the buffered sound`(
         trimSilence: Bool, paused: Bool
     ) async throws {
         let source = AudioSource.file(path: try folder.file("sound.wav", Tone.wav(seconds: 60)))
@@ -177,7 +177,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `silence is passed over quickly, speech is not, and the position is true throughout`() async throws {
+    @Test func `silence passes quickly, speech doesn’t, and the position stays exact`() async throws {
         let passages = Tone.passages([(2, 1), (5, 0), (2, 1), (3, 0), (1.5, 1)])
         try await observe(passages, sound: EngineSound(trimSilence: true)) { harness, observer in
             let first = try await harness.progress(\.running)
@@ -199,7 +199,7 @@ struct MPVSoundTests {
     ]
 
     @Test(arguments: [1, 1.5])
-    func `the pauses of speech, with noise in them, are shortened, and neither its position nor its words suffer`(
+    func `noisy pauses of speech are shortened, and position and words stay exact`(
         speed: Double
     ) async throws {
         let speed = try #require(PlaybackSpeed(factor: speed))
@@ -263,20 +263,20 @@ struct MPVSoundTests {
     }
 
     @Test(arguments: [(6.0, 6.0), (-6, -6)])
-    func `gain is heard as it is set, and never clips`(gain: Double, heard: Double) throws {
+    func `gain changes the level as set, and never clips`(gain: Double, heard: Double) throws {
         let plain = try loudness(EngineSound(), level: 0.5)
         let louder = try loudness(EngineSound(gain: gain), level: 0.5)
         #expect(abs(louder - plain - heard) < 0.7, "\(plain) dB became \(louder) dB")
     }
 
-    @Test func `boost makes what is quiet louder, more than what is loud`() throws {
+    @Test func `boost raises quiet sound more than loud sound`() throws {
         let quiet = try loudness(EngineSound(boost: true), level: 0.1) - loudness(EngineSound(), level: 0.1)
         let loud = try loudness(EngineSound(boost: true), level: 6) - loudness(EngineSound(), level: 6)
         #expect(quiet > 5, "\(quiet) dB")
         #expect(loud < quiet - 3, "\(loud) dB against \(quiet) dB")
     }
 
-    @Test func `normalised, a quiet and a loud episode are nearly as loud as each other`() throws {
+    @Test func `normalised, a quiet and a loud episode have nearly the same loudness`() throws {
         let plain = try loudness(EngineSound(), level: 4) - loudness(EngineSound(), level: 0.5)
         let even =
             try loudness(EngineSound(normalise: true), level: 4, inRealTime: true)
@@ -328,7 +328,7 @@ struct MPVSoundTests {
     }
 
     @Test(arguments: [true, false])
-    func `another load than the prepared one opens as if nothing had been prepared`(ends: Bool) async throws {
+    func `a load other than the prepared one opens as if nothing had been prepared`(ends: Bool) async throws {
         let first = EngineLoad(id: .random(), source: .file(path: try folder.file("a.wav", Tone.wav(seconds: 2))))
         let second = EngineLoad(id: .random(), source: .file(path: try folder.file("b.wav", Tone.wav(seconds: 9))))
         let third = EngineLoad(id: .random(), source: .file(path: try folder.file("c.wav", Tone.wav(seconds: 5))))
@@ -398,7 +398,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `a file that is gone when it is opened leaves what is prepared behind it silent`() async throws {
+    @Test func `when a file is missing, the file prepared after it stays silent`() async throws {
         let harness = harness
         let folder = folder
         try await HTTPTestServer.with { server in

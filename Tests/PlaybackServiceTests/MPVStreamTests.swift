@@ -4,13 +4,13 @@ import Testing
 
 @testable import PlaybackService
 
-/// What the real engine makes of servers that do not do as they should.
+/// libmpv with servers that violate HTTP.
 @Suite(.timeLimit(.minutes(2)))
 struct MPVStreamTests {
     private let harness = EngineHarness(.libmpv)
 
     @Test(arguments: [true, false])
-    func `a server that ignores Range is read up to the place where the audio starts`(announcesLength: Bool)
+    func `a server that ignores Range is read up to the requested position`(announcesLength: Bool)
         async throws
     {
         let harness = harness
@@ -35,7 +35,7 @@ struct MPVStreamTests {
     }
 
     // Seeking there, libmpv went on with the bytes that it was about to read, and showed the beginning's position for them.
-    @Test func `a server that ignores Range is read once from its beginning when that is where the audio starts`()
+    @Test func `a server that ignores Range is read once if playback starts at the beginning`()
         async throws
     {
         let harness = harness
@@ -55,7 +55,7 @@ struct MPVStreamTests {
 
     // libmpv went on behind what it had read to open the stream, and showed the place that was asked for.
     @Test(arguments: [0.5, 2, 4])
-    func `a start that can't be gone back to begins the episode anew, and leaves nothing out`(_ start: Double)
+    func `a start that can’t be sought back to begins the episode anew, without a gap`(_ start: Double)
         async throws
     {
         let harness = harness

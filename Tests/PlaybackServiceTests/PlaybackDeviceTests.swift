@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What the player makes of sound devices that come, go and are chosen.
+/// Sound devices that appear, disappear and are chosen.
 struct PlaybackDeviceTests {
     private let rig = PlayerRig()
 
@@ -22,7 +22,7 @@ struct PlaybackDeviceTests {
         try #require(rig.state.status == .paused)
     }
 
-    @Test func `a sound device that comes back is used 0.8 s later, and playback goes on`() throws {
+    @Test func `a sound device that comes back is used 0.8 s later, and playback resumes`() throws {
         try loseDevice()
         rig.engine.setDevices([speaker], works: true)
         try rig.advance(0.75)
@@ -93,7 +93,7 @@ struct PlaybackDeviceTests {
         _ = try #require(reply).get()
     }
 
-    @Test func `the alert about a missing device keeps its ID over pauses, episodes and lives of the player`() throws {
+    @Test func `the alert about a missing device keeps its ID across pauses, episodes and restarts`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -155,7 +155,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && rig.state.nullOutput && rig.alerts.isEmpty)
     }
 
-    @Test func `an output of which nothing is known is neither a loss nor a return`() throws {
+    @Test func `an unknown output is neither a loss nor a return`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -178,7 +178,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && !rig.state.nullOutput && rig.alerts.isEmpty)
     }
 
-    @Test func `a chosen device that leaves pauses, and only its own return plays on`() throws {
+    @Test func `losing the chosen device pauses playback, and only its own return resumes it`() throws {
         let headset = OutputDevice(name: "headset", description: "Headset")
         try rig.start()
         rig.engine.setDevices([speaker, headset], works: true)
@@ -197,8 +197,8 @@ struct PlaybackDeviceTests {
         #expect(abs(rig.position - 54.7) < 0.2)
     }
 
-    @Test func `whoever plays on without the chosen device hears the default, and is told so`() throws {
-        try `a chosen device that leaves pauses, and only its own return plays on`()
+    @Test func `resuming without the chosen device uses the default, with an alert`() throws {
+        try `losing the chosen device pauses playback, and only its own return resumes it`()
         rig.engine.setDevices([speaker], works: true)
         try rig.advance(0.05)
         #expect(rig.state.status == .paused)
@@ -218,7 +218,7 @@ struct PlaybackDeviceTests {
         #expect(again?.changed == false)
     }
 
-    @Test func `devices are listed afresh when somebody asks`() throws {
+    @Test func `a request for the devices lists them anew`() throws {
         try rig.start()
         try rig.load(rig.episode())
         rig.engine.plugIn(OutputDevice(name: "headset", description: "Headset"))
@@ -239,7 +239,7 @@ struct PlaybackDeviceTests {
         #expect(try rig.send { $0.stop = WireStopPlayback() }?.get().changed == false)
     }
 
-    @Test func `a toggle goes by what the player does, not by what a client saw`() throws {
+    @Test func `a toggle depends on the player’s state, not on what a client has seen`() throws {
         try rig.start()
         #expect(try rig.send { $0.togglePaused = WireTogglePaused() }?.failure?.known == .nothingLoaded)
         try rig.load(rig.episode())
@@ -259,7 +259,7 @@ struct PlaybackDeviceTests {
     }
 
     @Test(arguments: [true, false])
-    func `whoever pauses meanwhile stays paused when the device returns`(stops: Bool) throws {
+    func `a pause during the loss of a device lasts when the device returns`(stops: Bool) throws {
         try loseDevice()
         if stops { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.setPaused(true) }
         rig.engine.setDevices([speaker], works: true)

@@ -23,7 +23,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `an end is shown when it is durable, and not before`() throws {
+    @Test func `an end is published when it is durable, not before`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.holdsCommits = true
@@ -37,7 +37,7 @@ struct PlaybackEndTests {
         #expect(rig.stored().played)
     }
 
-    @Test func `a load before an end is durable is shown at once, after the end`() throws {
+    @Test func `a load before an end is durable is published at once, after the end`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.holdsCommits = true
@@ -50,7 +50,7 @@ struct PlaybackEndTests {
         #expect(rig.state.loadID == "l2" && rig.stored("e1").played)
     }
 
-    @Test func `killed at any point of an end, who saw the end finds it saved`() throws {
+    @Test func `a published end is saved, at whichever point the process is killed`() throws {
         for limit in 1...40 {
             let rig = PlayerRig()
             try rig.start()
@@ -62,7 +62,7 @@ struct PlaybackEndTests {
         }
     }
 
-    @Test func `an end that cannot be saved is shown all the same, and is saved when that is possible`() throws {
+    @Test func `an end that can’t be saved is published all the same, and is saved later`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.refusal = Failure(.diskFull, "the disk is full.")
@@ -146,7 +146,7 @@ struct PlaybackEndTests {
         Proof(55, 55, .declared, 60, false, true, hasSize: false),
         Proof(50, 50, .declared, nil, false, true, hasSize: false),
     ])
-    func `an end is proven by the best length that is known`(_ proof: Proof) throws {
+    func `an end is proven by the best known length`(_ proof: Proof) throws {
         let end = EndOfFile(
             position: try PlaybackPosition(proof.position),
             measured: proof.measured.flatMap(EpisodeDuration.init).map { MeasuredDuration($0, proof.source) },
@@ -167,7 +167,7 @@ struct PlaybackEndTests {
     }
 
     @Test
-    func `a file that fails to open leaves the load failed, with an alert; retry tries it again and clears the alert`()
+    func `a file that fails to open fails the load with an alert, and retrying it ends the alert`()
         throws
     {
         try rig.start()
@@ -184,7 +184,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `resuming a failed episode tries it again; while it fails, each failure is one alert`() throws {
+    @Test func `resuming a failed episode retries it, with one alert for each failure`() throws {
         try rig.start()
         let episode = rig.episode(position: 77)
         rig.setFile("e1", .broken(Failure(.streamFailed, "The server answered 503.")))
@@ -198,7 +198,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `the first answer to an alert wins; the same again is told so, another refused`() throws {
+    @Test func `the first answer to an alert wins; repeating it changes nothing, and another is refused`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.setFile("e1", .broken(Failure(.streamFailed, "no")))
@@ -236,7 +236,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.count == 1 && rig.alerts.first?.id != first)
     }
 
-    @Test func `without a sound device it plays on in silence and says so, until there is one`() throws {
+    @Test func `without a sound device playback continues silently with an alert, until there is one`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -255,7 +255,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
     }
 
-    @Test func `a sound device that is lost while it plays pauses, with an alert that resumes`() throws {
+    @Test func `losing the sound device pauses playback, with an alert that resumes it`() throws {
         try rig.start()
         try rig.load(rig.episode())
         try rig.advance(3)

@@ -6,12 +6,12 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What the simulation of faults has found, each case by itself.
+/// Regressions that the simulation of faults has found.
 struct PlaybackFaultRegressionTests {
     private let rig = PlayerRig()
 
     @Test(arguments: [true, false])
-    func `a list of sound devices that only gets shorter brings none back`(isListedFirst: Bool) throws {
+    func `a list of sound devices that only gets shorter doesn’t resume playback`(isListedFirst: Bool) throws {
         try rig.start()
         rig.engine.setDevices(
             [OutputDevice(name: "a", description: "A"), OutputDevice(name: "b", description: "B")], works: true)
@@ -38,7 +38,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .failed && rig.position == 320 && rig.stored().position == 320)
     }
 
-    @Test func `a device that is back and does not sound leaves its alert until somebody plays`() throws {
+    @Test func `the alert about a device that is back but doesn’t work stays until playback resumes`() throws {
         try rig.start()
         rig.engine.setDevices([], works: true)
         try rig.load(rig.episode(), at: 50)
@@ -73,7 +73,7 @@ struct PlaybackFaultRegressionTests {
     }
 
     @Test(arguments: [nil, 70.0])
-    func `a load that was stored before it was looked up is looked up by the next life`(sought: Double?) throws {
+    func `a load that was stored before its lookup is looked up by the next process`(sought: Double?) throws {
         try rig.start()
         var episode = rig.episode(position: 300, played: true)
         (episode.position, episode.played) = (20, false)

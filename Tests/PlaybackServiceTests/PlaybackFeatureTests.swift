@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What a listener sets, marks and waits for: settings, chapters, the sleep timer, bookmarks.
+/// Settings, chapters, the sleep timer, marks and bookmarks.
 struct PlaybackFeatureTests {
     private let rig = PlayerRig()
 
@@ -24,7 +24,7 @@ struct PlaybackFeatureTests {
 
     // MARK: Settings
 
-    @Test func `a podcast's own setting holds for its episodes, that for all for the others, and both come back`()
+    @Test func `a podcast’s own setting applies to its episodes, the general one to others, and both persist`()
         throws
     {
         try rig.start()
@@ -45,7 +45,7 @@ struct PlaybackFeatureTests {
         #expect(topics == ["stream/playback/settings/all", "stream/playback/settings/p1"])
     }
 
-    @Test func `setting the speed changes the podcast's own where it has one, and moves nothing`() throws {
+    @Test func `setting the speed changes the podcast’s own if it has one, and keeps the position`() throws {
         try rig.start()
         try set(.speed, "2", podcast: "p1")
         try rig.load(rig.episode(), at: 100)
@@ -61,7 +61,7 @@ struct PlaybackFeatureTests {
         ("speed", "9", ""), ("speed", "fast", ""), ("autoDownload", "3", ""), ("volume", "3", ""),
         ("autoPlay", "on", "p1"), ("gain", "3", "x1"), ("playedThreshold", "120%", ""),
     ])
-    func `a setting that makes no sense is refused, and names what would`(
+    func `an invalid setting is refused with the valid values`(
         _ key: String, _ value: String, _ podcast: String
     ) throws {
         try rig.start()
@@ -73,7 +73,7 @@ struct PlaybackFeatureTests {
         #expect(failure?.known == .invalidArgument)
     }
 
-    @Test func `a speed that an earlier version stored still holds`() throws {
+    @Test func `a speed that an earlier version stored still applies`() throws {
         var record = WirePlaybackSettingsRecord()
         record.speed = 1.7
         rig.store("settings", "current", record.wireBytes)
@@ -87,7 +87,7 @@ struct PlaybackFeatureTests {
     // MARK: Intro, outro, played
 
     @Test(arguments: [0.0, 50])
-    func `the intro is left out where an episode begins, not where somebody goes back to`(position: Double) throws {
+    func `the intro is skipped when an episode begins, not after a seek back`(position: Double) throws {
         try rig.start()
         try set(.skipIntro, "20", podcast: "p1")
         try rig.load(rig.episode(position: position))
@@ -114,7 +114,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test(arguments: [("90%", 540.0), ("30", 570)])
-    func `an episode counts as played at its threshold, and plays on`(threshold: String, place: Double) throws {
+    func `an episode counts as played at its threshold, and continues`(threshold: String, place: Double) throws {
         try rig.start()
         try set(.playedThreshold, threshold)
         try rig.load(rig.episode(), at: place - 5)
@@ -160,7 +160,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapter == 2)
     }
 
-    @Test func `chapters that the library learns of later are taken over, before those of the file`() throws {
+    @Test func `later chapters from the library replace those of the file`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.setFile(
@@ -177,7 +177,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.map(\.title) == ["Late"] && rig.state.chapter == 0)
     }
 
-    @Test func `chapters that the file carries are there before it is open again, and go with another file`() throws {
+    @Test func `a file’s chapters are known before it is open again, and are dropped with another file`() throws {
         try rig.start()
         let episode = rig.episode()
         let chapters = [
@@ -219,7 +219,7 @@ struct PlaybackFeatureTests {
 
     // MARK: Sleep
 
-    @Test func `the sleep timer fades out and pauses; the chosen volume stays, and is heard again afterwards`() throws {
+    @Test func `the sleep timer fades out and pauses, and the chosen volume applies again afterwards`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 30 }
@@ -279,7 +279,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test(arguments: [1, 2])
-    func `at the end of the last of its episodes, what follows by itself is loaded paused; a wish plays`(count: UInt32)
+    func `after a sleep timer’s last episode an automatic advance is loaded paused; a request plays`(count: UInt32)
         throws
     {
         try rig.start()
@@ -299,7 +299,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `whoever plays something after the sleep timer's end hears it`() throws {
+    @Test func `a request to play after the sleep timer’s end plays`() throws {
         try rig.start()
         try rig.send { $0.setSleep.episodes = 1 }
         try rig.load(rig.episode(length: 4, announced: 4))
@@ -310,7 +310,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `at the end of the chapter it pauses there, wherever that is; a seek to another one does not end it`()
+    @Test func `a sleep timer pauses at the end of the chapter, also of one that is sought to`()
         throws
     {
         try rig.start()
@@ -333,7 +333,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test(arguments: [0.0, -1, .infinity, 90_000])
-    func `a sleep timer that makes no sense is refused`(seconds: Double) throws {
+    func `an invalid sleep timer is refused`(seconds: Double) throws {
         try rig.start()
         #expect(try rig.send { $0.setSleep.seconds = seconds }?.failure?.known == .invalidArgument)
         #expect(try rig.send { $0.setSleep.episodes = 0 }?.failure?.known == .invalidArgument)
@@ -409,7 +409,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test(arguments: [true, false])
-    func `auto-play plays on what was playing when the fleet went down`(wasPlaying: Bool) throws {
+    func `auto-play resumes what was playing when the fleet went down`(wasPlaying: Bool) throws {
         try rig.start()
         try set(.autoPlay, "on")
         try rig.load(rig.episode(), at: 100)
@@ -423,7 +423,7 @@ struct PlaybackFeatureTests {
 
     // MARK: Bookmarks
 
-    @Test func `bookmarks are kept where the episode is, with their notes, in order, and are on the stream`() throws {
+    @Test func `bookmarks keep their positions and notes, in order, and are published`() throws {
         try rig.start()
         #expect(try rig.send { $0.setBookmark.note = "x" }?.failure?.known == .nothingLoaded)
         try rig.load(rig.episode(), at: 100)
@@ -446,7 +446,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test
-    func `bookmarks of other episodes are looked up; what makes no sense is refused, what cannot be saved taken back`()
+    func `bookmarks of other episodes are looked up; invalid ones are refused, and unsaved ones rolled back`()
         throws
     {
         try rig.start()

@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What is kept for a podcast goes when it is forgotten, and not before.
+/// The data of a podcast is removed when it is forgotten, not before.
 struct PlaybackForgettingTests {
     private let rig = PlayerRig()
 
@@ -40,7 +40,7 @@ struct PlaybackForgettingTests {
         return kept
     }
 
-    @Test func `a forgotten podcast takes its settings and bookmarks along, once`() throws {
+    @Test func `forgetting a podcast removes its settings and bookmarks, once`() throws {
         try rig.start()
         try keep("p1", "e1")
         try keep("p2", "e2")
@@ -65,7 +65,7 @@ struct PlaybackForgettingTests {
         #expect(try kept() == [])
     }
 
-    @Test func `the podcasts that anything is kept for are named at the start, for the library to be asked`() throws {
+    @Test func `the podcasts of stored settings, bookmarks and chapters are named at the start`() throws {
         try rig.start()
         try keep("p1", "e1")
         try keep("p2", "e2")

@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What the player makes of an engine that a sound server holds.
+/// An engine that hangs, as with a sound server that doesn’t answer.
 struct PlaybackHangTests {
     private let rig = PlayerRig()
     private let speaker = OutputDevice(name: "pulse/speaker", description: "Speaker")
@@ -37,7 +37,7 @@ struct PlaybackHangTests {
         try rig.start()
     }
 
-    @Test func `an engine that hangs pauses where it was heard last, and ends the process once that is saved`() throws {
+    @Test func `a hung engine pauses at the last heard position, and the process ends once that is saved`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(3)
@@ -72,7 +72,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice && rig.endings.count == 1)
     }
 
-    @Test func `an engine that hangs ends the process also when nothing can be saved`() throws {
+    @Test func `a hung engine ends the process also when nothing can be saved`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(3)
@@ -82,7 +82,7 @@ struct PlaybackHangTests {
         #expect(rig.endings.count == 1)
     }
 
-    @Test func `after a hang the next process plays on when the sound servers list a device`() throws {
+    @Test func `after a hang the next process resumes when the sound servers list a device`() throws {
         try hang()
         let place = rig.position
         try restart(listing: [unlisted])
@@ -96,7 +96,7 @@ struct PlaybackHangTests {
         #expect(rig.alerts.isEmpty && rig.endings.count == 1)
     }
 
-    @Test func `after a hang a device that can't be opened is waited for like any other`() throws {
+    @Test func `after a hang a device that can’t be opened is awaited like any other`() throws {
         try hang()
         let place = rig.position
         try restart(listing: [speaker])
@@ -108,7 +108,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `after a hang only the chosen device plays on`() throws {
+    @Test func `after a hang only the chosen device resumes playback`() throws {
         let headset = OutputDevice(name: "pulse/headset", description: "Headset")
         try rig.start()
         rig.engine.setDevices([speaker, headset], works: true)
@@ -124,7 +124,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.state.output == "pulse/headset" && rig.alerts.isEmpty)
     }
 
-    @Test func `a stream that opens slowly after a hang is waited for`() throws {
+    @Test func `a stream that opens slowly after a hang has its time`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -143,7 +143,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `whoever pauses after a hang stays paused`() throws {
+    @Test func `a pause after a hang lasts`() throws {
         try hang()
         try restart(listing: [])
         try rig.advance(2)
@@ -155,7 +155,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `a sound server that stays away for a minute after a hang resumes nothing`() throws {
+    @Test func `a sound server that is away for a minute after a hang doesn’t resume playback`() throws {
         try hang()
         try restart(listing: [])
         try rig.advance(61)
@@ -165,7 +165,7 @@ struct PlaybackHangTests {
         #expect(rig.opens == 0)
     }
 
-    @Test func `a second hang within a minute leaves it paused, with an alert that resumes`() throws {
+    @Test func `a second hang within a minute leaves playback paused, with an alert that resumes it`() throws {
         try hang()
         try restart(listing: [speaker])
         try rig.advance(3)
@@ -179,7 +179,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `an engine that hangs while nothing plays ends the process, and nothing resumes`() throws {
+    @Test func `an engine that hangs during a pause ends the process, and nothing resumes`() throws {
         try rig.start()
         rig.engine.setDevices([speaker], works: true)
         try rig.load(rig.episode(), at: 50)
@@ -196,7 +196,7 @@ struct PlaybackHangTests {
         #expect(rig.opens == 0 && rig.machine.state.status == .paused && abs(rig.position - 70) < 0.01)
     }
 
-    @Test func `another life of the fleet waits for no device`() throws {
+    @Test func `a restarted fleet doesn’t wait for a device`() throws {
         try hang()
         rig.context.fleetRun = "run2"
         try restart(listing: [speaker])
@@ -225,7 +225,7 @@ struct PlaybackHangTests {
         #expect(!liveness.isWaiting && liveness.check() == .isAlive)
     }
 
-    @Test func `an engine that can't be used is not asked`() throws {
+    @Test func `an unusable engine isn’t pinged`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         rig.engine.hang()

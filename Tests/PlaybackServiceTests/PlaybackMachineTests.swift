@@ -16,7 +16,7 @@ struct PlaybackMachineTests {
     }
 
     @Test(arguments: 0..<3)
-    func `with nothing loaded it is idle, and commands that need an episode say so`(_ command: Int) throws {
+    func `with nothing loaded the player is idle, and refuses commands that need an episode`(_ command: Int) throws {
         try rig.start()
         #expect(rig.state.status == .idle)
         #expect(!rig.state.hasEpisode)
@@ -46,7 +46,7 @@ struct PlaybackMachineTests {
     @Test(arguments: [
         (saved: 120.0, expected: 120.0), (0, 0), (599.5, 0), (700, 570),
     ])
-    func `without a position an episode goes on where it was left`(saved: Double, expected: Double) throws {
+    func `without a position an episode resumes where it was left`(saved: Double, expected: Double) throws {
         try rig.start()
         try rig.load(rig.episode(position: saved))
         #expect(rig.position == expected || saved == 700)
@@ -112,7 +112,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 107) < 0.1)
     }
 
-    @Test func `playing saves the position every ten seconds, so that no more can be lost`() throws {
+    @Test func `playback saves the position every ten seconds`() throws {
         try playing()
         for _ in 0..<60 {
             try rig.advance(1)
@@ -121,7 +121,7 @@ struct PlaybackMachineTests {
         #expect(rig.commits < 10)
     }
 
-    @Test func `position is an anchor: a minute of undisturbed playing publishes nothing`() throws {
+    @Test func `a minute of undisturbed playback publishes nothing`() throws {
         try playing()
         let before = rig.states.count
         try rig.advance(60)
@@ -132,7 +132,7 @@ struct PlaybackMachineTests {
     @Test(arguments: [
         (0.04, false), (0.06, true), (-0.06, true),
     ])
-    func `an engine that differs by more than 50 ms gives a new anchor, one within it does not`(
+    func `a difference of more than 50 ms publishes a new anchor, a smaller one doesn’t`(
         by difference: Double, publishes: Bool
     ) throws {
         try playing(from: 10)
@@ -147,7 +147,7 @@ struct PlaybackMachineTests {
         #expect((rig.states.count > before) == publishes)
     }
 
-    @Test func `a pause is one change; where the engine came to rest follows when that is known`() throws {
+    @Test func `a pause is published at once, and the settled position later`() throws {
         try playing(from: 10)
         try rig.advance(1)
         let before = rig.states.count
@@ -196,7 +196,7 @@ struct PlaybackMachineTests {
     }
 
     @Test(arguments: [0.5, 1.5, 3.5])
-    func `speed changes how the position moves, and outlives the process`(_ factor: Double) throws {
+    func `the speed changes how the position moves, and survives a restart`(_ factor: Double) throws {
         try playing()
         #expect(try rig.send { $0.setSpeed.speed = factor }?.reply?.state.speed == factor)
         try rig.advance(20)
@@ -205,7 +205,7 @@ struct PlaybackMachineTests {
         #expect(rig.state.speed == factor)
     }
 
-    @Test func `volume and output device outlive the process`() throws {
+    @Test func `volume and output device survive a restart`() throws {
         try playing()
         try rig.send { $0.setVolume.volume = 35 }
         #expect(try rig.send { $0.setOutput.device = "simulated" }?.reply?.output.chosen == "simulated")
@@ -216,7 +216,7 @@ struct PlaybackMachineTests {
         #expect(rig.machine.output.wire.devices.map(\.name) == ["simulated"])
     }
 
-    @Test func `stop holds the episode and closes the engine's file; resuming opens it again where it was`() throws {
+    @Test func `stop closes the engine’s file, and resuming opens it again at the same position`() throws {
         try playing(from: 50)
         try rig.advance(4)
         #expect(try rig.send { $0.stop = WireStopPlayback() }?.reply?.state.status == .paused)
@@ -227,7 +227,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 54) < 0.1)
     }
 
-    @Test func `unload forgets the session, but not one that is no longer meant`() throws {
+    @Test func `unload forgets the session that it names, and no other`() throws {
         try playing(from: 50)
         try rig.send { $0.unload.loadID = "l0" }
         #expect(rig.state.status == .playing)
@@ -237,7 +237,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.stored().position - 50) < 0.1)
     }
 
-    @Test func `another load saves the position of the one before, which is not seen again`() throws {
+    @Test func `another load saves the position of the previous one, whose late events are ignored`() throws {
         try playing(from: 50)
         try rig.advance(4)
         try rig.load(rig.episode("e2"), as: "l2")
@@ -247,7 +247,7 @@ struct PlaybackMachineTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `a load that another one overtakes while it is looked up is answered, and only the last is opened`()
+    @Test func `a load that is superseded during its lookup is answered, and only the last one is opened`()
         throws
     {
         try rig.start()

@@ -6,8 +6,8 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The place in an episode is kept, whatever its source, its length or the library say of it.
-struct PlaybackPlaceTests {
+/// The position is kept, whatever the source, its length or the library.
+struct PlaybackPositionTests {
     private let rig = PlayerRig()
 
     @Test func `a seek during a repeated lookup is kept when something else is loaded`() throws {
@@ -62,7 +62,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .finished)
     }
 
-    @Test func `when an episode is back, the places behind what was accepted in its place can be played`() throws {
+    @Test func `when the original audio is back, positions beyond its accepted replacement play`() throws {
         try rig.start()
         let episode = rig.episode(length: 20, announced: 3_600, position: 1_800)
         try rig.load(episode)
@@ -76,7 +76,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .playing && abs(rig.position - 62) < 0.5 && rig.state.duration == 3_600)
     }
 
-    @Test func `where nothing is left behind the end that a file declares, its last half minute is played`() throws {
+    @Test func `if nothing follows the declared end, the last half minute plays`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 2_400, announced: 0, position: 2_505))
         try rig.advance(2)
@@ -200,7 +200,7 @@ struct PlaybackPlaceTests {
     }
 
     @Test(arguments: [true, false])
-    func `what was downloaded since it was loaded plays from its file when it is resumed or tried again`(byRetry: Bool)
+    func `an episode that was downloaded since it was loaded resumes from its file`(byRetry: Bool)
         throws
     {
         try rig.start()

@@ -112,7 +112,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.last == .some(nil))
     }
 
-    @Test func `a file that is opened again has what follows prepared again`() throws {
+    @Test func `reopening a file prepares the next one again`() throws {
         try playing()
         try prepare(next())
         try rig.report(.failed(try #require(LoadID("l1")), Failure(.decoderFailed, "It broke.")))

@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What becomes of a stream that fails is for its server to say, whenever it does.
+/// The server’s answer to a probe decides about a failed stream, whenever it arrives.
 struct PlaybackProbeTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
@@ -35,7 +35,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: [Moment.before, .after])
-    func `a 404 is announced as no retry, whenever the server says it`(_ moment: Moment) throws {
+    func `a 404 is a lasting failure, whenever it arrives`(_ moment: Moment) throws {
         try fail(.refused(404), moment)
         #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable")
         #expect(rig.position == 100 && rig.alerts.map(\.code) == ["episodeUnavailable"])
@@ -43,7 +43,7 @@ struct PlaybackProbeTests {
         #expect(rig.opens == 1)
     }
 
-    @Test func `a server that says 404 only after its time ends the retries then`() throws {
+    @Test func `a late 404 ends the retries`() throws {
         try fail(.refused(404), .never)
         #expect(rig.state.status == .loading && rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message == Self.vague.message)
@@ -52,7 +52,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: Moment.allCases)
-    func `a 503 is tried again, whenever the server says it`(_ moment: Moment) throws {
+    func `a 503 is retried, whenever it arrives`(_ moment: Moment) throws {
         try fail(.refused(503), moment)
         #expect(rig.state.status == .loading && rig.state.willPlay && rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message.contains("503") == (moment != .never))
@@ -86,20 +86,20 @@ struct PlaybackProbeTests {
         #expect(!rig.states.contains { $0.hasRetry } && rig.opens == 1)
     }
 
-    @Test func `audio that cannot be decoded fails as such where its server calls it audio, or says nothing`() throws {
+    @Test func `undecodable audio fails as such if its server calls it audio, or doesn’t answer`() throws {
         let broken = Failure(.decoderFailed, "What a sent holds no audio that can be played.")
         try load(.broken(broken), .audio(AudioTag(etag: "a", size: 1)))
         #expect(rig.state.status == .failed && rig.state.error.message == broken.message)
     }
 
     @Test(arguments: [404, 503])
-    func `what was paused before it was open rests, or has failed, when the server has answered`(status: Int) throws {
+    func `an episode that was paused before it was open stays paused, or fails if refused`(status: Int) throws {
         try fail(.refused(status), .after, paused: true)
         #expect(rig.state.status == (status == 404 ? .failed : .paused) && !rig.state.hasRetry)
     }
 
     @Test(arguments: [true, false])
-    func `a stream that breaks off while it plays is asked about anew`(isGone: Bool) throws {
+    func `a stream that breaks off during playback is probed anew`(isGone: Bool) throws {
         try load(SimulatedEngine.Audio(length: 600), .audio(AudioTag(etag: "a", size: 1)))
         try rig.advance(10)
         rig.answers[Self.address] = isGone ? .refused(404) : .refused(503)
@@ -114,7 +114,7 @@ struct PlaybackProbeTests {
         #expect(abs(rig.position - 110) < 0.1 && abs(rig.stored().position - 110) < 0.1)
     }
 
-    @Test func `a cut keeps its own reason while the server has the audio, and loses it where that is gone`() throws {
+    @Test func `a cut keeps its own reason unless the server no longer has the audio`() throws {
         try load(SimulatedEngine.Audio(length: 110, declared: 600, cut: true), .audio(AudioTag(etag: "a", size: 1)))
         try rig.advance(10.1)
         #expect(rig.state.retry.attempt == 1 && rig.state.retry.error.code == "endedEarly")
@@ -125,7 +125,7 @@ struct PlaybackProbeTests {
         #expect(abs(rig.position - 110) < 0.1)
     }
 
-    @Test func `an answer to an earlier question decides nothing`() throws {
+    @Test func `a stale answer of the server is ignored`() throws {
         rig.holdsProbes = true
         try load(SimulatedEngine.Audio(length: 600), .refused(404))
         try rig.advance(10)
@@ -140,7 +140,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: 0..<4)
-    func `whoever pauses, stops, loads or unloads while the server is waited for is not overruled`(_ way: Int) throws {
+    func `a command during the wait for the server prevails`(_ way: Int) throws {
         rig.holdsProbes = true
         try load(.broken(Self.vague), .refused(503))
         switch way {

@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What comes back after a crash, an orderly end, a reboot and a full disk.
+/// Recovery after a crash, an orderly end, a reboot and a full disk.
 struct PlaybackRecoveryTests {
     private let rig = PlayerRig()
     private let diskFull = Failure(.diskFull, "the disk is full.")
@@ -28,7 +28,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a second crash on the same episode within a minute leaves it paused, with an alert that resumes`()
+    @Test func `a second crash on an episode within a minute leaves it paused, with an alert that resumes it`()
         throws
     {
         try playing()
@@ -45,7 +45,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `crashes more than a minute apart each play on`() throws {
+    @Test func `crashes more than a minute apart each resume`() throws {
         try playing()
         for _ in 0..<3 {
             try rig.start()
@@ -71,7 +71,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.machine.state.status == .paused)
     }
 
-    @Test func `a restart of the service alone, in good order, plays on and counts as no crash`() throws {
+    @Test func `an orderly restart of the service resumes and doesn’t count as a crash`() throws {
         try playing()
         for _ in 0..<3 {
             try rig.advance(5)
@@ -86,7 +86,7 @@ struct PlaybackRecoveryTests {
     @Test(arguments: [
         ("run2", "boot1", true), ("run2", "boot1", false), ("run2", "boot2", false), ("", "boot1", false),
     ])
-    func `after down, or a reboot, what was loaded comes back paused, and the engine is not touched`(
+    func `after a restart of the fleet or a reboot the episode is restored paused, with the engine closed`(
         run: String, boot: String, inGoodOrder: Bool
     ) throws {
         try playing()
@@ -136,7 +136,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.examined == ["/audio/e1.mp3"])
     }
 
-    @Test func `records that cannot be read do not keep the others from coming back`() throws {
+    @Test func `unreadable records don’t prevent the others from being restored`() throws {
         var machine = PlaybackMachine(context: rig.context)
         var settings = WirePlaybackSettingsRecord()
         settings.speed = 1.5
@@ -151,7 +151,7 @@ struct PlaybackRecoveryTests {
         #expect(effects.count { if case .log(.error, _) = $0 { true } else { false } } == 3)
     }
 
-    @Test func `on a full disk pause takes effect at once and says that it was not saved; later it is saved by itself`()
+    @Test func `on a full disk a pause takes effect, is answered as not saved, and is saved later`()
         throws
     {
         try playing()
@@ -178,7 +178,7 @@ struct PlaybackRecoveryTests {
     }
 
     @Test(arguments: 0..<6)
-    func `everything that the engine does goes on while the disk is full`(_ command: Int) throws {
+    func `the engine keeps working while the disk is full`(_ command: Int) throws {
         try playing()
         rig.refusal = diskFull
         let failures = try [
@@ -195,7 +195,7 @@ struct PlaybackRecoveryTests {
         #expect(happened[command])
     }
 
-    @Test func `while the database does not answer, one position waits, not one for each ten seconds`() throws {
+    @Test func `while the database doesn’t answer, one position waits for it`() throws {
         try playing()
         rig.holdsCommits = true
         try rig.advance(60)
@@ -217,7 +217,7 @@ struct PlaybackRecoveryTests {
     }
 
     @Test(arguments: 0..<60)
-    func `killed at any step, it comes back with all that it acknowledged`(_ step: Int) throws {
+    func `whatever was acknowledged is restored, at whichever step the process is killed`(_ step: Int) throws {
         rig.killAfter = step
         var acknowledged: [String: Double] = [:]
         var finished = false
@@ -256,7 +256,7 @@ struct PlaybackRecoveryTests {
         #expect((rig.engine.open != nil) == (state.status == .playing))
     }
 
-    @Test func `all that is durable can be written again to a database that has lost it`() throws {
+    @Test func `everything durable can be written again to a database that has lost it`() throws {
         try playing()
         try rig.send { $0.setSpeed.speed = 2 }
         try rig.setPaused(true)

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// What once went wrong, each case by itself.
+/// Regressions, each by itself.
 struct PlaybackRegressionTests {
     private let rig = PlayerRig()
 
@@ -27,7 +27,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sessions
 
-    @Test func `a paused session whose downloaded file is gone comes back with the stream, at its position`() throws {
+    @Test func `a paused session whose downloaded file is gone is restored with the stream, at its position`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -59,7 +59,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: ["skip", "restart"])
-    func `the answer to an alert is durable with what it does`(action: String) throws {
+    func `the answer to an alert is saved together with its outcome`(action: String) throws {
         try rig.start()
         if action == "skip" {
             rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
@@ -91,7 +91,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Settings and marks
 
-    @Test func `a speed of an earlier version does not come back once it has been taken back`() throws {
+    @Test func `a speed of an earlier version doesn’t return once it is unset`() throws {
         var record = WirePlaybackSettingsRecord()
         record.speed = 1.7
         rig.store("settings", "current", record.wireBytes)
@@ -171,7 +171,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sleep
 
-    @Test func `a sleep timer whose time passed while the process was away ends playing when it is back`() throws {
+    @Test func `a sleep timer that expired while the process was down ends playback at the start`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 20 }
@@ -184,7 +184,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test
-    func `a sleep timer that ended with its episode holds nothing back once something else was begun from nothing`()
+    func `a finished sleep timer doesn’t pause a later load`()
         throws
     {
         try rig.start()
@@ -240,23 +240,23 @@ struct PlaybackRegressionTests {
 
     // MARK: Bookmarks
 
-    @Test func `a bookmark and its change that both cannot be saved are both taken back`() throws {
+    @Test func `a bookmark and its change that both can’t be saved are both rolled back`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         rig.holdsCommits = true
         try rig.send { $0.setBookmark.note = "first" }
-        let id = try #require(rig.machine.bookmarks.bookmarks.keys.first)
+        let id = try #require(rig.machine.bookmarks.bookmarks.values.keys.first)
         try rig.send {
             $0.setBookmark.id = id
             $0.setBookmark.note = "second"
         }
         rig.refusal = Failure(.diskFull, "full")
         try rig.releaseCommits()
-        #expect(rig.machine.bookmarks.bookmarks.isEmpty)
+        #expect(rig.machine.bookmarks.bookmarks.values.isEmpty)
         #expect(rig.retained[.bookmarks(of: "e1")] == nil)
     }
 
-    @Test func `more bookmarks than fit into one answer are not listed all at once`() throws {
+    @Test func `more bookmarks than fit into one reply are refused as a list`() throws {
         try rig.start()
         for number in 1...3 {
             try rig.load(rig.episode("e\(number)"), as: "l\(number)", at: 100)
@@ -268,7 +268,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sound devices
 
-    @Test func `a downloaded file is not given up because there is no sound device`() throws {
+    @Test func `a missing sound device doesn’t replace a downloaded file by the stream`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -306,7 +306,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Streams
 
-    @Test func `a stream that broke while it played and is paused in its wait is not tried again`() throws {
+    @Test func `pausing a broken stream during its wait ends the retries`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
@@ -338,7 +338,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test
-    func `an episode that was replaced by a much shorter one plays when its listener accepts that, or is as announced`()
+    func `a much shorter replacement plays if the listener accepts it, or its length was announced`()
         throws
     {
         try rig.start()
@@ -427,7 +427,7 @@ struct PlaybackRegressionTests {
         }
     }
 
-    @Test func `a position in the last moment is played out, and one beyond the end of a shorter version is kept`()
+    @Test func `a position in the last moment is heard out, and one beyond the end of a shorter version is kept`()
         throws
     {
         try rig.start()
@@ -445,7 +445,7 @@ struct PlaybackRegressionTests {
         #expect(abs(rig.position - 470) < 0.3)
     }
 
-    @Test func `a session that only survives restarts of the machine keeps its age`() throws {
+    @Test func `a session that isn’t played keeps its age across reboots`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(5)
@@ -478,7 +478,7 @@ struct PlaybackRegressionTests {
         #expect(abs(rig.position - 95) < 0.3)
     }
 
-    @Test func `what was prepared is prepared again when a stopped episode is resumed`() throws {
+    @Test func `resuming a stopped episode prepares the next one again`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try prepare(rig.episode("e2"), as: "l2")
@@ -492,7 +492,7 @@ struct PlaybackRegressionTests {
         #expect(load.id == LoadID("l2"))
     }
 
-    @Test func `an alert about an episode that is gone leaves when another is loaded`() throws {
+    @Test func `an alert about a missing episode ends when another is loaded`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.stopProcess()

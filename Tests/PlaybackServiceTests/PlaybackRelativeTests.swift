@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Commands that depend on the player's state when they arrive, and what replies say of a change.
+/// Commands that depend on the player’s present state, and `changed` in replies.
 struct PlaybackRelativeTests {
     private let rig = PlayerRig()
 
@@ -56,7 +56,7 @@ struct PlaybackRelativeTests {
         #expect(abs(rig.position - 160) < 0.1)
     }
 
-    @Test func `a seek to a part of the length needs a known length`() throws {
+    @Test func `a seek to a fraction needs a known length`() throws {
         try rig.start()
         try rig.load(rig.episode(), paused: true)
         #expect(try rig.send { $0.seekRelative.fraction = 0.5 }?.reply?.state.anchor.position == 300)
@@ -68,7 +68,7 @@ struct PlaybackRelativeTests {
     }
 
     @Test(arguments: [Double.nan, .infinity, -.infinity])
-    func `a distance that is no number is refused`(distance: Double) throws {
+    func `an infinite or undefined distance is refused`(distance: Double) throws {
         try rig.start()
         try rig.load(rig.episode(), paused: true)
         #expect(try rig.send { $0.seekRelative.by = distance }?.failure?.known == .invalidArgument)
@@ -84,7 +84,7 @@ struct PlaybackRelativeTests {
         #expect(try rig.send { $0.seekRelative = WireSeekRelative() }?.failure?.known == .invalidArgument)
     }
 
-    @Test func `a skip goes as far as the podcast's setting says, else the one for all, else the caller's default`()
+    @Test func `a skip’s distance is the podcast’s setting, else the general one, else the caller’s default`()
         throws
     {
         try rig.start()
@@ -104,7 +104,7 @@ struct PlaybackRelativeTests {
         #expect(try skip(seconds: 45) == 400)
     }
 
-    @Test func `a relative seek that is meant for another load is refused`() throws {
+    @Test func `a relative seek that names another load is refused`() throws {
         try rig.start()
         #expect(try rig.send { $0.seekRelative.by = 1 }?.failure?.known == .nothingLoaded)
         try rig.load(rig.episode(), paused: true)
@@ -115,7 +115,7 @@ struct PlaybackRelativeTests {
         #expect(failure?.known == .revisionMismatch)
     }
 
-    @Test func `chapters are found by number and by neighbour, and previous goes to the present one's start first`()
+    @Test func `chapters are found by number and by neighbour, and previous leads to the present start first`()
         throws
     {
         try rig.start()
@@ -157,7 +157,7 @@ struct PlaybackRelativeTests {
         #expect(rig.replies.values.allSatisfy { $0.failure == nil } && rig.replies.count == 2)
     }
 
-    @Test func `a seek to a chapter of a file that does not open is refused after a while`() throws {
+    @Test func `a seek to a chapter of a file that doesn’t open is refused after a limit`() throws {
         try rig.start()
         rig.holdsLookups = true
         try rig.load(rig.episode())
@@ -194,7 +194,7 @@ struct PlaybackRelativeTests {
         #expect(rig.replies.values.allSatisfy { $0.reply?.hasEnded == false })
     }
 
-    @Test func `a seek to the end is answered when something else is loaded meanwhile`() throws {
+    @Test func `a seek to the end is answered when something else is loaded in the meantime`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 10)
         try rig.advance(1)
@@ -231,7 +231,7 @@ struct PlaybackRelativeTests {
         #expect(try rig.send { $0.changeVolume.by = 20 }?.reply?.changed == false)
     }
 
-    @Test func `the reply to a change of the speed names whose speed it is`() throws {
+    @Test func `the reply to a change of the speed names the podcast whose setting it is`() throws {
         try rig.start()
         try rig.load(rig.episode(), paused: true)
         var setting = try rig.send { $0.setSpeed.speed = 1.5 }?.reply?.setting

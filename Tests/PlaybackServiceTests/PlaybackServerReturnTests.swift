@@ -6,8 +6,8 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// A stream that has failed goes on by itself when its server is back, unless somebody has done something about it.
-struct PlaybackComebackTests {
+/// A failed stream resumes by itself when its server is back, unless a command intervenes.
+struct PlaybackServerReturnTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
     private static let away = Failure(.streamFailed, "a cannot be reached: there is no network.")
@@ -37,7 +37,7 @@ struct PlaybackComebackTests {
     }
 
     @Test
-    func `a stream that failed without a network resumes where it broke when that is back, and the alert ends`()
+    func `a stream that failed without a network resumes at its position when the network is back, and the alert ends`()
         throws
     {
         try fail()
@@ -53,7 +53,7 @@ struct PlaybackComebackTests {
     }
 
     @Test
-    func `a server that is away is probed after 30 s, 1, 2 and then every 5 min, for half an hour, silently`()
+    func `an unreachable server is probed silently after 30 s, 1, 2 and then every 5 min, for half an hour`()
         throws
     {
         try fail()
@@ -97,7 +97,7 @@ struct PlaybackComebackTests {
     }
 
     @Test(arguments: [404, 403, 0])
-    func `what will not pass is not asked about`(status: Int) throws {
+    func `a lasting failure isn’t probed`(status: Int) throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(status > 0 ? .broken(Self.away) : SimulatedEngine.Audio(length: 103, declared: 600, cut: true))
@@ -122,7 +122,7 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .failed && rig.probes.count == probes)
     }
 
-    @Test func `the alert of a stream promises to play on only while that may come true`() throws {
+    @Test func `the alert about a stream promises to resume only while that is possible`() throws {
         try fail()
         let alert = try #require(rig.alerts.first)
         #expect(alert.message.hasSuffix("back within 30 min."))
@@ -130,7 +130,7 @@ struct PlaybackComebackTests {
         #expect(rig.alerts.map(\.id) == [alert.id] && rig.alerts.allSatisfy { !$0.message.contains("by itself") })
     }
 
-    @Test func `a promise to play on doesn’t outlive the process`() throws {
+    @Test func `the promise to resume ends with the process`() throws {
         try fail()
         try rig.start()
         #expect(rig.alerts.count == 1 && rig.alerts.allSatisfy { !$0.message.contains("by itself") })
@@ -149,7 +149,7 @@ struct PlaybackComebackTests {
         #expect(rig.position == 110 || abs(rig.position - 110) < 0.1)
     }
 
-    @Test func `when a stream that is tried again turns out to be gone, that is its only alert`() throws {
+    @Test func `a retried stream that turns out to be gone has one alert`() throws {
         try fail()
         rig.answers[Self.address] = .audio(AudioTag(etag: "", size: 0))
         try rig.advance(29.9)
@@ -159,7 +159,7 @@ struct PlaybackComebackTests {
     }
 
     @Test(arguments: [60.0, 1_900])
-    func `a machine that wakes probes the server at once, but not after half an hour of sleep`(after seconds: Double)
+    func `after the computer’s sleep the server is probed at once, but not after half an hour`(after seconds: Double)
         throws
     {
         try fail()

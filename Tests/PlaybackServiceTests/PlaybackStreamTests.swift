@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Streams that fail, stall, change, and files that stand in for them.
+/// Streams that fail, stall and change, and downloaded files that replace them.
 struct PlaybackStreamTests {
     private let rig = PlayerRig()
     private let refused = Failure(.streamFailed, "The server answered 503.")
@@ -73,13 +73,13 @@ struct PlaybackStreamTests {
         Failure(.episodeUnavailable, "410"), Failure(.decoderFailed, "no audio"),
         Failure(code: "streamFailed", message: "401", retry: false),
     ])
-    func `what trying again cannot help fails at once`(_ failure: Failure) throws {
+    func `a lasting failure isn’t retried`(_ failure: Failure) throws {
         try stream(.broken(failure))
         #expect(rig.state.status == .failed && rig.state.error.code == failure.code)
         #expect(rig.alerts.count == 1 && rig.position == 100)
     }
 
-    @Test func `a local file that was subscribed to is not tried again`() throws {
+    @Test func `a local file of a feed isn’t retried`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.setFile("e1", .broken(refused))
@@ -134,7 +134,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.status == .playing && rig.position >= 100)
     }
 
-    @Test func `skipping a failed episode is said in its state, which the queue follows, until it is resumed`() throws {
+    @Test func `skipping a failed episode is published in its state until it is resumed`() throws {
         try stream(.broken(Failure(.episodeUnavailable, "404")))
         let alert = try #require(rig.alerts.first?.id)
         try rig.answer(alert, "skip")
@@ -145,7 +145,7 @@ struct PlaybackStreamTests {
         #expect(!rig.state.skip)
     }
 
-    @Test func `an announcement in place of an episode doesn’t end the episode, and its position is kept`()
+    @Test func `an announcement instead of an episode doesn’t finish it, and its position is kept`()
         throws
     {
         try rig.start()
@@ -187,7 +187,7 @@ struct PlaybackStreamTests {
         #expect(rig.position == 100)
     }
 
-    @Test func `a stream that runs dry while it plays counts as failed after 20 s`() throws {
+    @Test func `a stream that gets no data for 20 s fails`() throws {
         try stream(SimulatedEngine.Audio(length: 600))
         try rig.advance(10)
         rig.engine.setStalled(true)
@@ -197,7 +197,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.retry.attempt == 1 && abs(rig.position - 110) < 0.5)
     }
 
-    @Test func `a stream whose data comes drop by drop is waited for`() throws {
+    @Test func `a stream whose data comes drop by drop doesn’t fail`() throws {
         var dry = SimulatedEngine.Audio(length: 600)
         dry.stalls = true
         try stream(dry)
@@ -238,7 +238,7 @@ struct PlaybackStreamTests {
         SimulatedEngine.Audio.broken(Failure(.fileMissing, "gone")), .broken(Failure(.decoderFailed, "broken")),
         SimulatedEngine.Audio(length: 105, declared: 600, cut: true),
     ])
-    func `a file that is gone, broken or cut short gives way to the stream at the same position, with an alert`(
+    func `a missing, broken or truncated file is replaced by the stream at the same position, with an alert`(
         _ file: SimulatedEngine.Audio
     ) throws {
         try downloaded(file)
@@ -274,7 +274,7 @@ struct PlaybackStreamTests {
     }
 
     @Test(arguments: [false, true])
-    func `when a server has what was begun again, nothing is said of it any more, also if its stand-in was accepted`(
+    func `when the original audio is back, its alert ends, also if a replacement was accepted`(
         isAccepted: Bool
     ) throws {
         try rig.start()
@@ -311,7 +311,7 @@ struct PlaybackStreamTests {
         (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "W/\"a\"", size: 8), 100.0),
         (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "\"b\"", size: 9), 0.0),
     ])
-    func `tags of different kinds, unknown ones and an episode from its start say nothing`(
+    func `tags of different kinds, unknown tags and an episode at its start raise no alert`(
         _ first: AudioTag, _ second: AudioTag, position: Double
     ) throws {
         try rig.start()
@@ -342,7 +342,7 @@ struct PlaybackStreamTests {
     // MARK: Sessions
 
     @Test(arguments: [[0x08], [], [0xff, 0xff] as [UInt8]])
-    func `a session that makes no sense is reset, and an alert says so`(bytes: [UInt8]) throws {
+    func `an invalid session is reset, with an alert`(bytes: [UInt8]) throws {
         try rig.start()
         try rig.load(rig.episode())
         rig.store("session", "current", bytes)

@@ -4,11 +4,11 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The sleep of the machine: it waits for the saved place, and the engine's own place is told first afterwards.
+/// The computer’s sleep waits for the saved position, and afterwards the engine’s position is published first.
 struct PlaybackSuspendTests {
     private let rig = PlayerRig()
 
-    @Test func `the machine may sleep once the present position is durable`() throws {
+    @Test func `the computer may sleep once the present position is durable`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(4)
@@ -22,7 +22,7 @@ struct PlaybackSuspendTests {
     }
 
     @Test(arguments: [true, false])
-    func `the machine may sleep although nothing can be saved`(isLoaded: Bool) throws {
+    func `the computer may sleep although nothing can be saved`(isLoaded: Bool) throws {
         try rig.start()
         if isLoaded { try rig.load(rig.episode(), at: 100) }
         try rig.advance(2)
@@ -31,7 +31,7 @@ struct PlaybackSuspendTests {
         #expect(rig.allowedSuspends == 1)
     }
 
-    @Test func `nothing is written for a sleep while nothing moves`() throws {
+    @Test func `the computer’s sleep writes nothing unless something plays`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)
@@ -41,7 +41,7 @@ struct PlaybackSuspendTests {
         #expect(rig.allowedSuspends == 1 && rig.commits == commits)
     }
 
-    @Test func `after the sleep the engine's own place is published, however little it differs`() throws {
+    @Test func `after the computer’s sleep the engine’s position is published, however little it differs`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(4)

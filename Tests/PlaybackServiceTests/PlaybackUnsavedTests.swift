@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Marks and answers that are on their way to the database, or could not be saved.
+/// Marks and answers that are being committed, or were refused.
 struct PlaybackUnsavedTests {
     private let rig = PlayerRig()
 
@@ -21,7 +21,7 @@ struct PlaybackUnsavedTests {
 
     // MARK: Marks
 
-    @Test func `a mark that is not saved yet is not overwritten by a load that finds the episode without it`() throws {
+    @Test func `an unsaved mark isn’t overwritten by a load whose lookup lacks it`() throws {
         try rig.start()
         let episode = rig.episode(position: 100)
         rig.holdsCommits = true
@@ -32,7 +32,7 @@ struct PlaybackUnsavedTests {
         #expect(rig.stored().played && rig.session?.register.played == true)
     }
 
-    @Test func `a mark of an episode that is being loaded survives an answer of the library from before it`() throws {
+    @Test func `a mark of an episode that is being loaded survives an older answer of the library`() throws {
         try rig.start()
         rig.holdsLookups = true
         try rig.load(rig.episode(position: 100))
@@ -43,7 +43,7 @@ struct PlaybackUnsavedTests {
         #expect(rig.stored().played && rig.session?.register.played == true)
     }
 
-    @Test func `a mark does not store a load whose episode is not known yet`() throws {
+    @Test func `a mark doesn’t store a load that is still being looked up`() throws {
         try rig.start()
         rig.holdsLookups = true
         try rig.load(rig.episode())
@@ -52,7 +52,7 @@ struct PlaybackUnsavedTests {
         #expect(rig.stored().played && rig.session == nil)
     }
 
-    @Test func `a mark that could not be saved with others is taken back, and done when it is repeated`() throws {
+    @Test func `a refused mark of several episodes is rolled back, and succeeds when it is repeated`() throws {
         try rig.start()
         _ = rig.episode("e2")
         try rig.load(rig.episode(), at: 100, paused: true)
@@ -95,7 +95,7 @@ struct PlaybackUnsavedTests {
         return try #require(rig.alerts.first)
     }
 
-    @Test func `an answer that waits for another does not play what was paused behind both`() throws {
+    @Test func `an answer that waits for another doesn’t resume what was paused after both`() throws {
         let alert = try failed()
         rig.holdsCommits = true
         try rig.answer(alert.id, "retry")
@@ -108,7 +108,7 @@ struct PlaybackUnsavedTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a sleep timer that ends is not overruled by an answer on its way`() throws {
+    @Test func `an uncommitted answer doesn’t override the end of the sleep timer`() throws {
         let alert = try failed()
         try rig.send { $0.setSleep.seconds = 5 }
         rig.holdsCommits = true

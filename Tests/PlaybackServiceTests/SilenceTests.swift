@@ -27,7 +27,7 @@ struct SilenceDetectorTests {
         #expect(trimmed == [false, true, true, false])
     }
 
-    @Test func `what was passed is not decided again when the output turns out to have come less far`() {
+    @Test func `an earlier decision is kept when the output turns out to be less far`() {
         var detector = detector([(1, -20), (1, -60), (1, -20)])
         let trimmed = [1.5, 1.7, 1.6].map { detector.isTrimmed(at: $0) }
         #expect(trimmed == [true, false, false])
@@ -50,13 +50,13 @@ struct SilenceDetectorTests {
         #expect(trimmed == [true, false])
     }
 
-    @Test func `after a jump nothing is known of the new position`() {
+    @Test func `after a seek nothing is known of the new position`() {
         var detector = detector([(1, -20), (2, -60)])
         detector.add(AudioLevel(start: 60, decibels: -60))
         #expect(detector.nextChange(after: 0) == nil)
     }
 
-    @Test func `what was heard long ago is forgotten`() {
+    @Test func `silences heard long ago are forgotten`() {
         let detector = detector([(1, -20), (1, -60), (40, -20), (1, -60)])
         #expect((detector.nextChange(after: 0) ?? 0) > 42)
     }
@@ -111,7 +111,7 @@ struct SpeedTimelineTests {
         #expect(heard.position == 10.55 && heard.speed == fast && heard.changesIn == nil)
     }
 
-    @Test func `several changes may be on their way at once`() {
+    @Test func `several changes may be buffered at once`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
         // 0.1 s later the output has 0.2 s of before and 0.1 s of the faster, and shows up to 10.55 s less 0.3 s of that.
@@ -125,7 +125,7 @@ struct SpeedTimelineTests {
         #expect(abs((later.changesIn ?? 0) - 0.05) < 1e-9)
     }
 
-    @Test func `sound of the old speed that comes after the new one was set delays the change without a jump`() {
+    @Test func `late sound of the old speed delays the change without a jump`() {
         var timeline = SpeedTimeline(fast)
         timeline.change(to: .normal, at: 100, shown: 10, delay: 0.3)
         // 0.05 s later 0.04 s more of the old speed have come.
@@ -145,7 +145,7 @@ struct SpeedTimelineTests {
         #expect(timeline.heard(shown: 9.99).speed == fast)
     }
 
-    @Test func `changes far ahead of what is heard are of before a jump, and mean nothing`() {
+    @Test func `changes far ahead of the heard position precede a seek, and are ignored`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 100, delay: 0)
         #expect(timeline.heard(shown: 20).position == 20)

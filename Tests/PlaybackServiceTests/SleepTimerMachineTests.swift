@@ -29,7 +29,7 @@ struct SleepTimerMachineTests {
 
     private var volume: Double { timer.volume(of: .full, fade: Self.fade, now: now.monotonic).percent }
 
-    @Test mutating func `the sound fades out before the time is over, and playback pauses then`() throws {
+    @Test mutating func `the sound fades out before the time is over, and then playback pauses`() throws {
         #expect(try set { $0.seconds = 60 } == [.save])
         #expect(due() == now.monotonic.advanced(by: .seconds(50)) && volume == 100)
         pass(50)

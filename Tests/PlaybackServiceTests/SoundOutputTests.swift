@@ -5,7 +5,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The sound devices and what is told of them, without a player.
+/// The sound devices and their alerts, without a player.
 struct SoundOutputTests {
     private static let speakers = OutputDevice(name: "pulse/speakers", description: "Speakers")
     private static let headset = OutputDevice(name: "pulse/headset", description: "Headset")
@@ -62,7 +62,7 @@ struct SoundOutputTests {
         #expect(output.alertIDs.isEmpty)
     }
 
-    @Test mutating func `an alert keeps its ID while a pause hides what it says`() {
+    @Test mutating func `an alert keeps its ID while a pause hides its problem`() {
         _ = report(silent: true)
         _ = follow(.playing)
         #expect(output.raised(.silent, as: "a1") == true)
@@ -71,7 +71,7 @@ struct SoundOutputTests {
         #expect(output.alertIDs == [.silent: "a1"] && output.raised(.silent, as: "a1") == false)
     }
 
-    @Test mutating func `a lost device that is listed twice lets playback go on`() {
+    @Test mutating func `a lost device that is listed twice resumes playback`() {
         _ = report(silent: false)
         let lost = report(silent: true)
         #expect(lost == [.publishState, .followLoss(.pause(.zero))])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// What real servers say to the question beside the engine.
+/// Probes of real servers.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamProbeTests {
     private func answer(to url: String) async -> ProbeAnswer {
@@ -30,7 +30,7 @@ struct StreamProbeTests {
     }
 
     @Test(arguments: ["/circle.wav", "file:///etc/passwd"])
-    func `a redirect in circles, or to a file, is nothing to try again`(target: String) async throws {
+    func `a redirect in circles, or to a file, isn’t retried`(target: String) async throws {
         try await HTTPTestServer.with { server in
             server.route("/circle.wav", .redirect(to: target, status: 302))
             let answer = await answer(to: server.url("/circle.wav"))
@@ -57,7 +57,7 @@ struct StreamProbeTests {
     }
 
     @Test(arguments: [true, false])
-    func `an empty file is named as such, whether its server knows ranges or not`(acceptsRanges: Bool) async throws {
+    func `an empty file is named as such, with or without support for ranges`(acceptsRanges: Bool) async throws {
         try await HTTPTestServer.with { server in
             var empty = HTTPTestResponse.audio([], type: "audio/mpeg")
             empty.acceptsRanges = acceptsRanges
@@ -68,7 +68,7 @@ struct StreamProbeTests {
         }
     }
 
-    @Test func `a server that closes or is not there gives a reason for no answer`() async throws {
+    @Test func `a closed connection or an unreachable server is reported as the reason`() async throws {
         let away = try await HTTPTestServer.with { server in
             var closing = HTTPTestResponse.audio(Tone.wav(seconds: 1), type: "audio/wav")
             closing.fault = .close(afterBytes: -1)

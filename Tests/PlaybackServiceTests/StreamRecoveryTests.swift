@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// What becomes of a stream that fails, without a player.
+/// Failed streams, without a player.
 struct StreamRecoveryTests {
     private static let broken = Failure(.streamFailed, "The connection broke.")
     private var recovery = StreamRecovery(limits: PlaybackLimits())
@@ -91,7 +91,7 @@ struct StreamRecoveryTests {
         #expect(failure.known == .episodeUnavailable)
     }
 
-    @Test mutating func `what the server says counts more than the engine’s guess`() {
+    @Test mutating func `the server’s answer counts more than the engine’s guess`() {
         open()
         #expect(answer(.refused(404), isOpen: true) == [])
         guard case .fail(let failure, mayReturn: false)? = recovery.failed(Self.broken, situation(isOpen: true)).first
@@ -113,7 +113,7 @@ struct StreamRecoveryTests {
         #expect(retry.failure == Self.broken)
     }
 
-    @Test mutating func `a server that let the audio be opened is asked again when it fails`() {
+    @Test mutating func `a server that let the audio be opened is probed again when it fails`() {
         open()
         #expect(answer(.audio(AudioTag(etag: "1", size: 0)), isOpen: true) == [.identify(AudioTag(etag: "1", size: 0))])
         recovery.opened()
@@ -185,7 +185,7 @@ struct StreamRecoveryTests {
         #expect(failOpening() == [.fail(Self.broken, mayReturn: true)])
     }
 
-    @Test mutating func `the server is asked at growing intervals until it has the audio`() {
+    @Test mutating func `the server is probed at growing intervals until it has the audio`() {
         failForGood()
         for wait in [30.0, 60, 120, 300, 300] {
             #expect(recovery.nextAt(isOpen: false) == now.monotonic.advanced(by: .seconds(wait)))
@@ -200,7 +200,7 @@ struct StreamRecoveryTests {
         #expect(!recovery.awaitsServer)
     }
 
-    @Test mutating func `a server that refuses for good is not asked again`() {
+    @Test mutating func `a server that refuses for good isn’t probed again`() {
         failForGood()
         pass(30)
         #expect(recovery.tick(situation(isFailed: true)) == [.askServer])
@@ -215,14 +215,14 @@ struct StreamRecoveryTests {
     }
 
     @Test(arguments: [true, false])
-    mutating func `a server that is away for too long by either clock is given up`(_ isAwake: Bool) {
+    mutating func `a server that is away for too long by either clock is no longer probed`(_ isAwake: Bool) {
         failForGood()
         if isAwake { pass(1_800) } else { now.wall = Timestamp(milliseconds: now.wall.milliseconds + 1_800_000) }
         #expect(recovery.woke(situation(isFailed: true)) == [.giveUp])
         #expect(recovery.nextAt(isOpen: false) == nil && !recovery.forgetServer())
     }
 
-    @Test mutating func `a machine that wakes probes the server at once`() {
+    @Test mutating func `after the computer’s sleep the server is probed at once`() {
         failForGood()
         #expect(recovery.woke(situation(isFailed: true)) == [.askServer])
         #expect(recovery.nextAt(isOpen: false) == now.monotonic.advanced(by: .seconds(30)))
