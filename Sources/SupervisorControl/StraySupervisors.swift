@@ -41,7 +41,7 @@ package struct StraySupervisors: Sendable {
             SmallFile.text(of: folder + "/environ").split(separator: "\0").lazy.map { String($0) })
         let its = try? LockstepHome(
             environment: variables, userID: geteuid(),
-            workingDirectory: Self.target(folder + "/cwd"), directoryExists: { _ in false })
+            workingDirectory: SystemCall.target(ofLink: folder + "/cwd"), directoryExists: { _ in false })
         return its?.dataDirectory == home.dataDirectory
     }
 
