@@ -165,7 +165,7 @@ struct StreamRecovery: Sendable, Hashable {
         // A server that ignores Range is read from its beginning to the requested position, without progress.
         let limit = hasProducedAudio ? limits.stall : limits.opening
         guard now.since(starving.since) >= limit else { return nil }
-        return Failure(.streamFailed, "No more data is coming from \(host).")
+        return Failure(.streamFailed, "No data is arriving from \(host).")
     }
 
     func isStarving(for time: Duration, now: MonotonicTime) -> Bool {
