@@ -130,7 +130,6 @@ private enum DefaultRoutes {
     }
 
     private static func lines(_ path: String) -> [[String]] {
-        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-        return text.split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace).map(String.init) }
+        SmallFile.text(of: path).split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace).map(String.init) }
     }
 }

@@ -52,21 +52,26 @@ final class SupervisorLoop {
                 "Processes of an earlier fleet don’t end: \(left.map(String.init).joined(separator: ", ")). End them, then start again."
             )
         }
-        alerts = try AlertLink(home: home)
         crashes = CrashReports(home)
         notifier = ProcessNotifier(environment: configuration.environment)
         machine = SupervisorMachine(
             configuration.plan, limits: configuration.limits, seed: .random(in: .min ... .max))
-        for (index, service) in configuration.plan.services.enumerated() {
-            let path = Self.notificationPath(home, index)
-            notifications.append((service.name, try Self.opened(lockstep_notification_socket(path), path)))
-        }
-        listener = ControlListener(try Self.opened(lockstep_listen(home.controlSocket), home.controlSocket))
-        // At last, because its thread has to be ended.
         guard let log = LogWriter(folder: home.logDirectory) else {
             throw Failure(.badConfiguration, "The log’s thread can’t be started: \(SystemError.reason()).")
         }
         self.log = log
+        do {
+            alerts = try AlertLink(home: home)
+            for (index, service) in configuration.plan.services.enumerated() {
+                let path = Self.notificationPath(home, index)
+                notifications.append((service.name, try Self.opened(lockstep_notification_socket(path), path)))
+            }
+            listener = ControlListener(try Self.opened(lockstep_listen(home.controlSocket), home.controlSocket))
+        } catch {
+            // The log’s thread keeps the log alive; `deinit` closes the sockets.
+            log.close()
+            throw error
+        }
     }
 
     deinit {

@@ -123,8 +123,9 @@ extension CommitPipeline {
             effects.append(.refused(transaction, failure, stored: nil))
             return
         }
-        queue += items(of: transaction, id: nextID())
-        queuedBytes += Self.size(transaction)
+        let items = items(of: transaction, id: nextID())
+        queue += items
+        queuedBytes += items.reduce(0) { $0 + $1.size }
         if needsReplacement, batchInFlight == nil { effects.append(.collectEverything) }
     }
 

@@ -46,9 +46,9 @@ struct EntryFinder {
             }
             return (queue, first)
         }
-        let places = queues.map { QueueName.shown($0.name) }.joined(separator: " or ")
+        let names = queues.map { QueueName.shown($0.name) }.joined(separator: " or ")
         let option = queues.first.map { QueueName.option($0.name) } ?? ""
-        throw Failure(.notFound, "Nothing in \(places) is named “\(text)”. `lockstep queue\(option)` lists it.")
+        throw Failure(.notFound, "Nothing in \(names) is named “\(text)”. `lockstep queue\(option)` lists it.")
     }
 
     /// - Throws: `notFound` for a number that no queue has; `ambiguous` for one that several have.
@@ -128,10 +128,10 @@ private struct EntryTexts {
 
     private var ids = Column()
     private var titles = Column()
-    /// Of canonically equivalent characters, such as “é” in one scalar or two, the one that came first: the composed one for
-    /// all below U+0300.
-    private var characters = composed
-    private static let composed = Set((0xC0..<0x300).compactMap(Unicode.Scalar.init).map(Character.init))
+    /// One representative of each set of canonically equivalent characters, such as “é” in one scalar or two: the first that
+    /// was seen, and for characters below U+0300 the single scalar.
+    private var characters = singleScalars
+    private static let singleScalars = Set((0..<0x300).compactMap(Unicode.Scalar.init).map(Character.init))
 
     init(_ queue: Queue) {
         for entry in queue.entries {
@@ -154,9 +154,17 @@ private struct EntryTexts {
 
     /// The text in lower case; canonically equivalent texts have the same bytes.
     private mutating func folded(_ text: String) -> String {
-        var text = text.lowercased()
-        // Nothing below U+0300 (0xCC 0x80) is decomposed.
-        guard text.withUTF8({ $0.contains { $0 >= 0xCC } }) else { return text }
+        let text = text.lowercased()
+        if text.unicodeScalars.allSatisfy(Self.representsItself) { return text }
         return String(text.map { characters.insert($0).memberAfterInsert })
+    }
+
+    /// Whether the scalar, unless a combining mark follows it, is the representative of its set: Latin letters and the
+    /// punctuation of ordinary titles, which thus need no look-up.
+    private static func representsItself(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x300, 0x2010...0x2027, 0x2030...0x205E: true
+        default: false
+        }
     }
 }

@@ -49,7 +49,7 @@ extension Queues {
     }
 
     private var pendingLoads: [(queue: String, load: LoadCoordinator.PendingLoad)] {
-        inOrder.compactMap { named in named.pending.map { (named.name, $0) } }
+        compactMap { name, named in named.pending.map { (name, $0) } }.sorted { $0.queue < $1.queue }
     }
 
     /// The pending loads that the player’s load, if it is known, does not make void.

@@ -8,9 +8,9 @@ package struct LineSplitter: Sendable {
     package init(limit: Int = 65_536) { self.limit = limit }
 
     /// The lines that `bytes` complete, without their ends.
-    package mutating func lines(_ bytes: some Collection<UInt8>) -> [[UInt8]] {
+    package mutating func lines(_ bytes: ArraySlice<UInt8>) -> [[UInt8]] {
         var lines: [[UInt8]] = []
-        var rest = bytes[...]
+        var rest = bytes
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
             append(rest[..<end])
             if let line = finish() { lines.append(line) }
@@ -29,7 +29,7 @@ package struct LineSplitter: Sendable {
         return partial.isEmpty ? nil : partial
     }
 
-    private mutating func append(_ bytes: some Collection<UInt8>) {
+    private mutating func append(_ bytes: ArraySlice<UInt8>) {
         guard !isCut else { return }
         let room = limit - partial.count
         partial.append(contentsOf: bytes.prefix(room))

@@ -215,6 +215,17 @@ import ZeroMQ
         #expect(ring.events(from: 1).map(\.header.sequence) == [51])
     }
 
+    @Test func `the bus keeps as many bytes of events as its limit allows`() {
+        var limits = BrokerLimits()
+        limits.ringBytes = 10_000
+        var bench = MachineBench(limits: limits)
+        bench.hello("queue")
+        for _ in 0..<100 { bench.publish(.event, "stream/queue/a", Frame([UInt8](repeating: 1, count: 1_000))) }
+        let summary = bench.machine.summary
+        #expect(summary.head >= 100 && summary.ringEvents > 2)
+        #expect(summary.ringBytes <= 10_000)
+    }
+
     @Test func `a service may retain a limited number of topics and bytes`() {
         var limits = BrokerLimits()
         limits.topicsPerService = 2

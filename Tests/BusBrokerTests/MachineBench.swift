@@ -9,6 +9,7 @@ import ZeroMQ
 struct BrokerSummary: Hashable {
     var head: UInt64
     var ringEvents: Int
+    var ringBytes: Int
     var retainedTopics: Int
     var retainedBytes: Int
     var services: Int
@@ -21,7 +22,7 @@ struct BrokerSummary: Hashable {
 extension BrokerMachine {
     var summary: BrokerSummary {
         BrokerSummary(
-            head: head, ringEvents: ring.count, retainedTopics: store.count, retainedBytes: store.bytes,
+            head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count, retainedBytes: store.bytes,
             services: registry.count, requestsInFlight: requests.count, clientsWaiting: requests.clientCount,
             malformed: malformed.total)
     }

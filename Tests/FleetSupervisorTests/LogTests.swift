@@ -12,15 +12,15 @@ import Testing
     ])
     func `output is cut into lines`(_ text: String, _ lines: [String]) {
         var splitter = LineSplitter()
-        #expect(splitter.lines(Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) } == lines)
+        #expect(splitter.lines(Array(text.utf8)[...]).map { String(decoding: $0, as: UTF8.self) } == lines)
     }
 
     @Test func `a line in pieces is joined and a long one is cut`() {
         var splitter = LineSplitter()
-        #expect(splitter.lines(Array("ab".utf8)).isEmpty)
-        #expect(splitter.lines(Array("c\n".utf8)) == [Array("abc".utf8)])
-        for _ in 0..<4 { #expect(splitter.lines([UInt8](repeating: 65, count: 50_000)).isEmpty) }
-        #expect(splitter.lines(Array("\nnext\n".utf8)).map(\.count) == [65_536, 4])
+        #expect(splitter.lines(Array("ab".utf8)[...]).isEmpty)
+        #expect(splitter.lines(Array("c\n".utf8)[...]) == [Array("abc".utf8)])
+        for _ in 0..<4 { #expect(splitter.lines([UInt8](repeating: 65, count: 50_000)[...]).isEmpty) }
+        #expect(splitter.lines(Array("\nnext\n".utf8)[...]).map(\.count) == [65_536, 4])
     }
 
     @Test func `text is made JSON, and JSON stays as it is`() {

@@ -250,7 +250,8 @@ struct QueueAnswerTests {
 
     @Test func `titles match whether their accents are composed or decomposed`() {
         let queue = QueueHarness()
-        let titles = ["Caf\u{E9} noir", "The\u{301} vert", "\u{C9}t\u{E9}", "E\u{301}te\u{301} indien", "Last"]
+        let titles = ["Caf\u{E9} noir", "The\u{301} vert", "\u{C9}t\u{E9}", "E\u{301}te\u{301} indien", "Last",
+            "Π\u{387} “one”", "Two · three’s"]
         for (number, title) in zip(1..., titles) {
             let id = QueueHarness.episode(number)
             queue.details[id] = .with { ($0.id, $0.title) = (id, title) }
@@ -258,7 +259,7 @@ struct QueueAnswerTests {
         }
         let searches = [
             ("cafe\u{301} NOIR", 1), ("fe\u{301} n", 1), ("th\u{E9}", 2), ("e\u{301}te\u{301}", 3),
-            ("\u{C9}t\u{E9} i", 4),
+            ("\u{C9}t\u{E9} i", 4), ("π\u{B7} “o", 6), ("two \u{B7} t", 7), ("two \u{387} t", 7),
         ]
         for (text, number) in searches {
             queue.send { $0.playNamed.entryText = text }

@@ -97,18 +97,14 @@ public struct LibraryClient: Sendable {
     ///
     /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
     public func findEpisode(_ text: String) async throws(Failure) -> Episode {
-        let found = try await ask({ $0.findEpisode.text = text }, { $0.episodes.episodes.first.flatMap(Episode.init) })
-        guard let found else { throw Failure(.notFound, "No episode is named “\(text)”.") }
-        return found
+        try Self.readable(try await ask({ $0.findEpisode.text = text }, { $0.episodes.episodes.first.flatMap(Episode.init) }))
     }
 
     /// The one podcast that an ID, the beginning of one, an address or a part of a title means.
     ///
     /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
     public func findPodcast(_ text: String) async throws(Failure) -> Podcast {
-        let found = try await ask({ $0.findPodcast.text = text }, { $0.podcasts.podcasts.first.flatMap(Podcast.init) })
-        guard let found else { throw Failure(.notFound, "No podcast is named “\(text)”.") }
-        return found
+        try Self.readable(try await ask({ $0.findPodcast.text = text }, { $0.podcasts.podcasts.first.flatMap(Podcast.init) }))
     }
 
     // MARK: - The database
@@ -159,8 +155,12 @@ public struct LibraryClient: Sendable {
         } catch {
             throw error.sanitised
         }
-        guard reply.result != nil else { throw Failure(.malformed, "Couldn’t read the database’s answer.") }
-        return read(reply)
+        return try Self.readable(reply.result == nil ? nil : read(reply))
+    }
+
+    private static func readable<Value>(_ value: Value?) throws(Failure) -> Value {
+        guard let value else { throw Failure(.malformed, "Couldn’t read the database’s answer.") }
+        return value
     }
 }
 
