@@ -2,9 +2,9 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The rule `autoDownload`: downloads the newest episodes of podcasts that are subscribed to.
+/// The rule `autoDownload`: downloads the newest episodes of subscribed podcasts.
 struct AutoDownload: Sendable {
-    /// The number of episodes of each podcast that exists, as observed: changes of episodes can be missed, this can’t.
+    /// The observed number of episodes of each existing podcast; unlike changes of episodes, it can’t be missed.
     private var episodeCounts: [String: UInt32] = [:]
     private var subscribed: Set<String> = []
 
@@ -44,7 +44,7 @@ struct AutoDownload: Sendable {
             download.requestedAt = change.now.wall.milliseconds
             download.begin()
             download.automatic = true
-            // A file that wouldn’t be kept isn’t fetched.
+            // A file that would be deleted at once isn’t fetched.
             guard limit == 0 || change.store.newerDownloads(than: download) < limit else { continue }
             let rank = count == 1 ? "the newest" : "one of the newest \(count)"
             download.reason = "by a rule, as \(rank) of “\(episode.podcastTitle)”"
@@ -52,7 +52,7 @@ struct AutoDownload: Sendable {
         }
     }
 
-    /// Ends queued downloads whose rule was removed; if it is set again, they are wanted again.
+    /// Cancels queued downloads whose rule was removed; if the rule is set again, they are queued again.
     static func withdraw(_ change: inout DownloadStoreChange) {
         for download in change.store.ordered
         where download.automatic && download.state == .queued

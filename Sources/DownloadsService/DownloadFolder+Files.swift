@@ -2,9 +2,9 @@ import LibC
 import PodcastModel
 
 extension DownloadFolder {
-    /// Deletes a downloaded file, which must be a regular file whose name contains the episode's ID.
+    /// Deletes a downloaded file, which must be a regular file whose name contains the episode’s ID.
     ///
-    /// - Returns: why it wasn’t deleted, to be retried unless it isn’t ours; nil also if there was none.
+    /// - Returns: why it wasn’t deleted, which is retried if the file is ours; nil also if there was none.
     func delete(_ episode: String, at path: String) -> Failure? {
         guard let parts = try? Self.parts(of: path), parts.name.contains("[\(episode)].") else {
             return notOurs("\(path) isn’t a path of a download of \(episode)")
@@ -23,7 +23,7 @@ extension DownloadFolder {
         }
         guard unlinkat(folder, parts.name, 0) == 0 else { return failure("The file can’t be deleted", path) }
         fsync(folder)
-        // Goes only if it is empty.
+        // Succeeds only if the folder is empty.
         if let top = try? openRoot(making: false) {
             unlinkat(top, parts.folder, AT_REMOVEDIR)
             close(top)
@@ -32,7 +32,7 @@ extension DownloadFolder {
     }
 
     /// The files in the folder and its folders, with their sizes; symbolic links are not followed, and count as files.
-    /// Everything is read through one descriptor: from one folder, whatever is mounted meanwhile.
+    /// Everything is read through one descriptor: from one folder, even if another is mounted meanwhile.
     func files() throws(Failure) -> (files: [String: UInt64], snapshot: FolderSnapshot) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
@@ -101,7 +101,7 @@ extension DownloadFolder {
         return status.st_mode & S_IFMT == S_IFREG ? .file(UInt64(max(0, status.st_size))) : .other
     }
 
-    /// Whether an error says that a path doesn’t exist, or that something else is in place of a folder.
+    /// Whether an error says that a path doesn’t exist, or that one of its folders isn’t a folder.
     static func isAbsent(_ error: Int32) -> Bool { [ENOENT, ENOTDIR, ELOOP].contains(error) }
 
     private func notOurs(_ what: String) -> Failure {

@@ -1,10 +1,10 @@
 import LibC
 import PodcastModel
 
-/// The folder is recognised by a small file in it: an empty mount point has none, and device numbers change with each boot.
+/// The folder is recognised by a small file: an empty mount point has none, and device numbers change with each boot.
 extension DownloadFolder {
     static let markerName = ".lockstep-downloads"
-    /// The code of the failure with another folder in the place of the right one.
+    /// The code of the failure if another folder is at the path of the right one.
     static let awayCode = "folderAway"
     /// The maximum size of a marker in bytes.
     private static let markerLimit = 64
@@ -23,15 +23,15 @@ extension DownloadFolder {
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: markerLimit)
         let count = read(file, &bytes, bytes.count)
-        // A folder of that name is no marker.
+        // A folder of that name isn’t a marker.
         guard count >= 0 else { return errno == EISDIR ? "" : nil }
         let text = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
         return text.allSatisfy { (0x21...0x7e).contains($0) } ? String(decoding: text, as: UTF8.self) : ""
     }
 
-    /// Gives the folder a marker, synchronised to the disk, unless it has one.
+    /// Writes a marker into the folder, synchronised to the disk, unless it has one.
     ///
-    /// - Returns: the content of its marker now.
+    /// - Returns: the content of its marker.
     func mark(_ id: String) throws(Failure) -> String {
         let top = try openRoot(making: false)
         defer { close(top) }

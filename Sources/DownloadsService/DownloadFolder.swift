@@ -2,14 +2,14 @@ import LibC
 import PodcastModel
 
 /// The folder of downloads. Every file in it is opened relative to the descriptor of its folder, without following
-/// symbolic links, so that a planted link leads nowhere.
+/// symbolic links, so that a planted link isn’t followed.
 struct DownloadFolder: Sendable {
-    /// The free space that is left to other programs, in bytes.
+    /// The free space that is reserved for other programs, in bytes.
     static let reserve: UInt64 = 50_000_000
     static let partial = ".partial"
 
     let root: String
-    /// The marker that it must have to be the right folder; empty: any will do, and it may be created.
+    /// The marker that the right folder has; empty: any folder is accepted, and it may be created.
     var marker = ""
 
     func marked(_ marker: String) -> DownloadFolder { DownloadFolder(root: root, marker: marker) }
@@ -25,7 +25,7 @@ struct DownloadFolder: Sendable {
 
     // MARK: Fetching
 
-    /// The name of the partial file of this version: bytes of two versions never meet.
+    /// The name of the partial file of this version: two versions are never mixed.
     static func partialName(_ episode: String, _ version: FileVersion) -> String {
         "\(episode)-\(EpisodeID.derived(from: "\(version.etag)\n\(version.lastModified)").text.dropFirst())"
     }
@@ -37,7 +37,7 @@ struct DownloadFolder: Sendable {
         for other in Self.names(in: folder) where other.hasPrefix("\(episode)-") && other != name {
             unlinkat(folder, other, 0)
         }
-        // One with a second link is in its place already, or another program’s: it loses this name alone.
+        // One with a second link is complete already, or another program’s: only this name is removed.
         if let left = Self.status(of: name, in: folder), left.st_mode & S_IFMT == S_IFREG, left.st_nlink > 1 {
             unlinkat(folder, name, 0)
         }
@@ -76,10 +76,10 @@ struct DownloadFolder: Sendable {
         guard fdatasync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", Self.partial) }
     }
 
-    /// Whether nothing is at the path of a file of this size in bytes (0: unknown). A file of that size may be the same,
-    /// moved there by a process that ended before it recorded that; anything else is in the way.
+    /// Whether nothing exists at the path of a file of this size in bytes (0: unknown). A file of that size may be the
+    /// same, moved there by a process that ended before it recorded that; anything else is an error.
     ///
-    /// - Throws: `storageFailed`; retrying does not help against what is in the way.
+    /// - Throws: `storageFailed` if something else exists at the path; a retry doesn’t help.
     func isFree(_ path: String, for bytes: UInt64) throws(Failure) -> Bool {
         let parts = try Self.parts(of: path)
         let top = try openRoot(making: true)
@@ -94,8 +94,8 @@ struct DownloadFolder: Sendable {
         return false
     }
 
-    /// Moves the complete file to its place, synchronised to the disk before it has its name. Another file that is there
-    /// already stays, and this one is refused.
+    /// Moves the complete file to its path, after it is synchronised to the disk. Another file that is there already
+    /// stays, and this one is refused.
     func finish(_ partial: borrowing Partial, _ name: String, at path: String) throws(Failure) {
         guard fsync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", path) }
         let from = try openFolder(Self.partial, making: false)
@@ -190,7 +190,7 @@ struct DownloadFolder: Sendable {
             message: "\(root)/\(path) is there already and is left alone; move or delete it, then try again.")
     }
 
-    /// Whether a name stays within its folder.
+    /// Whether a name refers to an entry of its folder.
     static func isComponent(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.contains("/")
     }

@@ -10,8 +10,8 @@ enum DownloadName {
             + component(title, orElse: "Episode", limit: limit - ending.utf8.count) + ending
     }
 
-    /// A text as one component of a path: without separators, invisible characters and those that change the direction of
-    /// writing, without a dot or space at either end, and not too long.
+    /// Converts a text to a path component: without separators, invisible characters and those that change the writing
+    /// direction, without a dot or space at either end, and not too long.
     static func component(_ text: String, orElse substitute: String, limit: Int) -> String {
         var name = ""
         for scalar in text.unicodeScalars {

@@ -10,10 +10,10 @@ struct DownloadStore: Sendable {
     let root: String
     /// The downloads that are wanted or complete, by episode.
     fileprivate(set) var downloads = KeyedRecords<WireDownload>("download")
-    /// Why files are gone, by episode; one whose file has yet to be deleted is not evicted.
+    /// The reasons why files are gone, by episode; one whose file has yet to be deleted is not evicted.
     fileprivate(set) var past = KeyedRecords<WirePastDownload>("past", limit: 1_000) { $0.path.isEmpty ? $0.at : nil }
     var settings = OwnerSettings(.downloads)
-    /// How the folder is recognised: its marker, and the folders in it that are mounts.
+    /// The marker by which the folder is recognised, and the folders in it that are mounts.
     var folder = WireDownloadsFolder()
     var alerts = OwnerAlerts(.downloads)
 
@@ -64,18 +64,18 @@ struct DownloadStore: Sendable {
 
 /// A change of the store, with the records that it writes and what it publishes.
 struct DownloadStoreChange: Sendable {
-    /// The store as it is after the change.
+    /// The store after the change.
     private(set) var store: DownloadStore
     let now: Moment
     private(set) var written = OwnerChange()
     /// The actions that are performed once the change is durable.
     var actions: [DownloadsAction] = []
-    /// The effects that don’t wait for that.
+    /// The effects that don’t wait for durability.
     var effects: Effects = []
 
     init(_ store: DownloadStore, now: Moment) { (self.store, self.now) = (store, now) }
 
-    /// Stores a download, or removes one that isn’t downloaded any more.
+    /// Stores a download, or removes one that is no longer downloaded.
     mutating func put(_ download: WireDownload) {
         let before = store.downloads[download.episode]
         guard before != download else { return }

@@ -1,34 +1,34 @@
 package import PodcastModel
 package import WireMessages
 
-/// The version of a file that a server says it sends.
+/// The version of a file, as its server reports it.
 package struct FileVersion: Sendable, Hashable {
     /// The header fields; empty: none was sent.
     package var etag, lastModified: String
 
-    /// The value of `If-Range` that asks for the rest of this version only (RFC 9110, section 13.1.5, excludes weak ETags).
-    /// Empty: there is none, so that it can’t be continued.
+    /// The `If-Range` value that requests the rest of this version only (RFC 9110, section 13.1.5: no weak ETags).
+    /// Empty: there is none, so the download can’t be continued.
     package var condition: String { etag.isEmpty || etag.hasPrefix("W/") ? lastModified : etag }
 }
 
 /// The result of checking the path of a file.
 package enum FoundFile: Sendable, Hashable {
     case nothing
-    /// Its size in bytes.
+    /// A regular file of this size in bytes.
     case file(UInt64)
     /// A link, a folder or a special file.
     case other
 }
 
-/// The folder of downloads as it was when files were checked.
+/// The folder of downloads at the time of a check.
 package struct FolderSnapshot: Sendable, Hashable {
     /// The content of its marker; empty: it has none, or is missing.
     package var marker = ""
-    /// Podcasts’ folders in it that are on another device than it is.
+    /// The podcasts’ folders in it that are on another device.
     package var mounts: Set<String> = []
 }
 
-/// A file to fetch.
+/// The file that a transfer fetches.
 package struct TransferOrder: Sendable, Hashable {
     /// The number of the transfer in its reports.
     package var number: UInt64
@@ -47,13 +47,13 @@ package struct TransferStart: Sendable, Hashable {
     package var offset: UInt64
     package var version: FileVersion
     package var contentType: String
-    /// Whether a part of this version was requested, and the whole file is sent.
+    /// Whether a part of this version was requested, but the whole file is sent.
     package var isPartRefused = false
-    /// Whether nothing is at the path of the complete file.
+    /// Whether nothing exists at the path of the complete file.
     package var isPlaceFree = true
 }
 
-/// The reason why a file was not fetched.
+/// The failure of a transfer.
 package struct TransferFailure: Error, Sendable, Hashable {
     package var failure: Failure
     /// The time in seconds after which the server accepts another request.
@@ -67,14 +67,14 @@ package struct TransferFailure: Error, Sendable, Hashable {
 package enum DownloadsInput: Sendable, Hashable {
     case began(UInt64, TransferStart)
     case progressed(UInt64, received: UInt64, bytesPerSecond: Double)
-    /// This number of bytes is synchronised to the disk.
+    /// The first `received` bytes are synchronised to the disk.
     case saved(UInt64, received: UInt64)
     /// The transfer was cancelled; this number of bytes of the version is synchronised to the disk.
     case stopped(episode: String, FileVersion, received: UInt64)
-    /// The file is complete, verified, synchronised to the disk and in its place.
+    /// The file is complete, verified, synchronised to the disk and at its path.
     case completed(UInt64, bytes: UInt64)
     case failed(UInt64, TransferFailure)
-    /// A cancelled transfer has ended, and reports nothing more.
+    /// A cancelled transfer has ended and reports nothing more.
     case ended(UInt64)
     /// The sizes of all files in the folder, in bytes, by path relative to it.
     case surveyed([String: UInt64], FolderSnapshot = FolderSnapshot())
@@ -92,17 +92,17 @@ package enum DownloadsAction: Sendable, Hashable {
     case start(TransferOrder)
     /// Cancel a transfer, and report `ended`; the partial file stays.
     case cancel(UInt64)
-    /// Let an episode's transfer run once more after the process crashed over it.
+    /// Allow an episode’s transfer once more after the process crashed during it.
     case release(episode: String)
     /// Delete the partial files of an episode.
     case discard(episode: String)
-    /// Delete the file of an episode at this path, relative to the folder, if it is a file and the folder has this marker
-    /// (empty: any).
+    /// Delete the file of an episode at this path, relative to the folder, if it is a file and the folder has
+    /// this marker (empty: any).
     case delete(episode: String, path: String, folder: String = "")
-    /// Give the folder a marker, unless it has one.
+    /// Write a marker into the folder, unless it has one.
     case mark(String)
     case survey
-    /// Check the files at these paths, relative to the folder, by episode; the number comes back with the result.
+    /// Check the files at these paths, relative to the folder, by episode; the result repeats the number.
     case checkFiles(UInt64, [String: String])
     case checkNetwork
     /// Limit the rate of all transfers together, in bytes a second; 0: no limit.

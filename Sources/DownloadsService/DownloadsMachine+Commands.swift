@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension DownloadsMachine {
-    /// Handles a command; one that names downloaded files is handled again when they have been checked.
+    /// Handles a command; one about downloaded files is handled again after they have been checked.
     mutating func handle(_ command: Command, isChecked: Bool = false, now: Moment, _ effects: inout Effects) {
         do throws(Failure) {
             guard let request = try? WireDownloadsRequest(wireBytes: command.payload) else {
@@ -90,7 +90,7 @@ extension DownloadsMachine {
 
     // MARK: Adding
 
-    /// Adds all episodes, or none if one of them is neither here nor in the library.
+    /// Adds all episodes, or none if one of them has no download and isn’t in the library.
     mutating func add(
         _ episodes: [String], knowing found: [String: WireEpisode], _ command: Command, now: Moment,
         _ effects: inout Effects

@@ -145,7 +145,7 @@ extension DownloadsMachine {
             guard event.header.kind == .put, let state = try? WirePlaybackState(wireBytes: event.payload),
                 let before = rules.playerChanged(state)
             else { return }
-            // The event that says that it was played to its end may have been missed.
+            // The event that it was played to its end may have been missed.
             if store.current.downloads[before] != nil { refresh([before], &effects) }
             rules.applySoon(now: now, &effects)
         case ("playback"?, "states"?):
@@ -155,7 +155,7 @@ extension DownloadsMachine {
             guard let state = try? WireEpisodeState(wireBytes: event.payload) else { return }
             if rules.episodeChanged(state) { rules.applySoon(now: now, &effects) }
         case ("playback"?, "alert"?):
-            // The player couldn’t use a file: perhaps it is gone.
+            // The player couldn’t use a file, which may be missing.
             guard event.header.kind == .put, let alert = try? WireAlert(wireBytes: event.payload),
                 alert.code == "playsStream", store.current.downloads[alert.episode]?.state == .downloaded
             else { return }

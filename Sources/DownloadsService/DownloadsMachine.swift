@@ -5,7 +5,7 @@ package import WireMessages
 
 /// Owns the downloaded files: which are wanted, their states, when they are retried and when they are deleted.
 ///
-/// A request is durable before anything is fetched; a file is complete and in its place before it is reported as
+/// A request is durable before anything is fetched; a file is complete and at its path before it is reported as
 /// downloaded; its removal is durable before it is deleted. See `protocols/downloads.md`.
 package struct DownloadsMachine: OwnerMachine {
     package typealias Input = DownloadsInput
@@ -49,7 +49,7 @@ package struct DownloadsMachine: OwnerMachine {
         try store.amend { try $0.restore(record) }
     }
 
-    /// Begins; interrupted transfers wait for their turn again.
+    /// Starts the service; interrupted transfers are queued again.
     package mutating func start(now: Moment, _ effects: inout [Effect]) {
         var change = change(now)
         FileReconciler.rebasePaths(&change)
@@ -83,7 +83,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .answered(let query, let result): answered(query, result.persistenceReply, now: now, &effects)
         case .observed(let event):
             observe(event, now: now, &effects)
-            // Most events of others change nothing here.
+            // Most events of other services change nothing.
             if effects.isEmpty { return [] }
         case .timer(let timer): timerFired(timer, now: now, &effects)
         case .input(let input): handle(input, now: now, &effects)
@@ -146,7 +146,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .marked(let marker): files.folder.marked(marker, &change)
         case .markFailed(let failure): effects.append(.log(.info, "\(failure)"))
         case .deleted(let episode, let failure):
-            // A file that could not be deleted is deleted after the next start; one that isn’t ours never.
+            // A file that could not be deleted is deleted after the next start; one that isn’t ours is never deleted.
             if failure?.retry != true { change.recordDeletion(episode) }
             if let failure { effects.append(.log(.warning, "the file of \(episode) was not deleted: \(failure)")) }
         case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change)
@@ -178,7 +178,7 @@ package struct DownloadsMachine: OwnerMachine {
     /// A change of the current state, which changes nothing yet.
     func change(_ now: Moment) -> DownloadStoreChange { DownloadStoreChange(store.current, now: now) }
 
-    /// Applies a change and commits it; a command that changes nothing is answered without that.
+    /// Applies a change and commits it; a command that changes nothing is answered without a commit.
     mutating func commit(
         _ change: DownloadStoreChange, answering answer: (request: RequestID, reply: [UInt8])? = nil,
         _ effects: inout Effects
@@ -207,7 +207,7 @@ package struct DownloadsMachine: OwnerMachine {
     }
 
     /// Whether an action is still to be carried out: a partial file stays if its episode has been requested again
-    /// meanwhile, and what is not wanted any more is not begun.
+    /// meanwhile, and an unwanted transfer is not begun.
     private func isDue(_ action: DownloadsAction) -> Bool {
         switch action {
         case .discard(let episode): store.current.downloads[episode] == nil

@@ -11,7 +11,7 @@ package struct DownloadsShell: ServiceLifecycle.Service {
     private let service: OwnerService<DownloadsMachine>
     private let worker: DownloadsWorker
 
-    /// - Parameter stall: how long a server may stay silent before its transfer has failed.
+    /// - Parameter stall: the time after which the transfer of a silent server fails.
     package init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
         let root = context.home.downloadDirectory
         let worker = DownloadsWorker(
@@ -23,7 +23,7 @@ package struct DownloadsShell: ServiceLifecycle.Service {
         }
     }
 
-    /// Serves until the process is to stop; nothing is written after that.
+    /// Serves until the process is stopped; nothing is written after that.
     package func run() async throws {
         do { try await service.run() } catch {
             await worker.shutdown()
@@ -33,12 +33,12 @@ package struct DownloadsShell: ServiceLifecycle.Service {
     }
 }
 
-/// Performs actions in order, except for transfers, which run side by side.
+/// Performs actions in order, except for transfers, which run concurrently.
 private final class DownloadsWorker: Sendable {
     private let folder: DownloadFolder
     private let client: TransferClient
     private let quarantine: CrashLoopQuarantine
-    /// Checks of files have a thread of their own: on a disk that hangs they may never end.
+    /// File checks run on a separate thread: on a disk that hangs they may never end.
     private let checks = DispatchQueue(label: "lockstep.files")
     private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
     private let task: Task<Void, Never>
@@ -97,7 +97,7 @@ private final class DownloadsWorker: Sendable {
 
     private static func key(_ episode: String) -> String { "transfer:\(episode)" }
 
-    /// Begins a transfer, unless the process crashed over it before.
+    /// Begins a transfer, unless the process crashed during it before.
     private func start(_ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void) {
         quarantine.begin(order.number, Self.key(order.episode)) { [client, quarantine] in
             client.start(order) { input in

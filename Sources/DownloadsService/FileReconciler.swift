@@ -3,8 +3,8 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Compares the store with the files on disk: checks the files of downloads at intervals and before a command about them
-/// is answered, and surveys the whole folder. One check runs at a time.
+/// Compares the store with the files on disk: checks the files of downloads at intervals and before a command about
+/// them is answered, and scans the whole folder. One check runs at a time.
 struct FileReconciler: Sendable {
     private struct FileCheck: Sendable {
         var number: UInt64
@@ -17,9 +17,9 @@ struct FileReconciler: Sendable {
 
     /// A file as it was put into the folder.
     struct DownloadedFile: Sendable, Equatable {
-        /// Relative to the folder.
+        /// The path, relative to the downloads folder.
         var path: String
-        /// In ms since 1970.
+        /// The time in ms since 1970.
         var finishedAt: Int64
     }
 
@@ -32,14 +32,14 @@ struct FileReconciler: Sendable {
     private var lastCheck: UInt64 = 0
     private var nextWaiters: [Command] = []
     private var isRecheckDue = false
-    /// The files when the survey began: its result says nothing about later ones.
+    /// The files when the scan began: its result doesn’t cover later ones.
     private var surveyedFiles: [String: DownloadedFile] = [:]
-    /// When all files are checked next.
+    /// The time of the next check of all files.
     private var nextCheck: MonotonicTime?
 
     // MARK: Availability
 
-    /// Whether it is known which folder is there; before one was marked, any will do.
+    /// Whether the folder has been identified; before one was marked, any is accepted.
     func isFolderKnown(_ store: DownloadStore) -> Bool { folder.isSeen || store.folder.marker.isEmpty }
 
     /// The missing folder or disk that a file waits for; nil: its folder is available.
@@ -59,21 +59,21 @@ struct FileReconciler: Sendable {
 
     // MARK: Checking files
 
-    /// Checks the files before a command about these episodes is answered; false: none of them is downloaded, or the disk
-    /// doesn’t respond.
+    /// Checks the files before a command about these episodes is answered; false if none of them is downloaded or the
+    /// disk doesn’t respond.
     mutating func check(
         _ episodes: [String], for command: Command, _ store: DownloadStore, now: Moment, _ effects: inout Effects
     ) -> Bool {
         guard episodes.contains(where: { store.downloads[$0]?.state == .downloaded }) else { return false }
         guard let since = fileCheck?.since else { return check([command], store, now: now, &effects) }
         guard now.monotonic.since(since) < Self.checkTimeout else { return false }
-        // The check under way may have seen these already, as they were before.
+        // The check in progress may have an outdated result for these.
         nextWaiters.append(command)
         effects.append(.timer(.fileCheckTimeout, at: since.advanced(by: Self.checkTimeout)))
         return true
     }
 
-    /// Checks all files, once the check under way is finished.
+    /// Checks all files, once the check in progress is finished.
     mutating func recheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
         isRecheckDue = fileCheck != nil
         if !isRecheckDue { _ = check([], store, now: now, &effects) }
@@ -93,8 +93,8 @@ struct FileReconciler: Sendable {
         return true
     }
 
-    /// Records the result of a check, which says nothing about files that were completed after it began.
-    /// - Returns: the commands to handle now; nil for a check that isn’t the one under way.
+    /// Records the result of a check, except for files that were completed after it began.
+    /// - Returns: the commands to handle now; nil for a check that isn’t the one in progress.
     mutating func checkFinished(
         _ number: UInt64, _ found: [String: FoundFile], _ snapshot: FolderSnapshot?,
         _ change: inout DownloadStoreChange
@@ -109,8 +109,8 @@ struct FileReconciler: Sendable {
         return finished.waiters
     }
 
-    /// Begins the work that waits for the end of a check: a survey of a folder that is available again, and the next check.
-    /// - Returns: the commands to handle now, as there is nothing more to check.
+    /// Begins the work that waits for a check: a scan of a folder that is available again, and the next check.
+    /// - Returns: the commands to handle now, if nothing remains to be checked.
     mutating func continueAfterCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) -> [Command] {
         if folder.takeDueSurvey() { survey(store, &effects) }
         let next = nextWaiters
@@ -141,7 +141,7 @@ struct FileReconciler: Sendable {
         recheck(store, now: now, &effects)
     }
 
-    // MARK: Surveying the folder
+    // MARK: Scanning the folder
 
     mutating func survey(_ store: DownloadStore, _ effects: inout Effects) {
         surveyedFiles = store.downloadedFiles
@@ -175,7 +175,7 @@ struct FileReconciler: Sendable {
         change.effects += unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
     }
 
-    /// Completes an unfinished download whose file was in its place before the last process recorded that.
+    /// Completes an unfinished download whose complete file the last process moved but didn’t record.
     private func completeIfWhole(_ download: WireDownload, _ size: UInt64, _ change: inout DownloadStoreChange) {
         guard [.queued, .paused, .downloading].contains(download.state),
             size > 0, download.totalBytes == 0 || size == download.totalBytes

@@ -4,17 +4,17 @@ import PodcastModel
 import WireMessages
 
 /// Whether the folder is the one that files were put into, and which of its folders are missing mounts. While one is
-/// unavailable, its files are taken as they were, and nothing is fetched into the directory in its place.
+/// unavailable, its files keep their recorded state, and nothing is fetched into the mount point’s directory.
 struct FolderAvailability: Sendable {
     private static let alertCode = "downloadsAway"
 
-    /// Another folder, or none, is in the place of the folder of downloads.
+    /// Another folder, or none, is at the path of the folder of downloads.
     private(set) var isUnavailable = false
-    /// The folder is surveyed once it is available again.
+    /// The folder is scanned once it is available again.
     private var isSurveyDue = false
-    /// The folder has been surveyed or checked since the process began.
+    /// The folder has been scanned or checked since the process began.
     private(set) var isSeen = false
-    /// Podcasts' folders whose disk isn't mounted.
+    /// Podcasts’ folders whose disk isn’t mounted.
     private var absentMounts: Set<String> = []
     /// The folders that the newest alert is about.
     private var reportedFolders: [String] = []
@@ -27,7 +27,7 @@ struct FolderAvailability: Sendable {
         isSurveyDue = true
     }
 
-    /// Whether the folder is available again and to be surveyed, once.
+    /// Whether the folder is available again and must be scanned; true once.
     mutating func takeDueSurvey() -> Bool {
         defer { if !isUnavailable { isSurveyDue = false } }
         return isSurveyDue && !isUnavailable
@@ -43,9 +43,9 @@ struct FolderAvailability: Sendable {
         return absentMounts.contains(name) ? "the disk of its folder, “\(name)”" : nil
     }
 
-    /// Compares the folder as it was found with the one that is known.
+    /// Compares the folder with the known one.
     ///
-    /// A folder without the known marker but with all the files is the right one: it was copied, or its marker was deleted.
+    /// A folder without the known marker but with all files is the right one: it was copied, or its marker was deleted.
     /// - Parameter checked: the checked files that are still downloads.
     /// - Returns: the results for files whose folder is available.
     mutating func reconcile(
@@ -96,7 +96,7 @@ struct FolderAvailability: Sendable {
         change.put(folder)
     }
 
-    /// Accepts the folder as it is from now on.
+    /// Accepts the folder in its present state.
     mutating func accept(_ change: inout DownloadStoreChange) {
         change.put(WireDownloadsFolder())
         isUnavailable = false

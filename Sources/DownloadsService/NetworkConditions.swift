@@ -2,7 +2,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The network and the hour, as they were checked last, and the downloads that wait for them.
+/// The network and the hour at the last check, and the downloads that wait for them.
 struct NetworkConditions: Sendable {
     /// The interval between checks while a download waits for them.
     private static let checkInterval = Duration.seconds(10)
@@ -11,17 +11,17 @@ struct NetworkConditions: Sendable {
 
     /// The interfaces of the default routes; nil: not checked yet.
     private var interfaces: [String]?
-    /// Local time.
+    /// The hour of the day, local time.
     private var hour: Int?
     /// The download that is retried, alone, to find out whether the network is back; empty: none.
     private var probe = ""
     private var lastProbe = ""
     private var lastProbeTime: MonotonicTime?
-    /// When they are checked next; nil: no download waits for them.
+    /// The time of the next check; nil: no download waits for them.
     private var nextCheck: MonotonicTime?
 
-    /// Records the conditions. Downloads that failed without a network are retried when it has changed; and, as a default
-    /// route can lead nowhere, one of them at intervals.
+    /// Records the conditions. Downloads that failed without a network are retried when it has changed; and,
+    /// because a default route may not work, one of them at intervals.
     mutating func checked(_ interfaces: [String], _ hour: Int, _ change: inout DownloadStoreChange) {
         let hasChanged = self.interfaces != interfaces
         self.interfaces = interfaces
@@ -37,7 +37,7 @@ struct NetworkConditions: Sendable {
         }
     }
 
-    /// Retries one failed download, once: each in turn, as a single server may be gone for good.
+    /// Retries one failed download, once: each in turn, because a single server may be gone permanently.
     private mutating func probeOne(_ change: inout DownloadStoreChange) {
         let now = change.now.monotonic
         let waiting = change.store.ordered.filter(\.isUnreachable)
@@ -55,7 +55,7 @@ struct NetworkConditions: Sendable {
         change.put(download)
     }
 
-    /// Ends the probe; false: this download isn’t the probe.
+    /// Ends the probe; returns false if this download isn’t the probe.
     mutating func endProbe(of episode: String) -> Bool {
         guard probe == episode else { return false }
         probe = ""

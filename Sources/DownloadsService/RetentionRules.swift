@@ -6,14 +6,14 @@ import WireMessages
 /// Decides which files the rules delete: played ones, those beyond the newest of their podcast, and those of forgotten
 /// podcasts; never the loaded episode or one in a queue.
 struct RetentionRules: Sendable {
-    /// The time from the last change of the player or a queue to the deletion: queues are observed one after the other.
+    /// The time from the last change of the player or a queue to the deletion: queues are received one by one.
     private static let delay = Duration.seconds(10)
 
     /// The loaded episode; empty: none.
     private var loaded = ""
     private var hasSeenPlayer = false
     private var queues: [String: ObservedQueue] = [:]
-    /// When episodes were played to their end or marked as played, in ms since 1970, as far as that is known.
+    /// The times at which episodes were played to their end or marked as played, in ms since 1970, if known.
     private var playedAt: [String: Int64] = [:]
     /// Podcasts that were deleted with everything that belonged to them.
     private var forgotten: Set<String> = []
@@ -28,7 +28,7 @@ struct RetentionRules: Sendable {
         return loaded == before ? nil : before
     }
 
-    /// Records whether an episode has been played; false if that changes nothing for the rules.
+    /// Records whether an episode has been played; returns false if the rules don’t depend on it.
     mutating func episodeChanged(_ state: WireEpisodeState) -> Bool {
         let played = state.played ? state.completedAt : nil
         guard played != playedAt[state.episode] else { return false }
@@ -36,7 +36,7 @@ struct RetentionRules: Sendable {
         return state.played
     }
 
-    /// Records whether episodes have been played, as the library says; newer changes that were observed meanwhile win.
+    /// Records the library’s answer whether episodes have been played; newer observed changes take precedence.
     mutating func update(from episodes: [WireEpisode]) {
         for episode in episodes {
             let known = playedAt[episode.id]
@@ -83,7 +83,7 @@ struct RetentionRules: Sendable {
         if isTimerSet { change.effects.append(.timer(.retention, at: dueAt)) } else { apply(&change) }
     }
 
-    /// Removes downloads by the rules; none while the player or a queue isn’t known.
+    /// Removes downloads by the rules; none until the player and all queues are known.
     private func apply(_ change: inout DownloadStoreChange) {
         // A queue that is incomplete or can’t be decoded may hold any episode.
         let known = queues.values.compactMap(\.state)
@@ -109,7 +109,7 @@ struct RetentionRules: Sendable {
         }
     }
 
-    /// An episode that was requested after it had been played is to be played again.
+    /// Whether an episode was played after its request; one that is requested later is to be played again.
     private func isPlayedSinceRequest(_ download: WireDownload) -> Bool {
         playedAt[download.episode].map { $0 > download.requestedAt } ?? false
     }
@@ -117,7 +117,7 @@ struct RetentionRules: Sendable {
     /// Explains in sentences why the file of a download is kept, and when it is deleted.
     func reasons(for download: WireDownload, in store: DownloadStore) -> [String] {
         var sentences: [String] = []
-        if loaded == download.episode { sentences.append("It is kept while it is loaded.") }
+        if loaded == download.episode { sentences.append("The file is kept while the episode is loaded.") }
         let names = queues.values.compactMap(\.state)
             .filter { $0.entries.contains { $0.episode.id == download.episode } }
             .map(\.name).sorted().map(QueueName.shown)

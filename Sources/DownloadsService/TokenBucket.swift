@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// Limits a rate, with a burst of one second. Pure; the caller waits for the time that it returns.
+/// Limits a rate, with a burst of one second; the caller waits for the time that it returns.
 struct TokenBucket: Sendable {
     /// The rate in bytes a second; 0: no limit.
     private let rate: UInt64
@@ -13,7 +13,7 @@ struct TokenBucket: Sendable {
         at = now
     }
 
-    /// Takes `bytes` out, and returns how long to wait until they would have been fetched at this rate.
+    /// Consumes `bytes`, and returns the wait until they would have been fetched at this rate.
     mutating func take(_ bytes: Int, now: MonotonicTime) -> Duration {
         guard rate > 0 else { return .zero }
         tokens = min(Double(rate), tokens + max(0, now.since(at) / .seconds(1)) * Double(rate))

@@ -2,7 +2,7 @@ import PodcastModel
 import WebClient
 import WireMessages
 
-/// `Content-Range: bytes 100-199/200`, RFC 9110, section 14.4.
+/// A `Content-Range` such as `bytes 100-199/200` (RFC 9110, section 14.4).
 struct ContentRange: Equatable {
     /// The position of the first byte.
     let first: UInt64
@@ -22,7 +22,7 @@ struct ContentRange: Equatable {
 }
 
 extension TransferOrder {
-    /// The server, for sentences.
+    /// The server’s name in messages.
     var host: String { WebAddress(download.url)?.host ?? "The server" }
 }
 
@@ -40,7 +40,7 @@ extension TransferClient {
 }
 
 extension TransferFailure {
-    /// The failure of a transfer that threw an error of the network or the disk.
+    /// Converts the error of a transfer, of the network or the disk.
     init(from error: any Error) {
         switch error {
         case let error as TransferFailure: self = error

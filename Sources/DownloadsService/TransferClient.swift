@@ -4,7 +4,7 @@ import PodcastModel
 import WebClient
 import WireMessages
 
-/// Fetches files: each in a task of its own, all within one limit.
+/// Fetches files, each in a task of its own, within one rate limit.
 final class TransferClient: Sendable {
     private struct State {
         var tasks: [UInt64: Task<Void, Never>] = [:]
@@ -17,10 +17,10 @@ final class TransferClient: Sendable {
     private let secrets: SecretsReader
     private let state = NIOLockedValueBox(State())
 
-    /// The bytes that are written at once: a limit of the rate holds between two writes.
+    /// The number of bytes in one write: the rate limit applies between two writes.
     private static let chunk = 64 << 10
 
-    /// - Parameter stall: how long a server may stay silent.
+    /// - Parameter stall: the time after which a silent server fails.
     init(folder: DownloadFolder, stall: Duration, secrets: SecretsReader) {
         var options = WebClientOptions()
         // The machine limits the number of transfers.
@@ -37,7 +37,7 @@ final class TransferClient: Sendable {
             state.tasks[order.number] = Task {
                 do {
                     let bytes = try await self.fetch(order, report)
-                    // Also when it was cancelled: the file is in its place.
+                    // This applies to a cancelled transfer too: the file is at its path.
                     report(.completed(order.number, bytes: bytes))
                 } catch {
                     if !Task.isCancelled { report(.failed(order.number, TransferFailure(from: error))) }
@@ -90,7 +90,7 @@ final class TransferClient: Sendable {
         request.headers.add("Accept", "audio/*, video/*;q=0.9, */*;q=0.5")
         request.credentials = secrets.credentials(of: order.download.podcastID)
         request.decompresses = false
-        // A limited rate, or a slow disk, must hold the server back.
+        // A limited rate or a slow disk must slow the server down.
         request.sharesConnection = false
         request.silenceLimit = stall
         if offset > 0 { request.range = WebRange(from: offset, ifRange: order.download.version.condition) }
@@ -134,7 +134,7 @@ final class TransferClient: Sendable {
         guard start.total == 0 || received == start.total else {
             throw Failure(.streamFailed, "\(order.host) sent \(received) bytes of \(start.total).")
         }
-        // A body that ends with the connection may be cut off: only the feed says how long it should be.
+        // A body that ends with the connection may be cut off: only the feed has its expected length.
         guard response.isDelimited || received >= order.download.announcedBytes else {
             let bytes = "\(received) bytes, and the feed announces \(order.download.announcedBytes)"
             throw Failure(.streamFailed, "\(order.host) closed the connection after \(bytes).")
@@ -187,7 +187,7 @@ final class TransferClient: Sendable {
                     try folder.requireSpace(for: start.total > received ? start.total - received : 0)
                 }
             } catch {
-                // Earlier bytes are kept, if the disk takes them.
+                // Earlier bytes are kept if they can be synchronised.
                 try? keep(partial, order, start, received, report)
                 throw error
             }

@@ -4,23 +4,23 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Decides which transfers are begun, and when, and records what they report.
+/// Decides which transfers begin, and when, and records their reports.
 struct TransferSchedule: Sendable {
     struct Transfer: Sendable {
         var episode: String
         var host: String
-        /// Relative to the folder of downloads.
+        /// The path, relative to the folder of downloads.
         var path: String
         /// The size of its complete file in bytes, kept until that is durable; nil: it is still being fetched.
         var completed: UInt64?
-        /// The number of bytes that were there when it was begun.
+        /// The number of bytes of the partial file when it was begun.
         var offset: UInt64 = 0
         var received: UInt64 = 0
     }
 
-    /// The waits before the attempts after the first.
+    /// The wait before each retry.
     static let retry = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
-    /// The time after a refused change in which nothing is begun.
+    /// The duration for which nothing is begun after a refused change.
     private static let refusalRetry = Backoff.constant(.seconds(5))
 
     private(set) var transfers: [UInt64: Transfer] = [:]
@@ -34,13 +34,13 @@ struct TransferSchedule: Sendable {
 
     var hasStopped: Bool { transfers.isEmpty && cancelled.isEmpty }
 
-    /// Cancels all transfers, and begins no more.
+    /// Cancels all transfers and begins no more.
     mutating func stop(_ effects: inout Effects) {
         isStopping = true
         effects += transfers.keys.sorted().map { .perform(.cancel($0)) }
     }
 
-    /// Ends the pause after a refused change, as its time is over or another change has been saved.
+    /// Ends the pause after a refused change: its time has passed, or another change has been saved.
     mutating func resume() { pausedUntil = nil }
 
     /// A change could not be saved: nothing is begun for a while.
@@ -49,15 +49,15 @@ struct TransferSchedule: Sendable {
         effects.append(.timer(.schedule, at: pausedUntil))
     }
 
-    /// Whether an order that is durable now is still wanted.
+    /// Whether a durable order is still wanted.
     func isDue(_ order: TransferOrder, in store: DownloadStore) -> Bool {
         transfers[order.number] != nil && store.downloads[order.episode]?.state == .downloading
     }
 
-    /// Whether nothing is scheduled, because the service stops or a change could not be saved.
+    /// Whether scheduling is suspended, because the service stops or a change could not be saved.
     var isPaused: Bool { isStopping || pausedUntil != nil }
 
-    /// Begins transfers, and cancels those that aren’t wanted any more.
+    /// Begins transfers, and cancels those that are no longer wanted.
     /// - Parameter obstacle: what a download waits for; nil: nothing, or (if it is empty) its turn.
     mutating func update(
         _ store: SpeculativeState<DownloadStore>, _ change: inout DownloadStoreChange,
@@ -99,7 +99,7 @@ struct TransferSchedule: Sendable {
     }
 
     /// Begins the downloads that may begin, the oldest request first.
-    /// - Returns: when the next of the others is due, in ms since 1970.
+    /// - Returns: the time at which the next of the others is due, in ms since 1970.
     private mutating func begin(_ change: inout DownloadStoreChange, _ obstacle: (WireDownload) -> String?) -> Int64? {
         let settings = change.store.settings
         let perHost = Int(settings.number(.downloadsPerHost))
@@ -131,7 +131,7 @@ struct TransferSchedule: Sendable {
         return next
     }
 
-    /// Begins a transfer once it is durable that it is one.
+    /// Begins a transfer once its record is durable.
     private mutating func start(_ waiting: WireDownload, host: String, _ change: inout DownloadStoreChange) {
         var download = waiting
         download.state = .downloading
@@ -153,7 +153,7 @@ struct TransferSchedule: Sendable {
         guard let path = transfers[number]?.path, var download = download(of: number, in: change.store) else { return }
         transfers[number]?.offset = start.offset
         transfers[number]?.received = start.offset
-        // If nothing is there yet, a file that the next process finds there is this one, complete.
+        // If the path is free, a file that the next process finds there is this one, complete.
         download.path = start.isPlaceFree ? change.store.root + "/" + path : ""
         download.receivedBytes = start.offset
         download.totalBytes = start.total
@@ -189,7 +189,7 @@ struct TransferSchedule: Sendable {
         change.put(download)
     }
 
-    /// Records how much was fetched of a download until it was paused, or the service stopped.
+    /// Records the fetched part of a download that was paused, or when the service stopped.
     func stopped(_ episode: String, _ version: FileVersion, _ received: UInt64, _ change: inout DownloadStoreChange) {
         guard var download = change.store.downloads[episode], download.version == version,
             download.state == .paused || isStopping && download.state == .downloading
@@ -204,8 +204,8 @@ struct TransferSchedule: Sendable {
         if isStopping { transfers[number] = nil }
     }
 
-    /// The file is complete and in its place, perhaps before its transfer could be cancelled.
-    /// - Returns: whether its download is complete with that.
+    /// The file is complete and at its path, perhaps before its transfer could be cancelled.
+    /// - Returns: whether its download is complete.
     mutating func completed(_ number: UInt64, _ bytes: UInt64, _ change: inout DownloadStoreChange) -> Bool {
         let late = cancelled.removeValue(forKey: number)
         guard let transfer = late ?? transfers[number] else { return false }
@@ -224,7 +224,7 @@ struct TransferSchedule: Sendable {
     }
 
     /// The file could not be fetched: it is retried later, or has failed.
-    /// - Returns: the download; nil: it isn’t wanted any more.
+    /// - Returns: the download; nil: it is no longer wanted.
     mutating func failed(
         _ number: UInt64, _ failed: TransferFailure, _ change: inout DownloadStoreChange,
         _ network: inout NetworkConditions
@@ -233,7 +233,7 @@ struct TransferSchedule: Sendable {
         let hasProgressed = transfers.removeValue(forKey: number)?.hasProgressed(download) ?? false
         let failure = failed.failure
         if failure.code == DownloadFolder.awayCode {
-            // That doesn’t count as an attempt.
+            // This failure doesn’t count as an attempt.
             download.state = .queued
             change.put(download)
             return download
@@ -244,7 +244,7 @@ struct TransferSchedule: Sendable {
         let tries = Int(download.attempt)
         let isProbe = network.endProbe(of: download.episode)
         if failure.retry, failure.known != .insufficientStorage, Self.retry.allowsRetry(after: tries) {
-            // A server that asks for more time gets up to an hour.
+            // A server may request a longer wait, up to an hour.
             let wait = max(Self.retry.wait(after: tries) / .seconds(1), min(failed.retryAfter ?? 0, 3_600))
             download.state = .queued
             download.nextAttempt = change.now.wall.milliseconds + Int64(wait * 1_000)
@@ -252,7 +252,7 @@ struct TransferSchedule: Sendable {
         } else {
             download.state = .failed
             download.error = WireFailure(failure)
-            // An alert about a server that still can’t be reached stands already.
+            // An alert about an unreachable server is already raised.
             if !isProbe || failure.known != .unreachable {
                 change.endAlerts { $0.episode == download.episode }
                 change.raise(download.failureAlert(now: change.now))

@@ -4,13 +4,13 @@ import PodcastModel
 import WireMessages
 
 extension WireDownload {
-    /// A file is remarked on if it is smaller than its feed announces by this factor: sizes in feeds are often old, or
-    /// don’t include the advertisements.
+    /// The note mentions a file that is smaller than its feed announces by this factor: sizes in feeds are often old
+    /// or don’t include the advertisements.
     private static let smallness: UInt64 = 10
     /// Announced sizes under this, in bytes, are ignored: many feeds give the seconds, or 1.
     private static let minimumSize: UInt64 = 1_000_000
 
-    /// A download of an episode as the library has it, not requested yet.
+    /// Creates a download of an episode of the library, not requested yet.
     ///
     /// - Throws: `notFound`, `episodeUnavailable`, `badURL`.
     init(of episode: WireEpisode?, _ id: String) throws(Failure) {
@@ -37,7 +37,7 @@ extension WireDownload {
         published = episode.published == 0 ? episode.firstSeen : episode.published
     }
 
-    /// Records that a client has requested it, perhaps again; no rule decides about it any more.
+    /// Records that a client has requested it, perhaps again; rules no longer apply to it.
     mutating func request(by origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds
         automatic = false
@@ -49,7 +49,7 @@ extension WireDownload {
         begin()
     }
 
-    /// Lets it begin at once for a client, instead of waiting for the hour of its rule or its next attempt.
+    /// Begins it at once for a client, instead of at the hour of its rule or its next attempt.
     /// - Returns: whether that changes anything.
     mutating func hasten(for origin: String, at time: Timestamp) -> Bool {
         let waits = state == .queued && (!waitsFor.isEmpty || nextAttempt > 0)
@@ -60,7 +60,7 @@ extension WireDownload {
         return true
     }
 
-    /// Queues it with all its attempts.
+    /// Queues it with all attempts left.
     mutating func begin() {
         state = .queued
         attempt = 0
@@ -69,10 +69,10 @@ extension WireDownload {
         clearError()
     }
 
-    /// Moves it to where the episode’s audio is now.
+    /// Changes it to the present address of the episode’s audio.
     mutating func move(to other: WireDownload) {
-        // Many URLs are signed anew each time; behind such a one is the same file, or the server says otherwise. What was
-        // fetched from elsewhere is of another version.
+        // Many URLs are signed anew each time and refer to the same file, or the server reports otherwise. Data from
+        // another address is of another version.
         if url.prefix(while: { $0 != "?" }) != other.url.prefix(while: { $0 != "?" }) {
             (etag, lastModified, receivedBytes) = ("", "", 0)
             (totalBytes, path, note) = (0, "", "")
@@ -82,13 +82,13 @@ extension WireDownload {
         announcedBytes = other.announcedBytes
     }
 
-    /// Files with greater values are kept first by `keepDownloads`: episodes published later, but what a client has
-    /// requested counts as new as the request, so that requesting an old episode doesn’t delete it at once.
+    /// The order of `keepDownloads`, which keeps the greatest values: the publication date, or the date of a client’s
+    /// request, so that requesting an old episode doesn’t delete it at once.
     var retentionOrder: (Int64, String) {
         (automatic ? published : max(published, requestedAt), episode)
     }
 
-    /// Transfers begin in this order: older requests first, and of one rule’s episodes the newest first.
+    /// The order in which transfers begin: older requests first, and the newest first of one rule’s episodes.
     var startOrder: (Int64, Int64, String) { (requestedAt, automatic ? -published : 0, episode) }
 
     /// Whether it has failed because the network, or the server, could not be reached.
@@ -111,15 +111,15 @@ extension WireDownload {
 
     var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
 
-    /// The most bytes of its partial file that can be continued. The last one is fetched again, so that the server confirms
-    /// the version also of a file that is complete.
+    /// The most bytes of its partial file that can be continued. The last one is fetched again, so that the server
+    /// confirms the version of a complete file too.
     var resumableBytes: UInt64 {
         guard !version.condition.isEmpty else { return 0 }
         return totalBytes > 0 ? totalBytes - 1 : .max
     }
 
-    /// Explains in its note why it can’t be continued after an interruption: its server doesn’t say which version of the
-    /// file it sends, or doesn’t send parts of it.
+    /// Explains in its note why it can’t be continued after an interruption: its server doesn’t identify the version of
+    /// the file, or doesn’t send parts of it.
     mutating func explainRestarts(isPartRefused: Bool) {
         let host = WebAddress(url)?.host ?? "its server"
         let hasVersion = !version.condition.isEmpty
@@ -127,7 +127,7 @@ extension WireDownload {
         note = hasVersion && !isPartRefused ? "" : "It starts over after each interruption: \(host) \(reason)."
     }
 
-    /// Records that the file is complete and in its place.
+    /// Records that the file is complete and at its path.
     mutating func complete(_ bytes: UInt64, at place: String, _ time: Timestamp) {
         state = .downloaded
         path = place
@@ -145,7 +145,7 @@ extension WireDownload {
 }
 
 extension WireDownload.State {
-    /// The state, for sentences.
+    /// The state as text for messages.
     var word: String {
         switch self {
         case .queued: "waiting"

@@ -2,7 +2,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Receives the owners' batches before they are written: a repeated one is answered like the first, and a whole state
+/// Receives the owners’ batches before they are written: a repeated one is answered like the first, and a whole state
 /// that arrives in several parts is put together.
 ///
 /// Commits are stored under their ids, so that repeating one that took effect is harmless. A refusal leaves nothing
@@ -33,7 +33,7 @@ struct BatchIntake: Sendable {
 
     private var newest: [String: Newest] = [:]
 
-    /// The maximum size of the parts of one owner's state, in bytes of its requests.
+    /// The maximum size of the parts of one owner’s state, in bytes of its requests.
     static let partsLimit = 256 << 20
 
     mutating func accept(_ batch: WireCommitBatch, _ ticket: Ticket, incarnation: String) -> Decision {

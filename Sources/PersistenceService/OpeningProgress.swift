@@ -8,7 +8,7 @@ import PodcastModel
 /// SQLite calls it within its statements, as an upgrade has single ones that take minutes for a large library.
 package final class OpeningProgress: Sendable {
     package static let interval = Duration.seconds(2)
-    /// The instructions of SQLite's machine between two checks of the clock: less than a millisecond.
+    /// The instructions of SQLite’s machine between two checks of the clock: less than a millisecond.
     private static let instructions: Int32 = 1_000
 
     private let interval: Duration

@@ -7,7 +7,7 @@ package import WireMessages
 package struct StoreFacts: Sendable {
     /// The identity of the database: another one after a copy was restored.
     package var incarnation: String
-    /// The service's own records: alerts and their answers.
+    /// The service’s own records: alerts and their answers.
     package var ownRecords: [WireRecord] = []
     package var lastBackup: Timestamp?
     package var podcasts: UInt64 = 0

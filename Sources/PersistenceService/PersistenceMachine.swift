@@ -4,7 +4,7 @@ package import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Decides what the database's service does next: which writes go into one transaction, how many questions run at
+/// Decides what the database’s service does next: which writes go into one transaction, how many questions run at
 /// once, when copies are made and old replies removed, what its status and alerts say. It performs nothing itself.
 package struct PersistenceMachine: Sendable {
     /// Identifies a request until it is answered.

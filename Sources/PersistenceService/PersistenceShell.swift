@@ -7,7 +7,7 @@ package import ProcessKit
 import ServiceLifecycle
 import WireMessages
 
-/// The database's service on the bus.
+/// The database’s service on the bus.
 ///
 /// It waits for none of the queues that use the store.
 package final class PersistenceShell: Service {

@@ -5,7 +5,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// The database's tables, and the migrations of older files.
+/// The database’s tables, and the migrations of older files.
 ///
 /// The header of every database and copy has the program (`application_id`) and the version (`user_version`), so that a
 /// file of another program or of a newer version is recognised before it is changed.
@@ -77,7 +77,7 @@ enum Schema {
         ) WITHOUT ROWID;
         """
 
-    /// Podcasts and episodes. An episode's `place` is its publication date in ms, shifted by 20 bits, plus a number that
+    /// Podcasts and episodes. An episode’s `place` is its publication date in ms, shifted by 20 bits, plus a number that
     /// makes it unique: the rowid order is the order of every page, so that pages, searches and their cursors need
     /// no sorting. `title` is folded to lower case; the texts that are shown are in `value` and `description`.
     private static let library = """
@@ -118,7 +118,7 @@ enum Schema {
         ALTER TABLE alias ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// The ids of an owner's newest commits, 16 bytes each, beside its revision, which every commit writes. When there are
+    /// The ids of an owner’s newest commits, 16 bytes each, beside its revision, which every commit writes. When there are
     /// many, they move to `commit_id` together: most commits don’t write that table.
     private static let recentCommits = "ALTER TABLE owner ADD COLUMN recent BLOB NOT NULL DEFAULT x''"
 

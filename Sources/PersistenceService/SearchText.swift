@@ -44,7 +44,7 @@ enum SearchText {
     /// Words must all occur; `"quoted words"` occur together and in order; the last word may be the beginning of a
     /// longer one, unless it is quoted or shorter than three letters. Nothing else is an operator.
     ///
-    /// - Parameter podcast: an id that the episode's podcast must have, or nil.
+    /// - Parameter podcast: an id that the episode’s podcast must have, or nil.
     static func query(_ input: String, podcast: String?) -> String? {
         var phrases: [String] = []
         let terms = terms(of: String(input.prefix(queryLimit)))
@@ -89,7 +89,7 @@ enum SearchText {
         }
     }
 
-    /// Whether the tokenizer makes words of it: letters, numbers and private use (FTS5's `unicode61`).
+    /// Whether the tokenizer makes words of it: letters, numbers and private use (FTS5’s `unicode61`).
     private static func isWordScalar(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .decimalNumber,

@@ -102,7 +102,7 @@ extension Store {
         }
     }
 
-    /// Other names of a podcast's episodes: those that are asked for, or all, a page at a time.
+    /// Other names of a podcast’s episodes: those that are asked for, or all, a page at a time.
     func aliases(_ query: WireAliasQuery) throws(Failure) -> WireAliasMatches {
         try read("looking up aliases") { db in
             var matches = WireAliasMatches()

@@ -12,7 +12,7 @@ extension Store {
     /// The maximum size of a page that can be requested, in bytes.
     static let largestPage = 786_432
 
-    /// A page of an owner's records, in order of (collection, key); those of `feeds` with its podcasts.
+    /// A page of an owner’s records, in order of (collection, key); those of `feeds` with its podcasts.
     func records(_ query: WireLoadRecords) throws(Failure) -> WireRecords {
         let limit = query.maxBytes == 0 ? Self.pageLimit : min(Int(query.maxBytes), Self.largestPage)
         return try read("loading records") { db in

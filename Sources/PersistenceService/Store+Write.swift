@@ -10,7 +10,7 @@ package import WireMessages
 package enum StoreWrite: Sendable {
     case load(WireLoad)
     case commit(WireCommitBatch)
-    /// Changes of the service's own records.
+    /// Changes of the service’s own records.
     case own([WireChange])
     /// A value without meaning, to find out whether the disk takes data.
     case probe

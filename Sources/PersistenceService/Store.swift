@@ -123,7 +123,7 @@ package final class Store: Sendable {
     }
 
     /// Copies the write-ahead log into the database, as far as no reader needs the old pages; the next write begins the log
-    /// anew if all of it was copied. The writer's memory is given back. Call it from the thread that writes.
+    /// anew if all of it was copied. The writer’s memory is given back. Call it from the thread that writes.
     ///
     /// - Returns: the pages that the log still holds: all of them while a reader needs one, else 0.
     package func checkpoint() throws(Failure) -> Int {

@@ -20,7 +20,7 @@ package struct StoreFiles: Sendable, Hashable {
         }
     }
 
-    /// The copy that a restore works on before it takes the database's place.
+    /// The copy that a restore works on before it takes the database’s place.
     var restoring: String { database + ".restoring" }
 
     /// The newest first.
@@ -103,8 +103,8 @@ package struct StoreFiles: Sendable, Hashable {
         return end == path.startIndex ? "/" : String(path[..<end])
     }
 
-    /// Application id and version in the header of a database file (SQLite's file format, offsets 68 and 60); nil: it
-    /// isn’t a database, or can't be read.
+    /// Application id and version in the header of a database file (SQLite’s file format, offsets 68 and 60); nil: it
+    /// isn’t a database, or can’t be read.
     static func header(of path: String) -> (application: Int32, version: Int32)? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

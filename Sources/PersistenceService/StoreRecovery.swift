@@ -8,7 +8,7 @@ import WireMessages
 
 /// A recovery that was necessary before the database could be used.
 package struct Recovery: Sendable, Hashable {
-    /// The state of the file in the database's place, in a sentence.
+    /// The state of the file in the database’s place, in a sentence.
     package var reason: String
     package var damage: DatabaseDamage?
     /// The path to which that file was moved; nil: there was none.

@@ -1,7 +1,7 @@
 import BusKit
 import PodcastModel
 
-/// When the database's service makes copies, removes old replies, counts and checks.
+/// When the database’s service makes copies, removes old replies, counts and checks.
 ///
 /// Days are counted on the wall clock (a machine that sleeps at night makes its backup in the morning), the rest
 /// on the monotonic one.

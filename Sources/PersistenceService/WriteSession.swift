@@ -59,7 +59,7 @@ struct WriteSession {
         }
     }
 
-    /// Moves the ids in an owner's row to their table.
+    /// Moves the ids in an owner’s row to their table.
     private func moveCommitIDs(of name: String, _ row: inout OwnerRow) throws {
         let statement = try db.cachedStatement(sql: "INSERT INTO commit_id (owner, id, at) VALUES (?, ?, ?)")
         for id in row.recentIDs { try statement.execute(arguments: [name, id, now.milliseconds]) }
@@ -160,7 +160,7 @@ struct WriteSession {
         return outcome
     }
 
-    /// Whether its id has moved from the owner's row to the table.
+    /// Whether its id has moved from the owner’s row to the table.
     private func isCommitted(_ id: Data, by owner: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT 1 FROM commit_id WHERE owner = ? AND id = ?")
         return try Int.fetchOne(statement, arguments: [owner, id]) != nil

@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The chapters of the loaded episode, and those of other episodes' files as they were when they were opened last.
+/// The chapters of the loaded episode, and those of other episodes’ files as they were when they were opened last.
 struct ChapterTracker: Sendable {
     /// The chapters out of files, by episode.
     private(set) var files = KeyedRecords<WirePlaybackChaptersRecord>("chapters", limit: 64) { $0.at }

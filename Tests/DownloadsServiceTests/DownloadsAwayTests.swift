@@ -168,7 +168,7 @@ struct DownloadsAwayTests {
         rig.found = ["e2": .nothing]
         rig.advance(16)
         #expect(rig.alerts.isEmpty && rig.state("e3") == .downloading && rig.state("e1") == .downloaded)
-        // The files were moved back to the folder's own disk.
+        // The files were moved back to the folder’s own disk.
         rig.mounts = []
         rig.advance(16)
         #expect(rig.alerts.isEmpty)

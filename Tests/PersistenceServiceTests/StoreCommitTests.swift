@@ -112,7 +112,7 @@ import WireMessages
         _ = try store.commit(WireCommitBatch("queue", [commit] + others), at: 0)
         let revision = try store.revision("queue")
         _ = try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: revision, [])]), at: 100)
-        // The reply, and the ids that have left the owner's row.
+        // The reply, and the ids that have left the owner’s row.
         #expect(try store.prune(before: StoreFixture.moment(50)) == 1 + 1 + OwnerRow.recentLimit)
         var query = WireFindReply()
         query.owner = "queue"

@@ -76,7 +76,7 @@ struct DeviceLossMachineTests {
         #expect(try output(.onChosen, isPlaying: false) == [.resume])
     }
 
-    @Test mutating func `playback that doesn't move is paused and retried`() throws {
+    @Test mutating func `playback that doesn’t move is paused and retried`() throws {
         _ = try output(.onChosen)
         _ = try output(.silent)
         _ = try output(.onChosen, isPlaying: false)

@@ -64,7 +64,7 @@ final class EngineHarness: Sendable {
 
     var events: [EngineEvent] { seen.withLockedValue { $0 } }
 
-    /// The first thing that `match` finds among the events from here on; the test's own limit ends a vain wait.
+    /// The first thing that `match` finds among the events from here on; the test’s own limit ends a vain wait.
     func next<Found: Sendable>(_ match: (EngineEvent) -> Found?) async throws -> Found {
         var waiting = stream.makeAsyncIterator()
         // A simulated engine is told to move until it says what is waited for.

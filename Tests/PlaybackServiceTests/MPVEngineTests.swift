@@ -30,7 +30,7 @@ struct MPVEngineTests {
             let last = try await harness.progress { $0.position.seconds > first.position.seconds + 1.5 * speed }
             let elapsed = last.at.since(first.at) / .seconds(1)
             let rate = (last.position.seconds - first.position.seconds) / elapsed
-            // The null output's own clock is a per cent slow.
+            // The null output’s own clock is a per cent slow.
             return abs(rate / speed - 1) < 0.08 ? [] : ["\(rate) at speed \(speed)"]
         }
     }

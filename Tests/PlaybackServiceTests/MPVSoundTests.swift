@@ -16,7 +16,7 @@ struct MPVSoundTests {
         folder = try TemporaryFolder()
     }
 
-    /// How far the engine's reports are from what an observer of the report before each would expect.
+    /// How far the engine’s reports are from what an observer of the report before each would expect.
     private final class Observer: Sendable {
         private struct State {
             var last: EngineProgress?
@@ -34,7 +34,7 @@ struct MPVSoundTests {
                 if state.speeds.last != speed { state.speeds.append(speed) }
                 state.all.append(progress)
                 defer { state.last = progress }
-                // The first moments of a sound belong to its output's filling.
+                // The first moments of a sound belong to its output’s filling.
                 guard let last = state.last, last.running, progress.running, last.position.seconds > 0.5 else { return }
                 let elapsed = progress.at.since(last.at) / .seconds(1)
                 let expected = last.position.seconds + elapsed * (last.speed?.factor ?? 1)
@@ -164,7 +164,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `at speed 3.5 the position stays within 50 ms of the engine's own, from one sample to the next`()
+    @Test func `at speed 3.5 the position stays within 50 ms of the engine’s own, from one sample to the next`()
         async throws
     {
         try await observe(Tone.wav(seconds: 40)) { harness, observer in

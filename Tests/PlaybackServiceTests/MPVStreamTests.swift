@@ -34,7 +34,7 @@ struct MPVStreamTests {
         }
     }
 
-    // Seeking there, libmpv went on with the bytes that it was about to read, and showed the beginning's position for them.
+    // Seeking there, libmpv went on with the bytes that it was about to read, and showed the beginning’s position for them.
     @Test func `a server that ignores Range is read once if playback starts at the beginning`()
         async throws
     {

@@ -35,7 +35,7 @@ struct PlaybackDeviceTests {
         #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
     }
 
-    @Test func `a device that can't be opened yet is retried, and playback resumes where it was lost`() throws {
+    @Test func `a device that can’t be opened yet is retried, and playback resumes where it was lost`() throws {
         try loseDevice()
         rig.engine.setDevices([speaker], works: false)
         try rig.advance(20)

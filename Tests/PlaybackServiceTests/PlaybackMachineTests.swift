@@ -97,7 +97,7 @@ struct PlaybackMachineTests {
         #expect(rig.states.count == before)
     }
 
-    @Test func `pause holds the position at once, and saves it in the session and as the episode's own`() throws {
+    @Test func `pause holds the position at once, and saves it in the session and as the episode’s own`() throws {
         try playing(from: 100)
         try rig.advance(5)
         let reply = try rig.setPaused(true)

@@ -10,7 +10,7 @@ import WireMessages
 struct PlaybackProbeTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
-    /// All that the engine's library says of a failure for sure.
+    /// All that the engine’s library says of a failure for sure.
     private static let vague = Failure(.streamFailed, "a does not answer.")
 
     /// When the server answers, as the engine fails.
