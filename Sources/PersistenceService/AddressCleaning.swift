@@ -5,8 +5,8 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Removes users and passwords from the addresses that older versions stored; the feeds service keeps the credentials in a
-/// file of its own. Podcasts and episodes keep their ids.
+/// Removes users and passwords from the addresses that older versions stored; the feeds service keeps the credentials
+/// in a separate file. Podcasts and episodes keep their IDs.
 struct AddressCleaning {
     let db: Database
     /// The credentials of podcasts that still exist.
@@ -21,7 +21,7 @@ struct AddressCleaning {
     /// The number of rows that are read at once.
     private static let rangeLength = 200
 
-    /// Cleans every table. Replaced bytes are overwritten with zeros, so that they stay in no free page.
+    /// Cleans every table. Replaced bytes are overwritten with zeros, so that they don’t remain in free pages.
     mutating func run() throws {
         let overwrites = try Int.fetchOne(db, sql: "PRAGMA secure_delete") ?? 0
         try setOverwriting(1)
@@ -31,7 +31,7 @@ struct AddressCleaning {
         try cleanAliases()
         for table in ["record", "document"] { try cleanValues(table) }
         try deleteReplies()
-        // The index has the words of a text that was deleted until the part with them is merged with the rest.
+        // The index keeps the words of a deleted text until their segment is merged.
         if changesTexts { try db.execute(sql: "INSERT INTO episode_search (episode_search) VALUES ('optimize')") }
         try setOverwriting(overwrites)
     }
@@ -41,8 +41,8 @@ struct AddressCleaning {
         _ = try Int.fetchOne(db, sql: "PRAGMA secure_delete = \(["OFF", "ON", "FAST"][min(max(mode, 0), 2)])")
     }
 
-    /// Calls `body` with the rows that a query selects, in bounded portions. The query takes the place after which it begins
-    /// and the number of rows; its first column is the place, in ascending order.
+    /// Calls `body` with the rows that a query selects, in bounded portions. The query’s arguments are the key after
+    /// which it begins and the number of rows; its first column is the key, in ascending order.
     private static func forEachRange(_ db: Database, _ sql: String, _ body: ([Row]) throws -> Void) throws {
         var last = Int64.min
         while true {
@@ -65,7 +65,7 @@ struct AddressCleaning {
             let (id, value): (String, Data) = (row[0], row[1])
             guard let cleaned = MessageCleaning.cleaned([UInt8](value)) else { continue }
             let old = try WirePodcast(serializedBytes: value)
-            // The address that is used now counts most: what is set last wins.
+            // The present address is set last, so that it takes precedence.
             for address in old.previousUrls + [old.url] { keepCredentials(in: address, of: id, isGiven: true) }
             var podcast = try WirePodcast(serializedBytes: cleaned)
             podcast.previousUrls = podcast.previousUrls.filter { $0 != podcast.url }
@@ -130,14 +130,14 @@ struct AddressCleaning {
         ) { row, cleaned in [Data(cleaned), row[1] as String, row[2] as String, row[3] as String] }
     }
 
-    /// Deletes stored replies with passwords: they serve requests that are repeated within seconds.
+    /// Deletes stored replies with passwords; they only serve requests that are repeated within seconds.
     private mutating func deleteReplies() throws {
         try change("SELECT reply, owner, request FROM reply", "DELETE FROM reply WHERE owner = ? AND request = ?") {
             row, _ in [row[1] as String, row[2] as Data]
         }
     }
 
-    /// Executes `update` for each row of `selection` whose first column has a password; only those are kept in memory.
+    /// Executes `update` for each row of `selection` whose first column has a password; only these are kept in memory.
     private mutating func change(
         _ selection: String, _ update: String, _ arguments: (Row, _ cleaned: [UInt8]) -> StatementArguments
     ) throws {
@@ -154,8 +154,8 @@ struct AddressCleaning {
 
 /// Removes users and passwords from the addresses in a stored message of any type.
 ///
-/// It reads the encoding of Protocol Buffers without knowing the fields: a field that contains an address with a user is
-/// cleaned as a message if it is one, else as text.
+/// It reads the Protocol Buffers encoding without knowing the fields: a field that contains an address with a user
+/// is cleaned as a message if it is one, else as text.
 enum MessageCleaning {
     private static let depthLimit = 16
 
@@ -175,7 +175,7 @@ enum MessageCleaning {
         return cleaned == text ? nil : Array(cleaned.utf8)
     }
 
-    /// The message without credentials; nil: it isn’t a message, or nothing had to be changed.
+    /// The message without credentials; nil: it isn’t a message, or has no credentials.
     private static func message(_ bytes: ArraySlice<UInt8>, depth: Int) -> [UInt8]? {
         guard depth < depthLimit else { return nil }
         var output: [UInt8] = []

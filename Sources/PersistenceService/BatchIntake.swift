@@ -2,17 +2,17 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Receives the owners’ batches before they are written: a repeated one is answered like the first, and a whole state
-/// that arrives in several parts is put together.
+/// Receives the owners’ batches before they are written: a repeated batch is answered like the first, and a whole
+/// state that arrives in several parts is assembled.
 ///
-/// Commits are stored under their ids, so that repeating one that took effect is harmless. A refusal leaves nothing
-/// behind: a copy of the batch that arrives after the owner has rolled its change back must not take effect.
+/// Commits are stored under their IDs, so that repeating an applied one is harmless. A refusal isn’t stored, but a copy
+/// of the batch that arrives after the owner has rolled its change back must not take effect.
 struct BatchIntake: Sendable {
     typealias Ticket = PersistenceMachine.Ticket
 
     enum Decision: Sendable {
         case write(WireCommitBatch)
-        /// The same one is being written: it is answered with that.
+        /// The same batch is being written; this copy gets the same answer.
         case wait
         case reply(Result<[UInt8], Failure>)
     }

@@ -1,12 +1,12 @@
 /// The damage that a check of the database has found.
 package struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
-    /// Each thing that is wrong, in SQLite’s words; at least one.
+    /// The findings as SQLite reports them; at least one.
     package let findings: [String]
 
-    /// The damage in the rows of `quick_check`, each of which may have several lines; nil: there is none.
+    /// Parses the rows of `quick_check`, each of which may have several lines; nil if there is no damage.
     package init?(_ rows: [String]) {
         let lines = rows.flatMap { $0.split(separator: "\n").map(String.init) }
-        // A line such as "*** in database main ***" only says where it is.
+        // A line such as "*** in database main ***" only names the database.
         let findings = lines.filter { $0 != "ok" && !$0.hasPrefix("*** in database") }
         guard !findings.isEmpty else { return nil }
         self.findings = findings

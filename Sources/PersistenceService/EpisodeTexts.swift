@@ -4,12 +4,12 @@ import WireMessages
 
 /// The texts of episodes, and the full text index over them.
 ///
-/// FTS5 gathers what is indexed in memory, but writes it out as soon as places do not come in order, and before any other
-/// statement of the transaction that could fail. So texts are stored at once, and indexed together at the end of the
-/// transaction: that costs a third.
+/// FTS5 collects indexed texts in memory, but flushes them when rowids aren’t ascending, and before any other statement
+/// of the transaction that could fail. So texts are stored at once, and indexed together at the end of the
+/// transaction, at a third of the cost.
 struct EpisodeTexts {
     private struct Change {
-        /// The indexed text, which the index must be told when it removes it: it keeps no copy.
+        /// The indexed text, which the index needs to remove it, because it keeps no copy.
         var old: EpisodeText?
         var new: EpisodeText?
     }
@@ -29,7 +29,7 @@ struct EpisodeTexts {
         changes[place, default: Change()].new = text
     }
 
-    /// Deletes a text; one that is not there is no error.
+    /// Deletes a text, if it exists.
     mutating func remove(at place: Int64) throws {
         guard let old = try text(at: place) else { return }
         try db.cachedStatement(sql: "DELETE FROM episode_text WHERE place = ?").execute(arguments: [place])
@@ -60,7 +60,7 @@ struct EpisodeTexts {
         return new != old
     }
 
-    /// Brings the index up to date.
+    /// Updates the index.
     mutating func index() throws {
         guard !changes.isEmpty else { return }
         let deletion = try db.cachedStatement(
@@ -92,7 +92,7 @@ struct EpisodeText: Hashable {
     var podcast: String
     var title: String
     var notes: String
-    /// Nil when it is the same as `notes`.
+    /// The description; nil if it is the same as `notes`.
     var description: String?
 
     init(_ episode: WireEpisode) {

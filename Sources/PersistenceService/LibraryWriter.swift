@@ -6,12 +6,12 @@ import WireMessages
 
 /// Writes podcasts, episodes, their states and aliases, and keeps the full text index in step with them.
 ///
-/// It serves one transaction, before whose end `finish` must be called.
+/// It serves one transaction; `finish` must be called before its end.
 struct LibraryWriter {
     let db: Database
     let now: Timestamp
     private var texts: EpisodeTexts
-    /// The episodes that were added to podcasts and are not in their counts yet: all, and the played ones.
+    /// The added episodes that are not in their podcasts’ counts yet: all, and the played ones.
     private var added: [String: (episodes: Int, played: Int)] = [:]
     /// Podcasts that are known to exist.
     private var podcasts: Set<String> = []
@@ -20,7 +20,7 @@ struct LibraryWriter {
 
     /// The maximum number of aliases of an episode; the newest are kept.
     static let aliasLimit = 8
-    /// The bits of a place below the publication date, for episodes of the same millisecond.
+    /// The bits of the `place` column below the publication date, for episodes of the same millisecond.
     static let placeBits = 20
 
     init(db: Database, now: Timestamp) {
@@ -29,7 +29,7 @@ struct LibraryWriter {
         texts = EpisodeTexts(db: db)
     }
 
-    /// Brings the search index and the counts up to date.
+    /// Updates the search index and the counts.
     mutating func finish() throws {
         try texts.index()
         let statement = try db.cachedStatement(
@@ -76,10 +76,10 @@ struct LibraryWriter {
                 """, arguments: ["id": id])
     }
 
-    /// Stores an episode of a podcast that exists. Its place among the others follows from its date.
+    /// Stores an episode of an existing podcast. Its date determines its order among the others.
     ///
-    /// - Throws: `invalidArgument` for an episode that belongs to another podcast: ids follow from what feeds say, so a
-    ///   hostile feed can make one that exists.
+    /// - Throws: `invalidArgument` for an episode that belongs to another podcast: IDs are derived from feeds, so a hostile
+    ///   feed can produce an existing one.
     mutating func put(_ episode: WireEpisode) throws {
         guard EpisodeID(episode.id) != nil else {
             throw Failure(.invalidArgument, "“\(episode.id)” isn’t a valid episode ID.")
@@ -145,7 +145,7 @@ struct LibraryWriter {
                 ON CONFLICT (podcast, alias) DO UPDATE SET episode = excluded.episode, at = excluded.at
                 """
         ).execute(arguments: [alias.podcast, alias.alias, alias.episode, now.milliseconds])
-        // One that was there already counts twice, until the limit seems to be reached.
+        // An existing alias is counted twice; the count is corrected when it reaches the limit.
         if let known = aliasCounts[alias.episode], known < Self.aliasLimit {
             aliasCounts[alias.episode] = known + 1
             return
@@ -163,10 +163,10 @@ struct LibraryWriter {
         ).execute(arguments: [alias.episode])
     }
 
-    /// The form in which titles are compared and ordered.
+    /// Returns the form in which titles are compared and ordered.
     static func folded(_ title: String) -> String { title.lowercased() }
 
-    /// Publication in ms, within what a place can hold; unknown dates come last.
+    /// The publication date in ms, within the range of `place`; unknown dates are ordered last.
     private static func date(of episode: WireEpisode) -> Int64 {
         min(max(episode.published, 0), Int64(1) << 42)
     }
@@ -216,7 +216,7 @@ struct LibraryWriter {
 }
 
 extension WirePodcast {
-    /// Whether both are the same for a side snapshot: the next refresh restores the other fields.
+    /// Whether both are equal in a side snapshot; the next refresh restores the other fields.
     func isSameInSnapshot(as other: WirePodcast) -> Bool {
         (id, url, title, subscribed) == (other.id, other.url, other.title, other.subscribed)
     }

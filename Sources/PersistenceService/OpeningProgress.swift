@@ -3,19 +3,19 @@ import GRDBSQLite
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// Reports the progress of opening the database every two seconds, from the work itself: a step that hangs reports nothing.
+/// Reports the progress of opening the database every two seconds; a step that hangs reports nothing.
 ///
-/// SQLite calls it within its statements, as an upgrade has single ones that take minutes for a large library.
+/// SQLite calls it during its statements, because one of an upgrade may take minutes for a large library.
 package final class OpeningProgress: Sendable {
     package static let interval = Duration.seconds(2)
-    /// The instructions of SQLite’s machine between two checks of the clock: less than a millisecond.
+    /// The number of SQLite’s virtual machine instructions between two clock checks: less than a millisecond.
     private static let instructions: Int32 = 1_000
 
     private let interval: Duration
     private let report: @Sendable () -> Void
     private let due: NIOLockedValueBox<MonotonicTime>
 
-    /// Calls `report` from whichever thread works on the database.
+    /// Calls `report` on the thread that works on the database.
     package init(every interval: Duration = OpeningProgress.interval, _ report: @escaping @Sendable () -> Void) {
         self.interval = interval
         self.report = report
@@ -25,12 +25,12 @@ package final class OpeningProgress: Sendable {
     /// The configuration of a connection whose work is reported until it is closed.
     var configuration: Configuration {
         var configuration = Store.configuration
-        // The configuration keeps this object for as long as the connection.
+        // The configuration retains this object until the connection is closed.
         configuration.prepareDatabase { db in self.begin(db) }
         return configuration
     }
 
-    /// Reports the work of a connection until `end`, or until it is closed, for which this object must be kept.
+    /// Reports the work of a connection until `end` or until it is closed; until then this object must be retained.
     func begin(_ db: Database) {
         let context = Unmanaged.passUnretained(self).toOpaque()
         sqlite3_progress_handler(

@@ -1,11 +1,11 @@
 import PodcastModel
 import WireMessages
 
-/// The alerts that the database’s service raises.
+/// The alerts of the persistence service.
 enum PersistenceAlerts {
     static let backupFailed = "backupFailed"
 
-    /// A copy was restored, or none was there.
+    /// The database was restored from a copy, or is empty because there was none.
     static func recovered(_ recovery: Recovery, now: Timestamp) -> WireAlert {
         var alert = alert("databaseLost", .error, "The database was lost", recovery.reason, now: now)
         if let moved = recovery.movedTo { alert.message += " It was kept as \(moved)." }
@@ -23,12 +23,12 @@ enum PersistenceAlerts {
         return alert
     }
 
-    /// The disk is full; ends by itself.
+    /// The disk is full; the alert ends when there is space again.
     static func diskFull(_ failure: Failure, now: Timestamp) -> WireAlert {
         alert(FailureCode.diskFull.rawValue, .error, "The disk is full", failure.message, now: now)
     }
 
-    /// An automatic backup failed; ends with the next one that succeeds.
+    /// An automatic backup failed; the alert ends when one succeeds.
     static func backupFailed(_ failure: Failure, now: Timestamp) -> WireAlert {
         var alert = alert(backupFailed, .warning, "No backup was made", failure.message, now: now)
         alert.actions = ["retry", "dismiss"]

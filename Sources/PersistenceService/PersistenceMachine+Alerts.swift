@@ -8,7 +8,7 @@ extension PersistenceMachine {
     /// An answer to an alert, and the request that gave it.
     typealias AlertAnswer = (ticket: Ticket, answer: WireAnswerAlert)
 
-    /// Answers an alert: when that is durable if the alert is a record, else at once.
+    /// Answers an alert; if the alert is a record, once the answer is durable.
     mutating func answerAlert(_ request: AlertAnswer, now: Moment, _ effects: inout [Effect]) throws(Failure) {
         switch try pendingAnswers.begin(request.answer, by: request, to: alerts, at: now.wall) {
         case .joined: break
@@ -50,7 +50,7 @@ extension PersistenceMachine {
         return .reply(request.ticket, .success(reply.wireBytes))
     }
 
-    /// Raises an alert that lasts as long as the process, unless one of its code stands.
+    /// Raises an alert that lasts as long as the process, unless one with its code is raised already.
     mutating func raise(_ alert: WireAlert, _ effects: inout [Effect]) {
         let raised = alerts.raise(unlessStanding: alert).publications
         if !raised.isEmpty { effects.append(.publish(raised)) }

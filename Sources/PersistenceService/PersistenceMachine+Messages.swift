@@ -3,7 +3,7 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// The state of a store when it has been opened.
+/// The state of a store after it is opened.
 package struct StoreFacts: Sendable {
     /// The identity of the database: another one after a copy was restored.
     package var incarnation: String
@@ -12,9 +12,9 @@ package struct StoreFacts: Sendable {
     package var lastBackup: Timestamp?
     package var podcasts: UInt64 = 0
     package var episodes: UInt64 = 0
-    /// Whether only a part of the database was read at the start, as it is large.
+    /// Whether only a part of the database was read at the start, because it is large.
     package var needsCheck = false
-    /// Whether a backup is made however new the last one is, as it replaces copies with passwords.
+    /// Whether a backup is made regardless of the last one’s age, because it replaces copies with passwords.
     package var needsBackup = false
     /// The pages that the write-ahead log may hold.
     package var loggedPages = 0
@@ -33,21 +33,21 @@ extension PersistenceMachine {
         case counted(Result<(podcasts: UInt64, episodes: UInt64), Failure>)
         /// The number of pages that the log still holds.
         case checkpointed(Result<Int, Failure>)
-        /// The whole database was read; nil: it is sound.
+        /// The whole database was read; nil if it isn’t damaged.
         case checked(DatabaseDamage?)
         case rebuilt(Result<Void, Failure>)
         case wake
         case stopping
     }
 
-    /// An effect. Each of the first eight is followed by its event.
+    /// An effect. Each of the first eight reports an event when it is done.
     package enum Effect: Sendable {
         /// Write in one transaction; one such effect at a time.
         case write([StoreWrite])
-        /// Answer a question, beside others.
+        /// Answer a query, concurrently with others.
         case ask(Ticket, WirePersistenceRequest.OneOf_Command)
         case copy(DatabaseCopy.Kind)
-        /// Remove commit ids and stored replies from before this time.
+        /// Remove commit IDs and stored replies from before this time.
         case prune(before: Timestamp)
         /// Copy the log into the database; nothing else is written meanwhile.
         case checkpoint
@@ -57,14 +57,14 @@ extension PersistenceMachine {
         case check
         /// Rebuild the search index.
         case rebuild
-        /// Have the next start read the whole database.
+        /// Make the next start read the whole database.
         case suspect
         case reply(Ticket, Result<[UInt8], Failure>)
         case publish([Publication])
-        /// Send `wake` at this time, in place of any earlier request for it.
+        /// Send `wake` at this time; it replaces an earlier request.
         case wake(at: MonotonicTime)
         case log(LogLevel, String)
-        /// End the service; with a failure so that it is started again.
+        /// End the service; it is restarted if there is a failure.
         case stop(Failure?)
     }
 }

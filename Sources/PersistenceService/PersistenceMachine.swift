@@ -4,8 +4,8 @@ package import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Decides what the database’s service does next: which writes go into one transaction, how many questions run at
-/// once, when copies are made and old replies removed, what its status and alerts say. It performs nothing itself.
+/// Decides for the persistence service which writes share a transaction, how many queries run at once, when backups are
+/// made and old replies removed, and its status and alerts. It performs no I/O.
 package struct PersistenceMachine: Sendable {
     /// Identifies a request until it is answered.
     package struct Ticket: Sendable, Hashable {
@@ -17,7 +17,7 @@ package struct PersistenceMachine: Sendable {
     enum Purpose: Sendable {
         case request(Ticket)
         case alert(AlertAnswer)
-        /// To find out whether the disk takes data again.
+        /// Tests whether the disk accepts data again.
         case probe
     }
 
@@ -30,24 +30,24 @@ package struct PersistenceMachine: Sendable {
     var recordedAlerts: Set<String>
     var pendingAnswers = PendingAnswers<AlertAnswer>()
     private var pendingWrites: [(purpose: Purpose, write: StoreWrite, bytes: Int)] = []
-    /// The purposes of the transaction under way; empty: there is none.
+    /// The purposes of the transaction in progress; empty: there is none.
     private var writing: [Purpose] = []
     private var intake = BatchIntake()
     private var questions: [(Ticket, WirePersistenceRequest.OneOf_Command)] = []
     private var runningQuestions = 0
     private var backupWaiters: [Ticket] = []
-    /// The requests for a check of the database, which takes long: one check answers all of them.
+    /// The requests for a check of the database; it takes long, so one check answers all of them.
     private var checkWaiters: [Ticket] = []
     private var isStopping = false
     private var hasStopped = false
     private var lastWake: MonotonicTime?
 
-    /// The maximum number of questions that run at the same time.
+    /// The maximum number of concurrent queries.
     static let questionLimit = 4
-    /// The maximum size of a transaction, in bytes of the requests; one larger request goes alone.
+    /// The maximum size of a transaction, in bytes of the requests; a larger request gets its own transaction.
     static let transactionLimit = 4 << 20
 
-    /// A machine over a store that was just opened.
+    /// Creates a machine for a newly opened store.
     package init(_ facts: StoreFacts, now: Moment) {
         incarnation = facts.incarnation
         for record in facts.ownRecords {
@@ -66,7 +66,7 @@ package struct PersistenceMachine: Sendable {
         status.lastBackup = facts.lastBackup?.milliseconds ?? 0
     }
 
-    /// Everything that is retained on the stream under its name now.
+    /// All events that are now retained on the stream under its name.
     package func retained() -> [Publication] {
         [Publication(.put, .persistenceStatus, status.wireBytes)] + alerts.retained
     }
@@ -147,7 +147,7 @@ package struct PersistenceMachine: Sendable {
             throw Failure(.malformed, "The request to the database’s service can’t be read.")
         }
         if case .commit? = request.command {
-            // Owners commit what they have checked; a record may be long.
+            // Owners validate what they commit; a record may be long.
         } else if let failure = RequestLimits.refusal(origin: "", payload: payload, service: .persistence) {
             throw failure
         }
@@ -185,7 +185,7 @@ package struct PersistenceMachine: Sendable {
         pendingWrites.append((purpose, write, bytes))
     }
 
-    /// Begins the next transaction, with everything that waits, as soon as the last one has ended.
+    /// Begins the next transaction, with all waiting writes, as soon as the last one has ended.
     private mutating func startWriting(_ effects: inout [Effect]) {
         guard writing.isEmpty, !pendingWrites.isEmpty else { return }
         var bytes = 0
@@ -219,7 +219,7 @@ package struct PersistenceMachine: Sendable {
         for failure in result.failures { handleDamage(failure, &effects) }
     }
 
-    /// The disk is full from the first refusal to the first transaction that succeeds completely.
+    /// Updates the disk’s state: full from the first refusal until a transaction succeeds completely.
     private mutating func updateDiskFull(_ result: StoreBatchResult, now: Moment, _ effects: inout [Effect]) {
         if let failure = result.failures.first(where: { $0.known == .diskFull }) {
             schedule.diskIsFull(now: now)
@@ -229,12 +229,12 @@ package struct PersistenceMachine: Sendable {
             raise(PersistenceAlerts.diskFull(failure, now: now.wall), &effects)
         } else if status.diskFull, result.results.contains(where: { $0.failure == nil }) {
             status.diskFull = false
-            effects.append(.log(.info, "The disk takes data again."))
+            effects.append(.log(.info, "The disk accepts data again."))
             endAlerts(code: FailureCode.diskFull.rawValue, &effects)
         }
     }
 
-    /// Ends the service if the database is damaged: the next start looks for the newest good copy. A damaged index is
+    /// Ends the service if the database is damaged: the next start restores the newest good copy. A damaged index is
     /// rebuilt.
     private mutating func handleDamage(_ failure: Failure?, _ effects: inout [Effect]) {
         switch failure?.code {

@@ -7,9 +7,9 @@ package import ProcessKit
 import ServiceLifecycle
 import WireMessages
 
-/// The database’s service on the bus.
+/// Runs the persistence service on the bus.
 ///
-/// It waits for none of the queues that use the store.
+/// It never blocks on the queues that use the store.
 package final class PersistenceShell: Service {
     package static let name = ServiceName.persistence
 
@@ -19,8 +19,8 @@ package final class PersistenceShell: Service {
 
     /// Opens the database and serves until graceful shutdown or cancellation.
     ///
-    /// - Throws: `newerDatabase`, `diskFull` or `storageFailed` when the database cannot be opened; `databaseDamaged` when
-    ///   damage shows later (the next start looks for the newest good copy); `fenced`.
+    /// - Throws: `newerDatabase`, `diskFull` or `storageFailed` if the database cannot be opened; `databaseDamaged` if
+    ///   damage is found later (the next start restores the newest good copy); `fenced`.
     package func run() async throws {
         let files = StoreFiles(database: context.home.database, backups: context.home.backupDirectory)
         let opened = try Store.open(
@@ -44,13 +44,13 @@ package final class PersistenceShell: Service {
     }
 }
 
-/// The queues that use the store: one writes, one answers questions in parallel, one makes copies.
+/// The queues that use the store: one writes, one answers queries concurrently, one makes copies.
 private struct StoreQueues: Sendable {
     let writer = DispatchQueue(label: "lockstep.persistence.writer")
     let readers = DispatchQueue(label: "lockstep.persistence.readers", attributes: .concurrent)
     let upkeep = DispatchQueue(label: "lockstep.persistence.upkeep", qos: .utility)
 
-    /// Waits for the end of their work, before the store is closed.
+    /// Waits until their work is finished, before the store is closed.
     func drain() async {
         for queue in [writer, readers, upkeep] {
             await withCheckedContinuation { continuation in
@@ -77,7 +77,7 @@ private struct PersistenceHandler: ServiceHandler {
         switch event {
         case .started: return decide(.started, now)
         case .bus(.epochBegan):
-            // Everything that was published before this bus began is part of the retained values.
+            // The retained values include everything that was published before this bus started.
             isReady = true
             return [.publish(machine.retained()), .ready]
         case .bus(.command(let command)):
@@ -99,7 +99,7 @@ private struct PersistenceHandler: ServiceHandler {
         machine.handle(event, now: now).compactMap { perform($0) }
     }
 
-    /// Begins the work of the store; nil: there is nothing to do on the bus.
+    /// Begins the work of the store; nil: the bus isn’t involved.
     private mutating func perform(_ effect: PersistenceMachine.Effect) -> Effect? {
         switch effect {
         case .reply(let ticket, let result):

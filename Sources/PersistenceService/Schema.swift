@@ -5,7 +5,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// The database’s tables, and the migrations of older files.
+/// The tables of the database, and the migrations of older files.
 ///
 /// The header of every database and copy has the program (`application_id`) and the version (`user_version`), so that a
 /// file of another program or of a newer version is recognised before it is changed.
@@ -19,7 +19,7 @@ enum Schema {
 
     /// Migrates a database of any earlier version to this one.
     ///
-    /// Users and passwords in the addresses of an old one are written to `movedSecrets` before they leave it.
+    /// Users and passwords in the addresses of an old one are written to `movedSecrets` before they are removed.
     static func migrator(movedSecrets: SecretsFile) -> DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { db in
@@ -38,7 +38,7 @@ enum Schema {
             var cleaning = AddressCleaning(db)
             try cleaning.run()
             if !cleaning.secrets.isEmpty {
-                // Credentials of another copy may be there already.
+                // It may already contain credentials of another copy.
                 var secrets = try movedSecrets.load(at: SystemClocks.wall()).secrets
                 secrets.merge(cleaning.secrets)
                 try movedSecrets.write(secrets)
@@ -51,7 +51,7 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 4")
         }
         migrator.registerMigration("5") { db in
-            // The writer counts what a transaction adds; a trigger did so for each episode.
+            // The writer counts the episodes that a transaction adds; a trigger counted each one.
             try db.execute(sql: "DROP TRIGGER episode_added")
             try db.execute(sql: "PRAGMA user_version = 5")
         }
@@ -77,9 +77,9 @@ enum Schema {
         ) WITHOUT ROWID;
         """
 
-    /// Podcasts and episodes. An episode’s `place` is its publication date in ms, shifted by 20 bits, plus a number that
-    /// makes it unique: the rowid order is the order of every page, so that pages, searches and their cursors need
-    /// no sorting. `title` is folded to lower case; the texts that are shown are in `value` and `description`.
+    /// Podcasts and episodes. An episode’s `place` is its publication date in ms, shifted by 20 bits, plus a number
+    /// that makes it unique: every page is in rowid order, so that pages, searches and their cursors need no sorting.
+    /// `title` is folded to lower case; the texts that are shown are in `value` and `description`.
     private static let library = """
         CREATE TABLE podcast (
             id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL, subscribed INTEGER NOT NULL, value BLOB NOT NULL
@@ -109,7 +109,7 @@ enum Schema {
         CREATE INDEX alias_by_episode ON alias (episode);
         """
 
-    /// The documents of owners, which are never loaded with their records; and when an alias was seen last.
+    /// The documents of owners, which are never loaded with their records; and the last use of an alias.
     private static let documents = """
         CREATE TABLE document (
             owner TEXT NOT NULL, collection TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, value BLOB NOT NULL,
@@ -118,8 +118,8 @@ enum Schema {
         ALTER TABLE alias ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// The ids of an owner’s newest commits, 16 bytes each, beside its revision, which every commit writes. When there are
-    /// many, they move to `commit_id` together: most commits don’t write that table.
+    /// The IDs of an owner’s newest commits, 16 bytes each, beside its revision, which every commit writes. They
+    /// move to `commit_id` in batches, so that most commits don’t write that table.
     private static let recentCommits = "ALTER TABLE owner ADD COLUMN recent BLOB NOT NULL DEFAULT x''"
 
     /// Moves fetched chapters, which were records of feeds.
@@ -144,8 +144,8 @@ enum Schema {
         );
         """
 
-    /// Counts are kept, not computed: a list of a thousand podcasts shows how much of each is unplayed. Added episodes are
-    /// counted by `LibraryWriter`.
+    /// The counts are stored, because a list of a thousand podcasts shows the unplayed episodes of each.
+    /// `LibraryWriter` counts added episodes.
     private static let counts = """
         CREATE TRIGGER podcast_added AFTER INSERT ON podcast BEGIN
             INSERT INTO podcast_count (podcast, episodes, played) VALUES (NEW.id, 0, 0);
@@ -170,11 +170,11 @@ enum Schema {
     enum Meta {
         /// The identity of the database: another one after a copy was restored.
         static let incarnation = "incarnation"
-        /// In a copy: the moment that it reaches, ms since 1970.
+        /// The time of the state in a copy, in ms since 1970.
         static let reaches = "reaches"
-        /// Written to find out whether the disk takes data.
+        /// A value that is written to test whether the disk accepts data.
         static let probe = "probe"
-        /// Set while deleted rows may still be readable in the file.
+        /// The mark that deleted rows may still be readable in the file.
         static let traces = "traces"
     }
 }

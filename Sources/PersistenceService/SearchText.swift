@@ -2,18 +2,18 @@ import PodcastModel
 
 /// The indexed form of texts, and the conversion of a user’s words to a query of SQLite’s FTS5.
 ///
-/// The index holds its own form of a text: without tags, every ideograph, kana and hangul syllable a word of its own
-/// (those scripts put no spaces between words, so a run of them is searched as a phrase), every emoji a word
-/// that names its code point (the tokenizer of FTS5 would drop it).
+/// The indexed form has no tags. Every ideograph, kana and hangul syllable is a separate word (these scripts have no
+/// spaces between words, so a run of them is searched as a phrase), and every emoji becomes a word that names its code
+/// point (the tokenizer of FTS5 would drop it).
 enum SearchText {
-    /// The maximum length of an indexed text, in bytes of its indexed form; the rest of longer show notes isn’t found.
+    /// The maximum length of an indexed text, in bytes of its indexed form; the rest of a longer text can’t be found.
     static let limit = 65_536
-    /// The maximum number of words of a query that count.
+    /// The maximum number of words of a query; the rest are ignored.
     static let termLimit = 16
-    /// The maximum number of characters of a query that count.
+    /// The maximum number of characters of a query; the rest are ignored.
     static let queryLimit = 500
 
-    /// The words of an HTML text: tags and comments become spaces, character references what they stand for.
+    /// Returns the words of an HTML text: tags and comments become spaces, and character references are decoded.
     static func plain(html: String) -> String {
         let bytes = Array(html.utf8.prefix(4 * limit))
         var words: [UInt8] = []
@@ -28,7 +28,7 @@ enum SearchText {
         return String(decoding: words, as: UTF8.self)
     }
 
-    /// The form in which `text` is indexed and searched.
+    /// Returns the form in which `text` is indexed and searched.
     static func indexed(_ text: String) -> String {
         if text.utf8.allSatisfy({ $0 < 0x80 && $0 != 0 }), text.utf8.count <= limit { return text }
         var result = ""
@@ -39,12 +39,12 @@ enum SearchText {
         return result
     }
 
-    /// The FTS5 query for a user’s input; nil: it has no word.
+    /// The FTS5 query for a user’s input; nil if it has no words.
     ///
     /// Words must all occur; `"quoted words"` occur together and in order; the last word may be the beginning of a
     /// longer one, unless it is quoted or shorter than three letters. Nothing else is an operator.
     ///
-    /// - Parameter podcast: an id that the episode’s podcast must have, or nil.
+    /// - Parameter podcast: the ID of the episode’s podcast, or nil for any.
     static func query(_ input: String, podcast: String?) -> String? {
         var phrases: [String] = []
         let terms = terms(of: String(input.prefix(queryLimit)))

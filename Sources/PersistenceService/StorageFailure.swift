@@ -3,7 +3,7 @@ import GRDB
 import LibC
 import PodcastModel
 
-/// The failures that errors of the database are reported as.
+/// Converts errors of the database to failures.
 enum StorageFailure {
     /// The database file itself is damaged; the service can’t continue with it.
     static let damaged = "databaseDamaged"
@@ -11,7 +11,7 @@ enum StorageFailure {
     /// Only the index of the full text search is damaged; it can be rebuilt.
     static let searchDamaged = "searchIndexDamaged"
 
-    /// The failure that says what happened while `doing` (a clause such as `saving`).
+    /// Returns a failure whose message names the operation, `doing` (a clause such as `saving`).
     static func of(_ error: any Error, doing: String, path: String) -> Failure {
         switch error {
         case let failure as Failure: failure
@@ -25,7 +25,7 @@ enum StorageFailure {
         Failure(.diskFull, "The disk that holds \(path) is full: nothing was saved. Free some space and try again.")
     }
 
-    /// Whether an error says that the file is damaged or isn’t a database, rather than unreachable now.
+    /// Whether an error means that the file is damaged or isn’t a database, rather than temporarily unreadable.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError, !isSearchDamage(error) else { return false }
         return error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB

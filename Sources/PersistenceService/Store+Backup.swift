@@ -15,9 +15,9 @@ extension Store {
 
     /// Copies the whole database, checks the copy, and removes copies that newer ones replace.
     ///
-    /// The writer doesn’t wait for it. Copies of versions that kept passwords in addresses are removed, however new they are.
+    /// The writer doesn’t wait for it. Copies of versions that stored passwords in addresses are removed at any age.
     ///
-    /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` if the copy is damaged. Earlier copies stay then.
+    /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` if the copy is damaged. Then earlier copies stay.
     package func backup(now: Timestamp) throws(Failure) -> DatabaseCopy {
         let copy = try makeCopy(.backup, now: now) { target in
             try pool.backup(to: target)
@@ -29,7 +29,7 @@ extension Store {
         return copy
     }
 
-    /// Copies owners with their records, podcasts without episodes, and positions: what is small and changes often.
+    /// Copies owners with their records, podcasts without episodes, and positions: small data that changes often.
     ///
     /// - Throws: `diskFull`, `storageFailed`.
     package func sideSnapshot(now: Timestamp) throws(Failure) -> DatabaseCopy {
@@ -101,11 +101,11 @@ extension Store {
     }
 }
 
-/// The copies that are kept.
+/// Decides which copies are kept.
 enum BackupRotation {
-    /// The number of newest backups that are kept however old they are.
+    /// The number of newest backups that are kept at any age.
     static let newestBackups = 3
-    /// The number of days of each of which the newest backup is kept.
+    /// The number of days for each of which the newest backup is kept.
     static let days = 7
     static let newestSnapshots = 3
 

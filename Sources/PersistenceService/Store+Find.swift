@@ -8,7 +8,7 @@ extension Store {
     /// The maximum number of candidates in the answer to an ambiguous name.
     static let candidateLimit = 10
 
-    /// The one episode that `text` names: its id, its exact title, the beginning of its id, or a part of its title.
+    /// Finds the episode that `text` identifies by its ID, its exact title, a prefix of its ID, or a part of its title.
     ///
     /// - Throws: `notFound`, or `ambiguous` with the candidates.
     func find(_ query: WireFindEpisode) throws(Failure) -> WireEpisodesPage {
@@ -30,7 +30,7 @@ extension Store {
         }
     }
 
-    /// The one podcast that `text` names, by the same rules or by the address of its feed; unsubscribed ones too.
+    /// Finds the podcast that `text` identifies by the same rules or its feed’s address; unsubscribed ones too.
     func find(_ query: WireFindPodcast) throws(Failure) -> WirePodcastsPage {
         let search = NameSearch(what: "podcast", table: "podcast", text: query.text, filter: "", scope: [])
         return try read("looking for a podcast") { db in
@@ -55,8 +55,8 @@ extension Store {
         }
     }
 
-    /// The id of the podcast whose feed is, or was, at an address: the one that follows from the address, or one whose
-    /// feed was moved there or away from there. The feeds service finds subscriptions by the same rule.
+    /// Finds the ID of the podcast whose feed is, or was, at an address: the ID derived from it, or a podcast whose
+    /// feed moved to or from it. The feeds service finds subscriptions by the same rule.
     private static func podcast(at address: WebAddress, _ db: Database) throws -> String {
         let derived = PodcastID.feed(at: address).text
         if try Int.fetchOne(db, sql: "SELECT 1 FROM podcast WHERE id = ?", arguments: [derived]) != nil {
@@ -71,7 +71,7 @@ extension Store {
     }
 }
 
-/// Finds what a user names, in the table of episodes or podcasts: both have the columns `id` and `title` (folded).
+/// Finds an episode or podcast by a user’s text: both tables have the columns `id` and `title` (folded).
 private struct NameSearch {
     let what: String
     let table: String
@@ -80,7 +80,7 @@ private struct NameSearch {
     let filter: String
     let scope: [String]
 
-    /// - Parameter label: the title of a candidate, and what distinguishes it from others of that title.
+    /// - Parameter label: the title of a candidate, and a text that distinguishes it from others of that title.
     func run(_ db: Database, label: (String) throws -> (String, String)) throws -> String {
         let wanted = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         guard !wanted.isEmpty else {
@@ -102,7 +102,7 @@ private struct NameSearch {
         throw try ambiguous(matches, label)
     }
 
-    /// The first ids that meet a condition, one more than candidates are shown.
+    /// Returns the first IDs that meet a condition, one more than the candidates that are shown.
     private func ids(_ db: Database, _ condition: String, _ arguments: [String]) throws -> [String] {
         try String.fetchAll(
             db.cachedStatement(

@@ -5,13 +5,13 @@ import SwiftProtobuf
 import WireMessages
 
 extension Store {
-    /// The most podcasts or episodes on one page.
+    /// The maximum number of podcasts or episodes on one page.
     static let rowLimit = RequestSizes.episodes
 
     /// A page of podcasts in order of their titles, each with its counts.
     func podcasts(_ query: WirePodcastsQuery) throws(Failure) -> WirePodcastsPage {
         let limit = query.limit == 0 ? 100 : min(Int(query.limit), Self.rowLimit)
-        // A cursor is the title and the id of the last podcast, the id behind the last separator.
+        // A cursor is the title and the ID of the last podcast; the ID follows the last separator.
         let cursor = query.after.split(separator: "\u{1F}", omittingEmptySubsequences: false)
         let id = cursor.last.map(String.init) ?? ""
         let title = cursor.dropLast().joined(separator: "\u{1F}")
@@ -40,7 +40,7 @@ extension Store {
         }
     }
 
-    /// A podcast of a row that begins with value, episodes, played.
+    /// Decodes a podcast from a row that begins with value, episodes, played.
     static func podcast(_ row: Row) throws -> WirePodcast {
         let value: Data = row[0]
         let episodes: Int64 = row[1]
@@ -84,7 +84,7 @@ extension Store {
         }
     }
 
-    /// Episodes by id, in the order asked for; show notes and chapters as far as they fit.
+    /// Returns episodes by ID, in the requested order, with the show notes and chapters that fit.
     func episodes(_ query: WireEpisodesByID) throws(Failure) -> WireEpisodesPage {
         guard query.ids.count <= Self.rowLimit else {
             throw Failure(.invalidArgument, "\(query.ids.count) episodes in one question; at most \(Self.rowLimit).")
@@ -102,7 +102,7 @@ extension Store {
         }
     }
 
-    /// Other names of a podcast’s episodes: those that are asked for, or all, a page at a time.
+    /// Returns aliases of a podcast’s episodes: the requested ones, or all in pages.
     func aliases(_ query: WireAliasQuery) throws(Failure) -> WireAliasMatches {
         try read("looking up aliases") { db in
             var matches = WireAliasMatches()
@@ -121,7 +121,7 @@ extension Store {
                 }
             }
             if !query.aliases.isEmpty {
-                // An alias never leads to an episode of another podcast.
+                // An alias never refers to an episode of another podcast.
                 let one = try db.cachedStatement(
                     sql: """
                         SELECT alias.episode FROM alias LEFT JOIN episode ON episode.id = alias.episode
@@ -157,23 +157,23 @@ private struct EpisodeSelection {
     var podcast: String
     var unplayedOnly: Bool
     var search: String?
-    /// The ids among which they are, as a JSON array; nil: they are among all.
+    /// The IDs to which the page is limited, as a JSON array; nil: no limit.
     var ids: String?
 
-    /// The ids of the downloaded episodes, as a JSON array.
+    /// The IDs of the downloaded episodes, as a JSON array.
     static func downloadedIDs(_ db: Database) throws -> String {
         let records = try Data.fetchCursor(
             db.cachedStatement(sql: "SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download'"))
         var ids: [String] = []
         while let record = try records.next() {
-            // An unreadable record, which the downloads service reports, is of a file that nobody knows.
+            // An unreadable record, which the downloads service reports, isn’t counted as a download.
             guard let download = try? WireDownload(serializedBytes: record) else { continue }
             if download.state == .downloaded { ids.append(download.episode) }
         }
         return String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
     }
 
-    /// Selects `columns` of the episodes among `ids`.
+    /// Selects `columns` of the episodes with these IDs.
     private func amongIDs(_ columns: String, before: Int64, _ ending: String = "") -> SQLRequest<Int64> {
         SQLRequest(
             sql: """
@@ -205,7 +205,7 @@ private struct EpisodeSelection {
         return UInt32(clamping: count ?? 0)
     }
 
-    /// The places of the next episodes, newest first.
+    /// The `place` values of the next episodes, newest first.
     func places(_ db: Database, before: Int64, limit: Int) throws -> [Int64] {
         if ids != nil {
             return try amongIDs("place", before: before, "ORDER BY place DESC LIMIT \(limit)").fetchAll(db)
@@ -289,7 +289,7 @@ struct EpisodeReader {
         return episode
     }
 
-    /// Adds the chapters in its file, which the player has stored once it has opened that.
+    /// Adds the chapters in its file, which the player stores after it has opened the file.
     private mutating func addChaptersOfFile(_ episode: inout WireEpisode) throws {
         let value = try Data.fetchOne(
             db.cachedStatement(

@@ -4,7 +4,7 @@ package import PodcastModel
 package import WireMessages
 
 extension Store {
-    /// Answers a question; may run on any thread, beside others and beside the writer.
+    /// Answers a query; may run on any thread, concurrently with others and the writer.
     ///
     /// - Throws: the failure to answer with.
     package func answer(_ question: WirePersistenceRequest.OneOf_Command) throws(Failure) -> WirePersistenceReply {
@@ -30,7 +30,7 @@ extension Store {
     private func check() throws(Failure) -> WireDatabaseCheck {
         var check = WireDatabaseCheck()
         check.damage = damage()?.description ?? ""
-        // With the log, in which the newest pages still are.
+        // The size includes the log, which has the newest pages.
         check.bytes = ["", "-wal"].reduce(0) { $0 + (DatabaseCopy.size(of: files.database + $1) ?? 0) }
         check.sqliteVersion = try read("reading the version") { db in
             try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""

@@ -5,9 +5,9 @@ import SwiftProtobuf
 package import WireMessages
 
 extension Store {
-    /// The collection in which the podcasts appear among the records of `feeds`.
+    /// The collection that contains the podcasts among the records of `feeds`.
     static let podcastCollection = "podcast"
-    /// The default size of a page in bytes: a reply must fit one frame of 1 MiB.
+    /// The default size of a page in bytes; a reply must fit in one frame of 1 MiB.
     static let pageLimit = 524_288
     /// The maximum size of a page that can be requested, in bytes.
     static let largestPage = 786_432
@@ -51,7 +51,7 @@ extension Store {
         }
     }
 
-    /// All records of an owner with few: the service itself.
+    /// Returns all records of an owner with few, such as the service itself.
     package func allRecords(of owner: String) throws(Failure) -> [WireRecord] {
         var query = WireLoadRecords()
         query.owner = owner

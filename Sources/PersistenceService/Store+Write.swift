@@ -6,24 +6,24 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// Something to be written.
+/// A unit of work for the writer.
 package enum StoreWrite: Sendable {
     case load(WireLoad)
     case commit(WireCommitBatch)
     /// Changes of the service’s own records.
     case own([WireChange])
-    /// A value without meaning, to find out whether the disk takes data.
+    /// A meaningless value, written to test whether the disk accepts data.
     case probe
 }
 
 /// The results of a group of writes.
 package struct StoreBatchResult: Sendable {
-    /// One for each write, in order.
+    /// The results, one for each write, in order.
     package var results: [Result<WirePersistenceReply, Failure>] = []
     package var changed: StoreChanges = []
-    /// The pages by which the log has grown.
+    /// The number of pages by which the log has grown.
     package var pages = 0
-    /// Why transactions failed: those of a full disk, of a damaged file or search index, or others.
+    /// The failures of transactions: from a full disk, a damaged file or search index, or others.
     package var failures: [Failure] = []
 }
 
@@ -39,10 +39,10 @@ package struct StoreChanges: OptionSet, Sendable {
 }
 
 extension Store {
-    /// Writes in one transaction; when it returns, what succeeded is on the disk.
+    /// Writes in one transaction; when it returns, successful writes are on the disk.
     ///
-    /// If the transaction fails, each write is retried alone, so that one (of a large feed on a full disk) doesn’t harm the
-    /// others. Call it from one thread at a time.
+    /// If the transaction fails, each write is retried alone, so that one (of a large feed on a full disk) doesn’t make
+    /// the others fail. Call it from one thread at a time.
     package func write(_ writes: [StoreWrite], now: Timestamp) -> StoreBatchResult {
         do {
             return try transact(writes, now: now)
@@ -90,7 +90,7 @@ extension Store {
         return StoreBatchResult(results: results, failures: [failure])
     }
 
-    /// Loads on a full disk: the generation is kept in memory until it can be written.
+    /// Loads from a full disk: the generation is kept in memory until it can be written.
     private func loadInMemory(_ load: WireLoad) -> Result<WirePersistenceReply, Failure> {
         do throws(Failure) {
             let row = try read("loading") { db in try OwnerRow.fetch(db, load.owner) }
@@ -115,11 +115,11 @@ extension Store {
         }
     }
 
-    /// Rebuilds the index of the full text search. Call it from the thread that writes; takes seconds for a large library.
+    /// Rebuilds the full text index. Call it from the writing thread; it takes seconds for a large library.
     package func rebuildSearch() throws(Failure) {
         try access("rebuilding the search") {
             try pool.writeWithoutTransaction { db in
-                // `DROP TABLE` would open the index first, which a damaged one does not survive.
+                // `DROP TABLE` would open the index first, which fails for a damaged one.
                 try db.execute(sql: "PRAGMA writable_schema = ON")
                 defer { try? db.execute(sql: "PRAGMA writable_schema = RESET") }
                 try db.inTransaction(.immediate) {
@@ -139,9 +139,9 @@ extension Store {
         }
     }
 
-    /// Removes commit ids and stored replies from before `moment`. Call it from the thread that writes.
+    /// Removes commit IDs and stored replies from before `moment`. Call it from the writing thread.
     ///
-    /// - Returns: how many were removed.
+    /// - Returns: the number of removed rows.
     package func prune(before moment: Timestamp) throws(Failure) -> Int {
         try access("tidying") {
             try pool.write { db in
@@ -161,7 +161,7 @@ struct OwnerRow: Sendable, Hashable {
     /// The IDs of its newest commits, concatenated, oldest first.
     var recent = Data()
 
-    /// The maximum number of commits whose ids stay in the row.
+    /// The maximum number of commits whose IDs stay in the row.
     static let recentLimit = 32
 
     var recentIDs: some Sequence<Data> {
@@ -198,7 +198,7 @@ extension WireCommitOutcome {
 }
 
 extension Database {
-    /// The pages that this connection has written since the last call. With a write-ahead log they were appended to that.
+    /// The number of pages that this connection has appended to the write-ahead log since the last call.
     fileprivate func takeLoggedPages() -> Int {
         var (pages, highest): (Int32, Int32) = (0, 0)
         let status = sqlite3_db_status(sqliteConnection, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &highest, 1)

@@ -8,29 +8,29 @@ import WireMessages
 
 /// The database, accessed synchronously.
 ///
-/// One connection writes (one thread at a time calls `write`); any number of threads may read beside it and never wait
-/// for it. A write is on the disk when the call returns: the log is synchronised at each transaction.
+/// One connection writes (one thread at a time calls `write`); any number of threads may read concurrently without
+/// waiting for it. A write is on the disk when the call returns: the log is synchronised at each transaction.
 package final class Store: Sendable {
     package let files: StoreFiles
     /// The identity of the database: another one after a copy was restored.
     package let incarnation: String
     let pool: DatabasePool
-    /// Generations by owner that could not be written because the disk was full: they fence until the process ends.
+    /// Generations by owner that could not be written because the disk was full; they fence until the process ends.
     let unwrittenGenerations = NIOLockedValueBox<[String: UInt32]>([:])
 
     /// The length of the write-ahead log, in pages of 4 KiB, at which a commit runs the checkpoint itself: 32 MiB.
     static let forcedCheckpointPages = 8_192
     /// The maximum size of the log’s file after a checkpoint, in bytes.
     static let logSizeLimit = 8 << 20
-    /// The writer’s page cache in KiB: the pages that a large feed changes.
+    /// The writer’s page cache in KiB, enough for the pages that a large feed changes.
     static let writerCache = 4_096
 
-    /// The maximum number of connections that read at the same time.
+    /// The maximum number of concurrent readers.
     static let readerLimit = 6
 
-    /// Opens the database, creates it, or restores it from the newest good copy if the file is damaged, foreign or lost.
+    /// Opens the database, creates it, or restores the newest good copy if the file is damaged, foreign or lost.
     ///
-    /// - Returns: the store, and what had to be recovered, if anything.
+    /// - Returns: the store, and the recovery, if one was necessary.
     /// - Throws: `newerDatabase` for a file of a newer version, which is left as it is; `diskFull`; `storageFailed`.
     ///
     /// An upgrade of a large database takes minutes, during which `progress` reports.
@@ -43,7 +43,7 @@ package final class Store: Sendable {
             do {
                 return (try Store(files, progress), recovery)
             } catch  where StorageFailure.isDamage(error) {
-                // The partial check missed damage: the next one, which is now, reads everything.
+                // The partial check missed damage: the repeated check reads everything.
                 try files.suspect()
                 let recovery = try StoreRecovery(files: files, now: now, progress: progress).run()
                 return (try Store(files, progress), recovery)
@@ -60,12 +60,12 @@ package final class Store: Sendable {
         pool.writeWithoutTransaction { db in progress.begin(db) }
         try Schema.migrator(movedSecrets: files.movedSecrets).migrate(pool)
         incarnation = try pool.writeWithoutTransaction { db in
-            // GRDB has set NORMAL, with which a commit is not on the disk when it returns.
+            // GRDB sets NORMAL, with which a commit isn’t on the disk when it returns.
             try db.execute(sql: "PRAGMA synchronous = FULL")
             try Store.checkDurability(db)
             try db.execute(sql: "PRAGMA cache_size = \(-Store.writerCache)")
             try db.execute(sql: "PRAGMA journal_size_limit = \(Store.logSizeLimit)")
-            // Checkpoints wait for a quiet moment. Only if none comes, SQLite runs one before a commit returns.
+            // Checkpoints wait for an idle moment; if there is none, SQLite runs one before a commit returns.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Store.forcedCheckpointPages)")
             if let incarnation = try db.meta(Schema.Meta.incarnation) { return incarnation }
             let incarnation = Store.newIncarnation()
@@ -80,12 +80,12 @@ package final class Store: Sendable {
         }
     }
 
-    /// Rewrites the file after passwords were removed from it: deleted rows stay readable until then. Without enough space
-    /// it is retried at the next start.
+    /// Rewrites the file after passwords were removed from it, because deleted rows stay readable until then. Without
+    /// enough space it is retried at the next start.
     static func removeTraces(_ db: Database) throws {
         guard try db.meta(Schema.Meta.traces) != nil else { return }
         try db.execute(sql: "VACUUM")
-        // The log has the old pages until it is truncated. The mark stays until then: after a crash all of this is repeated.
+        // The log has the old pages until it is truncated. The mark stays until then, so that a crash repeats this.
         if try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" { try db.checkpoint(.truncate) }
         try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.traces])
     }
@@ -122,10 +122,10 @@ package final class Store: Sendable {
         try? pool.close()
     }
 
-    /// Copies the write-ahead log into the database, as far as no reader needs the old pages; the next write begins the log
-    /// anew if all of it was copied. The writer’s memory is given back. Call it from the thread that writes.
+    /// Copies the write-ahead log into the database, up to the pages that a reader needs; the next write restarts the
+    /// log if all of it was copied. The writer’s memory is freed. Call it from the writing thread.
     ///
-    /// - Returns: the pages that the log still holds: all of them while a reader needs one, else 0.
+    /// - Returns: the number of pages that the log still holds: all while a reader needs one, else 0.
     package func checkpoint() throws(Failure) -> Int {
         try access("copying its log") {
             try pool.writeWithoutTransaction { db in
@@ -136,14 +136,14 @@ package final class Store: Sendable {
         }
     }
 
-    /// Reads the whole database; nil: it is sound. Takes a second for some hundred MB.
+    /// Checks the whole database; nil if it isn’t damaged. It takes a second for some hundred MB.
     package func damage() -> DatabaseDamage? {
         do { return try pool.read { db in try Store.damage(db, tables: nil) } } catch {
             return StorageFailure.isDamage(error) ? DatabaseDamage(["\(error)"]) : nil
         }
     }
 
-    /// The damage that `quick_check` finds in the named tables, or in all.
+    /// Returns the damage that `quick_check` finds in the named tables, or in all.
     static func damage(_ db: Database, tables: [String]?) throws -> DatabaseDamage? {
         for check in tables.map({ $0.map { "quick_check('\($0)')" } }) ?? ["quick_check"] {
             let rows = try String.fetchAll(db, sql: "PRAGMA \(check)")
@@ -168,7 +168,7 @@ package final class Store: Sendable {
         try access(doing) { try pool.read(body) }
     }
 
-    /// Calls `body`; its errors become failures that say what failed while `doing` (a clause such as `saving`).
+    /// Calls `body`; its errors become failures whose messages name the operation, `doing` (a clause such as `saving`).
     func access<Value>(_ doing: String, _ body: () throws -> Value) throws(Failure) -> Value {
         do { return try body() } catch { throw StorageFailure.of(error, doing: doing, path: files.database) }
     }

@@ -3,27 +3,27 @@ import FoundationEssentials
 import LibC
 import PodcastModel
 
-/// Where the database and its copies are, and the operations on their files that must be durable.
+/// The paths of the database and its copies, and the durable operations on their files.
 package struct StoreFiles: Sendable, Hashable {
     let database: String
     /// The folder of backups and side snapshots.
     let backups: String
 
-    /// Exists while the database is suspected of damage: the next start reads all of it before using it.
+    /// The file that marks the database as possibly damaged: the next start reads all of it first.
     var suspicion: String { database + ".suspect" }
-    /// The credentials that were found in an older database, for the feeds service.
+    /// The file of credentials that were found in an older database, for the feeds service.
     var movedSecrets: SecretsFile { SecretsFile(path: Self.folder(of: database) + "/secrets.moved.json") }
-    /// Has the next start read the whole database before it is used.
+    /// Makes the next start read the whole database before it is used.
     func suspect() throws {
         guard FileManager.default.createFile(atPath: suspicion, contents: nil) else {
             throw SystemError(call: "create", path: suspicion)
         }
     }
 
-    /// The copy that a restore works on before it takes the database’s place.
+    /// The copy that a restore prepares before it replaces the database.
     var restoring: String { database + ".restoring" }
 
-    /// The newest first.
+    /// The copies, newest first.
     func copies() -> [DatabaseCopy] { DatabaseCopy.all(in: backups) }
 
     func copiesWithPasswords() -> [DatabaseCopy] {
@@ -59,7 +59,7 @@ package struct StoreFiles: Sendable, Hashable {
         return "\(folder)/.\(path.split(separator: "/").last ?? "").part"
     }
 
-    /// Renames a finished file, durably: its content first, then the name.
+    /// Renames a finished file durably: its content is synchronised before the name.
     static func publish(_ partial: String, as path: String) throws {
         try synchronise(partial)
         guard rename(partial, path) == 0 else { throw SystemError(call: "rename", path: path) }
@@ -75,8 +75,8 @@ package struct StoreFiles: Sendable, Hashable {
 
     /// Moves the database and its companions, durably, to a name that is not in use.
     ///
-    /// The companions go first: a database without its log can be recognised as incomplete, but a log left behind
-    /// would be applied to the database that takes the place.
+    /// The companions are moved first: a database without its log can be recognised as incomplete, but a remaining
+    /// log would be applied to the next database at this path.
     ///
     /// - Returns: the new path of the database file.
     func moveAside(_ reason: String, at moment: Timestamp) throws -> String {
@@ -93,7 +93,7 @@ package struct StoreFiles: Sendable, Hashable {
 
     func remove(_ path: String) { unlink(path) }
 
-    /// Removes a database file with its companions, if they are there.
+    /// Removes a database file with its companions, if they exist.
     func removeDatabase(_ path: String) {
         for suffix in DatabaseCopy.companions + [""] { unlink(path + suffix) }
     }
@@ -103,8 +103,8 @@ package struct StoreFiles: Sendable, Hashable {
         return end == path.startIndex ? "/" : String(path[..<end])
     }
 
-    /// Application id and version in the header of a database file (SQLite’s file format, offsets 68 and 60); nil: it
-    /// isn’t a database, or can’t be read.
+    /// Reads the application ID and version in the header of a database file (SQLite’s file format, offsets 68 and 60);
+    /// nil if it isn’t a database or can’t be read.
     static func header(of path: String) -> (application: Int32, version: Int32)? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -120,7 +120,7 @@ package struct StoreFiles: Sendable, Hashable {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Whether the file system that holds `path`'s folder has less than 64 KiB left.
+    /// Whether the file system of `path`’s folder has less than 64 KiB left.
     static func isDiskFull(beside path: String) -> Bool {
         var status = statvfs()
         guard statvfs(Self.folder(of: path), &status) == 0 else { return false }
@@ -134,7 +134,7 @@ struct SystemError: Error, CustomStringConvertible {
     let path: String
     let number: Int32
 
-    /// Takes the reason from `errno`.
+    /// Creates an error with the reason in `errno`.
     init(call: String, path: String) {
         number = errno
         self.call = call

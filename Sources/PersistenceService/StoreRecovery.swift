@@ -8,41 +8,41 @@ import WireMessages
 
 /// A recovery that was necessary before the database could be used.
 package struct Recovery: Sendable, Hashable {
-    /// The state of the file in the database’s place, in a sentence.
+    /// The state of the file at the database’s path, as a sentence.
     package var reason: String
     package var damage: DatabaseDamage?
     /// The path to which that file was moved; nil: there was none.
     package var movedTo: String?
-    /// The copy that was restored; nil: none was good, so that the database is new and empty.
+    /// The restored copy; nil: none was good, so that the database is new and empty.
     package var restored: String?
-    /// The time that the restored state reaches.
+    /// The time of the restored state.
     package var reaches: Timestamp?
-    /// The time that the lists of episodes reach, if it is another one: they are not in a side snapshot.
+    /// The time of the lists of episodes, if it differs: a side snapshot doesn’t contain them.
     package var libraryReaches: Timestamp?
 }
 
-/// Checks the database’s file before it is used, and replaces it by the newest good copy if it is unusable.
+/// Checks the database’s file before it is used, and replaces an unusable one with the newest good copy.
 struct StoreRecovery {
     let files: StoreFiles
     let now: Timestamp
     var progress = OpeningProgress {}
 
-    /// The maximum size, in bytes, of a database that is read whole at each start. Of a larger one the essential tables
-    /// are, and the service reads the rest once it serves.
+    /// The maximum size, in bytes, of a database that is read completely at each start. In a larger one only the
+    /// essential tables are; the service reads the rest once it serves.
     static let wholeCheckLimit: UInt64 = 24 << 20
-    /// The tables that owners can’t begin without.
+    /// The tables that owners need to start.
     static let essentialTables = ["meta", "owner", "record", "commit_id", "reply", "podcast", "podcast_count"]
 
-    /// The state of the file in the database’s place.
+    /// The state of the file at the database’s path.
     enum Finding: Hashable {
-        /// There is no file, or an empty database that was never used.
+        /// There is no file, or an empty, unused database.
         case nothing
         case sound
-        /// - Parameter kind: a part of the name that the file gets.
+        /// - Parameter kind: a part of the file’s new name.
         case unusable(kind: String, why: String, DatabaseDamage? = nil)
     }
 
-    /// - Returns: what was done; nil: the database is sound, or new.
+    /// - Returns: the recovery; nil: the database is undamaged or new.
     func run() throws -> Recovery? {
         switch try inspect(files.database) {
         case .sound:
@@ -71,7 +71,7 @@ struct StoreRecovery {
 
     /// Reads a database without changing it.
     ///
-    /// - Throws: `newerDatabase`, and errors that are no reason to replace the file, as it can’t be read now.
+    /// - Throws: `newerDatabase`, and read errors that don’t justify replacing the file.
     func inspect(_ path: String, whole: Bool = false) throws -> Finding {
         guard let size = DatabaseCopy.size(of: path) else { return .nothing }
         if size == 0, (DatabaseCopy.size(of: path + "-wal") ?? 0) == 0 { return .nothing }
@@ -111,7 +111,7 @@ struct StoreRecovery {
             """)
     }
 
-    /// Builds the database from the newest good copies under another name, then renames it.
+    /// Builds the database from the newest good copies at another path, then renames it.
     private func restore(_ recovery: inout Recovery) throws {
         let good = goodCopies()
         let newest = good.first
@@ -137,12 +137,12 @@ struct StoreRecovery {
         try StoreFiles.publish(files.restoring, as: files.database)
     }
 
-    /// The sound copies, newest first, without those of a newer version.
+    /// The undamaged copies, newest first, without those of a newer version.
     private func goodCopies() -> [DatabaseCopy] {
         files.copies().filter { (try? inspect($0.path, whole: true)) == .sound }
     }
 
-    /// Replaces records, podcasts and states by those of a side snapshot, which is newer.
+    /// Replaces records, podcasts and states with those of a newer side snapshot.
     private func overlay(_ snapshot: String, on database: DatabaseQueue) throws {
         let side = files.restoring + ".side"
         files.removeDatabase(side)
@@ -181,7 +181,7 @@ struct StoreRecovery {
         }
     }
 
-    /// Clears the validators of feeds: a server that finds them current would never send what the copy lacks.
+    /// Clears the validators of feeds: a server that finds them current would never send the missing episodes.
     private func clearValidators(_ db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT id, value FROM podcast") {
             let value: Data = row[1]

@@ -1,47 +1,47 @@
 import BusKit
 import PodcastModel
 
-/// When the database’s service makes copies, removes old replies, counts and checks.
+/// Schedules the persistence service’s copies, removal of old replies, counts and checks.
 ///
-/// Days are counted on the wall clock (a machine that sleeps at night makes its backup in the morning), the rest
-/// on the monotonic one.
+/// Days are measured on the wall clock (a machine that sleeps at night makes its backup in the morning), the other
+/// intervals on the monotonic clock.
 struct UpkeepSchedule: Sendable {
-    /// Between two daily backups, in ms.
+    /// The interval between daily backups, in ms.
     static let backupInterval: Int64 = 86_400_000
-    /// From the start to the first backup.
+    /// The delay from the start to the first backup.
     static let backupDelay = Duration.seconds(300)
     static let backupRetry = Backoff.constant(.seconds(900))
-    /// From a change of queue, session or subscriptions to its side snapshot, which has a minute to be written.
+    /// The delay from a change of queue, session or subscriptions to its side snapshot, which may take a minute.
     static let snapshotDelay = Duration.seconds(240)
     static let snapshotRetry = Backoff.constant(.seconds(30))
     static let pruneInterval = Duration.seconds(3_600)
-    /// How long replies and commit ids are kept, in ms.
+    /// The retention time of replies and commit IDs, in ms.
     static let retention: Int64 = 86_400_000
-    /// Between two attempts to write to a full disk.
+    /// The interval between attempts to write to a full disk.
     static let probeRetry = Backoff.constant(.seconds(5))
     static let countDelay = Duration.seconds(1)
     /// The minimum length of the log, in pages, for a checkpoint: a page that many commits change is then copied once.
     static let checkpointPages = 500
-    /// From the last commit to the checkpoint: another command often follows soon.
+    /// The delay from the last commit to the checkpoint: another command often follows soon.
     static let checkpointDelay = Duration.seconds(2)
     /// The minimum length of the log, in pages, for the shorter delay.
     static let urgentCheckpointPages = Store.forcedCheckpointPages / 2
     static let urgentCheckpointDelay = Duration.milliseconds(100)
-    /// From a checkpoint that failed, or could not copy everything, to the next one.
+    /// The delay after a checkpoint that failed or could not copy everything.
     static let checkpointRetry = Backoff.constant(.seconds(30))
     static let checkDelay = Duration.seconds(60)
-    /// The longest sleep, so that the wall clock is checked.
+    /// The maximum sleep, so that the wall clock is checked.
     static let longestSleep = Duration.seconds(300)
 
-    /// One kind of work, of which one run takes place at a time.
+    /// One kind of work, with one run at a time.
     private struct Job: Sendable {
-        /// When it is due; nil: nothing is to be done.
+        /// The time at which it is due; nil: there is nothing to do.
         var at: MonotonicTime?
         var isRunning = false
 
         func isDue(_ now: Moment) -> Bool { at.map { $0 <= now.monotonic } ?? false }
 
-        /// Begins a run that is due, unless one is under way.
+        /// Begins a run that is due, unless one is in progress.
         mutating func begin(if isDue: Bool) -> Bool {
             guard isDue, !isRunning else { return false }
             (at, isRunning) = (nil, true)
@@ -63,7 +63,7 @@ struct UpkeepSchedule: Sendable {
     private var rebuild = Job()
     private var checkpoint = Job()
     private var checkpointNotBefore: MonotonicTime?
-    /// The pages in the log that are not in the database.
+    /// The number of pages in the log that are not in the database.
     private var loggedPages = 0
     private var probeAt: MonotonicTime?
 
@@ -75,7 +75,7 @@ struct UpkeepSchedule: Sendable {
         wrote(pages: loggedPages, now: now)
     }
 
-    /// Whether nothing is under way and nothing must be done before the service may stop.
+    /// Whether nothing is in progress and nothing must be done before the service may stop.
     var isQuiet: Bool {
         ![backup, snapshot, prune, count, rebuild, checkpoint].contains(where: \.isRunning) && snapshot.at == nil
     }
@@ -131,11 +131,11 @@ struct UpkeepSchedule: Sendable {
         guard backup.isDue(now) else { return false }
         guard let lastBackup else { return true }
         let age = now.wall.milliseconds - lastBackup.milliseconds
-        return age >= Self.backupInterval || age < -Self.backupInterval  // a clock that was wrong
+        return age >= Self.backupInterval || age < -Self.backupInterval  // or the clock was wrong
     }
 
-    /// Starts the work that is due; `isIdle`: nothing is being written. When the service stops, only what has changed since
-    /// the last side snapshot is saved.
+    /// Starts the work that is due; `isIdle`: nothing is being written. When the service stops, only changes since the
+    /// last side snapshot are saved.
     mutating func start(
         now: Moment, isIdle: Bool, isStopping: Bool, _ effects: inout [PersistenceMachine.Effect]
     ) {
@@ -159,7 +159,7 @@ struct UpkeepSchedule: Sendable {
         }
         if count.begin(if: count.isDue(now)) { effects.append(.count) }
         if !checkpoint.isRunning, checkpoint.isDue(now) {
-            // The write under way requests the next one.
+            // The write in progress requests the next one.
             if checkpoint.begin(if: isIdle) { effects.append(.checkpoint) }
             checkpoint.at = nil
         }

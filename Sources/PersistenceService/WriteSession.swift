@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// One transaction of the writer: requests of owners in order, each commit in a savepoint.
+/// Performs one transaction of the writer: the owners’ requests in order, each commit in a savepoint.
 struct WriteSession {
     let db: Database
     let now: Timestamp
@@ -59,7 +59,7 @@ struct WriteSession {
         }
     }
 
-    /// Moves the ids in an owner’s row to their table.
+    /// Moves the IDs in an owner’s row to their table.
     private func moveCommitIDs(of name: String, _ row: inout OwnerRow) throws {
         let statement = try db.cachedStatement(sql: "INSERT INTO commit_id (owner, id, at) VALUES (?, ?, ?)")
         for id in row.recentIDs { try statement.execute(arguments: [name, id, now.milliseconds]) }
@@ -107,7 +107,7 @@ struct WriteSession {
         if batch.generation < row.generation {
             refusal = Self.fenced(batch.owner, batch.generation, row.generation)
         } else if batch.generation > row.generation {
-            // After a restore the owner is newer than the database: its first commit records its generation.
+            // After a restore the owner is newer than the database; its first commit records its generation.
             row.generation = batch.generation
             owners[batch.owner] = row
         }
@@ -127,7 +127,7 @@ struct WriteSession {
         return outcomes
     }
 
-    /// Applies or refuses a commit of an owner that isn’t fenced, with no refused one before it.
+    /// Applies or refuses a commit of an owner that isn’t fenced; no commit before it was refused.
     private mutating func apply(_ commit: WireCommit, of name: String) throws -> WireCommitOutcome {
         let row = try owner(name)
         var outcome = WireCommitOutcome()
@@ -160,7 +160,7 @@ struct WriteSession {
         return outcome
     }
 
-    /// Whether its id has moved from the owner’s row to the table.
+    /// Whether its ID has moved from the owner’s row to the table.
     private func isCommitted(_ id: Data, by owner: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT 1 FROM commit_id WHERE owner = ? AND id = ?")
         return try Int.fetchOne(statement, arguments: [owner, id]) != nil
@@ -189,7 +189,7 @@ struct WriteSession {
         }
     }
 
-    /// Errors that come from the data of a commit, not from the state of the database.
+    /// Errors that are caused by the data of a commit, not by the state of the database.
     private static func concernsOneCommit(_ error: DatabaseError) -> Bool {
         switch error.resultCode {
         case .SQLITE_CONSTRAINT, .SQLITE_TOOBIG, .SQLITE_MISMATCH, .SQLITE_RANGE: true
@@ -286,8 +286,8 @@ struct WriteSession {
         }
     }
 
-    /// Records whether a side snapshot is out of date after this: it has the queue and the loaded episode. The position
-    /// alone, which is saved every few seconds, causes none.
+    /// Records whether this change makes the side snapshot stale: it contains the queue and the loaded episode. A
+    /// change of the position alone, which is saved every few seconds, doesn’t count.
     private mutating func recordWillChange(
         _ collection: String, _ key: String, to value: Data?, _ owner: String
     ) throws {
