@@ -1,37 +1,37 @@
 package import WireMessages
 package import ZeroMQ
 
-/// An event for the bus. The messages are as the sockets gave them; nothing about them is trusted.
+/// An event for the bus. The messages are unchanged from the sockets and not validated yet.
 package enum BrokerEvent: Sendable {
-    /// From `svc.sock`; the first frame is the routing id.
+    /// A message from `svc.sock`; the first frame is the routing ID.
     case service(Message)
-    /// From `cli.sock`; the first frame is the routing id.
+    /// A message from `cli.sock`; the first frame is the routing ID.
     case client(Message)
-    /// From `pub.sock`: a subscription, its first byte 1, or the end of one, 0.
+    /// A subscription (first byte 1) or its end (first byte 0) from `pub.sock`.
     case subscription(Message)
     case undelivered(BrokerDelivery, SendOutcome)
-    /// All that was waiting has been handed over, or the deadline has come: acknowledgements and heartbeats go out.
+    /// All waiting messages are handled, or the deadline is reached: acknowledgements and heartbeats are due.
     case turnEnded
 }
 
-/// The kind of a message to a service, which decides what its loss means.
+/// The kind of a message to a service, which decides what happens if it is lost.
 package enum BrokerDelivery: Sendable, Hashable {
     case request(UInt64)
-    /// An acknowledgement or a status, to this routing id: without it the service waits for ever, so it must start over.
+    /// An acknowledgement or a status for this routing ID; if it is lost, the service must register again.
     case needed(Frame)
-    /// A message that the service asks for again by itself.
+    /// A message that the service requests again by itself.
     case other
 }
 
 /// An effect of the bus’s machine. Effects are performed in order.
 package enum BrokerEffect: Sendable {
-    /// Send on `pub.sock`: topic, header, payload.
+    /// Sends a topic, header and payload on `pub.sock`.
     case publish(topic: Frame, header: BusHeader, payload: Frame)
-    /// Send on `svc.sock`; the first frame is the routing id.
+    /// Sends a message on `svc.sock`; the first frame is the routing ID.
     case toService(Message, BrokerDelivery)
-    /// Send on `cli.sock`; the first frame is the routing id. One that its client doesn't take waits, within limits.
+    /// Sends on `cli.sock`; the first frame is the routing ID. It is buffered, within limits, if the client is slow.
     case toClient(Message)
-    /// Send on `cli.sock` in chunks, as fast as the client takes them.
+    /// Sends the answer to a fetch on `cli.sock` in chunks, as fast as the client reads.
     case answer(FetchAnswer)
     case warn(String)
 }

@@ -1,53 +1,53 @@
 import BusKit
 
-/// The limits of the bus. The numbers are part of the protocol where `bus.md` names them; tests make them small.
+/// The limits of the bus. Those that `bus.md` names are part of the protocol; tests use smaller ones.
 package struct BrokerLimits: Sendable, Hashable {
-    /// Events that the ring keeps for replays.
+    /// The maximum number of events in the ring for replays.
     package var ringEvents = BusLimits.ringEvents
-    /// Bytes that the ring keeps at most, topics and payloads.
+    /// The maximum size of the ring’s topics and payloads, in bytes.
     package var ringBytes = 16 << 20
-    /// The largest payload on the stream, in bytes.
+    /// The maximum size of a payload on the stream, in bytes.
     package var payloadBytes = Int(BusLimits.streamFrame)
-    /// Deltas behind one put.
+    /// The maximum number of deltas that follow one put.
     package var deltasPerPut = 256
-    /// Retained topics of one service.
+    /// The maximum number of retained topics of one service.
     package var topicsPerService = 20_000
-    /// Retained bytes of one service, topics and payloads.
+    /// The maximum size of one service’s retained topics and payloads, in bytes.
     package var bytesPerService = 64 << 20
-    /// Services that the bus knows by name, beside the fleet's own.
+    /// The maximum number of registered services outside the fleet.
     package var services = 64
-    /// A service that is not the fleet's own is forgotten when it has been down for so long.
+    /// The time after which a service outside the fleet that is down is forgotten.
     package var forgetAfter = Duration.seconds(60)
-    /// Publishes of a service that wait for their acknowledgement.
+    /// The maximum number of unacknowledged publishes of one service.
     package var publishesPerService = BusLimits.perService
-    /// Requests in flight of one client.
+    /// The maximum number of requests in flight of one client.
     package var requestsPerClient = BusLimits.requestsPerClient
-    /// Requests in flight to one service.
+    /// The maximum number of requests in flight to one service.
     package var requestsPerService = BusLimits.perService
-    /// Bytes of the requests in flight of one client.
+    /// The maximum size of one client’s requests in flight, in bytes.
     package var requestBytesPerClient = 16 << 20
-    /// Bytes of the requests in flight to one service.
+    /// The maximum size of the requests in flight to one service, in bytes.
     package var requestBytesPerService = 64 << 20
-    /// Prefixes that a FETCH may exclude, and as many that it may include.
+    /// The maximum number of excluded prefixes in a FETCH, and of included ones.
     package var prefixesPerFetch = BusLimits.prefixesPerFetch
-    /// Entries in one chunk of a replay or snapshot.
+    /// The maximum number of entries in one chunk of a replay or snapshot.
     package var entriesPerChunk = 256
-    /// Bytes after which a chunk is closed.
+    /// The size at which a chunk is closed, in bytes.
     package var bytesPerChunk = 32 << 10
-    /// The longest that a request is kept, whatever deadline it names.
+    /// The maximum time that a request is kept, whatever its deadline.
     package var longestRequest = Duration.seconds(120)
     package var heartbeatInterval = Duration.milliseconds(500)
-    /// A service that has said nothing for so long is down.
+    /// The silence after which a service is down.
     package var serviceSilence = Duration.seconds(5)
 
-    /// The messages that libzmq holds for one client. A client has room for the replies to all its requests at once; what it
-    /// doesn’t take beyond that waits in `ClientOutbox`, where its bytes are bounded.
+    /// The maximum number of messages that libzmq holds for one client, enough for the replies to all its requests.
+    /// Further ones wait in `ClientOutbox`, which bounds their bytes.
     package var messagesToClient: Int32 = 40
-    /// The messages that libzmq takes from one client ahead of the bus.
+    /// The maximum number of messages that libzmq reads ahead from one client.
     package var messagesFromClient: Int32 = 256
-    /// The size of a subscription, in bytes.
+    /// The maximum size of a subscription, in bytes.
     package var subscriptionBytes: Int64 = 512
 
-    /// The limits of `bus.md`.
+    /// Creates the limits of `bus.md`.
     package init() {}
 }

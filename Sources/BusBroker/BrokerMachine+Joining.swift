@@ -1,7 +1,7 @@
 import WireMessages
 import ZeroMQ
 
-// What somebody gets who joins, or has missed something: the ring's events, or all that is retained.
+// Answers to FETCH: a replay of the ring’s events, or a snapshot of the retained ones.
 extension BrokerMachine {
     mutating func fetch(_ header: BusHeader, _ message: Message, _ effects: inout [BrokerEffect]) {
         guard message.count >= 3, JoinNonce.isValid(message[2].bytes) else {
@@ -28,7 +28,7 @@ extension BrokerMachine {
         return filter.isAll ? events : events.filter { filter.contains($0.topic) }
     }
 
-    /// All that is retained, made once for all who ask at the same head.
+    /// All retained events; cached for other clients that fetch at the same head.
     private mutating func retainedEvents() -> [StoredEvent] {
         if let snapshot, snapshot.head == head { return snapshot.events }
         let events = store.events()

@@ -2,7 +2,7 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-// Requests: from a client to a service and back, never held, never repeated by the bus.
+// Routes requests to services and replies to clients; the bus neither stores nor repeats requests.
 extension BrokerMachine {
     mutating func receiveFromClient(_ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]) {
         guard message.count >= 2, !message[0].isEmpty else {
@@ -29,7 +29,7 @@ extension BrokerMachine {
         let id = message[2]
         guard let name = message[3].text.flatMap({ ServiceName($0) }) else {
             malformed.add("cli.sock", FrameError.badText.description)
-            return fail(client, id, Failure(.malformed, "The request does not name its service."), &effects)
+            return fail(client, id, Failure(.malformed, "The request doesn’t name its service."), &effects)
         }
         guard message[4].text != nil else {
             malformed.add("cli.sock", FrameError.badText.description)
@@ -46,7 +46,7 @@ extension BrokerMachine {
         let deadline = min(
             MonotonicTime(nanoseconds: header.time), now.monotonic.advanced(by: limits.longestRequest))
         guard deadline > now.monotonic else {
-            let failure = Failure(.expired, "The request’s time was over before it reached the \(name) service.")
+            let failure = Failure(.expired, "The request’s deadline passed before it reached the \(name) service.")
             return fail(client, id, failure, &effects)
         }
         guard let ticket = admit(client, id, index, deadline, message[5].count) else {
@@ -60,8 +60,8 @@ extension BrokerMachine {
                 [registry[index].routingID, Frame(forwarded.encoded), id, message[4], message[5]], .request(ticket)))
     }
 
-    /// The ticket under which the request goes to the service; nil if a window is full. A repeat of a request that is
-    /// still with the service keeps its ticket: the service joins it to the first.
+    /// The ticket under which the request is sent to the service; nil if a limit is reached. A repeat of a request that
+    /// is still in flight keeps its ticket: the service joins it to the first.
     private mutating func admit(
         _ client: Frame, _ id: Frame, _ index: Int, _ deadline: MonotonicTime, _ bytes: Int
     ) -> UInt64? {
@@ -76,13 +76,13 @@ extension BrokerMachine {
         return requests.insert(.init(client: client, id: id, serviceIndex: index, deadline: deadline, bytes: bytes))
     }
 
-    // MARK: Back to the client
+    // MARK: Replies
 
     mutating func answer(_ header: BusHeader, _ message: Message, _ index: Int, _ effects: inout [BrokerEffect]) {
         guard message.count == 4 else {
             return malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: message.count).description)
         }
-        // An answer that nobody waits for any more is no error.
+        // The reply to an abandoned request is no error.
         guard let request = requests[header.originSequence], request.serviceIndex == index, request.id == message[2]
         else {
             return
@@ -112,11 +112,12 @@ extension BrokerMachine {
         fail(request.client, request.id, failure, &effects)
     }
 
-    /// Ends the requests that are with a service whose connection is gone: their outcome is not known.
+    /// Fails the requests in flight to a service whose connection is lost: their outcome is unknown.
     mutating func loseRequests(at index: Int, _ effects: inout [BrokerEffect]) {
         for ticket in requests.tickets(at: index) {
             let name = registry[index].name
-            fail(ticket, Failure(.lostInFlight, "The \(name) service went away while it had the request."), &effects)
+            let failure = Failure(.lostInFlight, "The \(name) service disconnected before it answered the request.")
+            fail(ticket, failure, &effects)
         }
     }
 
@@ -124,7 +125,7 @@ extension BrokerMachine {
         for ticket in requests.expired(at: now.monotonic) {
             guard let index = requests[ticket]?.serviceIndex else { continue }
             let name = registry[index].name
-            fail(ticket, Failure(.outcomeUnknown, "The \(name) service has not answered in time."), &effects)
+            fail(ticket, Failure(.outcomeUnknown, "The \(name) service didn’t answer in time."), &effects)
         }
     }
 
@@ -137,11 +138,11 @@ extension BrokerMachine {
             let name = registry[index].name
             let failure =
                 outcome == .unreachable
-                ? Failure(.unavailable, "The \(name) service is not connected.")
-                : Failure(.busy, "The \(name) service does not take more requests now.")
+                ? Failure(.unavailable, "The \(name) service isn’t connected.")
+                : Failure(.busy, "The \(name) service can’t accept more requests now.")
             fail(ticket, failure, &effects)
         case .needed(let peer):
-            // It would wait for ever: at its next message it is told to start over.
+            // The message wasn’t delivered and the service would wait for it forever: it must register again.
             if let index = peer.withUnsafeBytes({ registry.index(of: $0) }) { registry[index].greeted = false }
         case .other: break
         }

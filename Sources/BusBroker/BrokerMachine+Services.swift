@@ -2,10 +2,10 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-// What services say: introductions, publishes, readiness, signs of life. Answers to requests are in +Requests.
+// Messages from services: HELLO, publishes, readiness, heartbeats. Replies to requests are in +Requests.
 extension BrokerMachine {
-    /// Handles a publish whose frames are lent: of its bytes only those are copied that the ring and the store keep.
-    /// - Returns: whether it is one; anything else, and what cannot be read, is left to `handle(_:now:into:)`.
+    /// Handles a publish with borrowed frames; only the bytes that the ring and the store keep are copied.
+    /// - Returns: whether the message is a valid publish; any other message must be passed to `handle(_:now:into:)`.
     mutating func handlePublish(
         _ message: borrowing ReceivedMessage, now: Moment, into effects: inout [BrokerEffect]
     ) -> Bool {
@@ -56,7 +56,7 @@ extension BrokerMachine {
         }
     }
 
-    // MARK: Introductions
+    // MARK: Registration
 
     private mutating func hello(
         _ peer: Frame, _ header: BusHeader, _ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]
@@ -78,7 +78,7 @@ extension BrokerMachine {
         case .full: reject(peer, .busy, 0, &effects)
         case .welcome(let index, let replaced):
             if let replaced { reject(replaced, .fenced, 0, registered: generation, &effects) }
-            // What was with the old connection may have been lost with it.
+            // Requests that were sent over the old connection may be lost.
             if known != nil { loseRequests(at: index, &effects) }
             let welcome = BusHeader(.welcome, generation: generation, epoch: epoch, sequence: head)
             effects.append(.toService([peer, Frame(welcome.encoded)], .other))
@@ -96,7 +96,7 @@ extension BrokerMachine {
         takeDown(index, now, &effects)
     }
 
-    /// Reports on the stream that a service is down and fails the requests that are with it. It must say HELLO again.
+    /// Publishes that a service is down and fails the requests in flight to it. It must send HELLO again.
     private mutating func takeDown(_ index: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
         registry[index].greeted = false
         loseRequests(at: index, &effects)
@@ -106,7 +106,7 @@ extension BrokerMachine {
         publishStatus(of: index, now, &effects)
     }
 
-    /// Forgets the services outside the fleet that have been down for long.
+    /// Forgets the services outside the fleet that have been down for longer than the limit.
     mutating func forgetGoneServices(_ now: Moment, _ effects: inout [BrokerEffect]) {
         for index in registry.forgettable() {
             guard let since = registry[index].downSince, now.monotonic.since(since) >= limits.forgetAfter else {
@@ -116,7 +116,7 @@ extension BrokerMachine {
         }
     }
 
-    /// Deletes a service's values and its status, and frees its name.
+    /// Deletes a service’s retained values and its status, and frees its name.
     private mutating func forget(_ index: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
         loseRequests(at: index, &effects)
         let service = registry[index]
@@ -130,7 +130,7 @@ extension BrokerMachine {
         registry.forget(index)
     }
 
-    /// Tells a service the state of another one, so that it need not follow the stream for that.
+    /// Sends a service the state of another one, so that it needn’t follow the stream for that.
     func tell(_ index: Int, ofStatusOf other: Int, _ effects: inout [BrokerEffect]) {
         let peer = registry[index].routingID
         let header = BusHeader(.status, generation: registry[other].generation, epoch: epoch, sequence: head)
@@ -214,7 +214,7 @@ extension BrokerMachine {
 
     // MARK: Acknowledgements
 
-    /// Records that the event at the head answers this publish. One message acknowledges a run of consecutive sequences.
+    /// Acknowledges a publish with the event at the head. One message acknowledges a run of consecutive sequences.
     private mutating func acknowledge(_ origin: UInt64, at index: Int, _ effects: inout [BrokerEffect]) {
         let sequence = head
         var count: UInt32 = 1
@@ -254,7 +254,7 @@ extension BrokerMachine {
 
     // MARK: Refusals
 
-    /// A message of this service was lost, or it speaks of another bus: nothing counts before its next HELLO.
+    /// A message was lost or names another bus’s epoch: the service’s messages are ignored until its next HELLO.
     private mutating func startOver(_ index: Int, _ origin: UInt64, _ effects: inout [BrokerEffect]) {
         registry[index].greeted = false
         flushAcknowledgement(of: index, &effects)
@@ -269,17 +269,17 @@ extension BrokerMachine {
     }
 }
 
-/// The reason why the bus refuses a service’s message, as the wire carries it.
+/// The reason for which the bus rejects a service’s message, as encoded on the wire.
 enum RejectCode: String, Sendable {
     case helloRequired, fenced, notOwner, busy, malformed
-    /// A delta without a put of the same registration before it.
+    /// A delta has no put of the same registration before it.
     case noPut
     case tooManyDeltas
-    /// The payload is, or the owner retains, more than the bus takes.
+    /// The payload, or the owner’s retained values, exceed the limit.
     case tooLarge
 }
 
-/// A publish as it arrived; its bytes are lent for the length of a call.
+/// A publish as received; its bytes are borrowed for the duration of the call.
 struct LentPublish {
     var header: BusHeader
     var frames: Int

@@ -2,11 +2,11 @@ package import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The bus without its sockets: gives events their sequences, keeps what is retained, knows the services, routes requests
-/// and answers those who join. Event and time in, effects out.
+/// The bus without its sockets: assigns sequences to events, retains values, registers services, routes requests and
+/// answers fetches. It turns an event and the time into effects.
 package struct BrokerMachine: Sendable {
     let limits: BrokerLimits
-    /// The name of this life of the bus.
+    /// The epoch of this run of the bus.
     package let epoch: UInt64
     var ring: EventRing
     var store: RetainedStore
@@ -17,15 +17,15 @@ package struct BrokerMachine: Sendable {
     private var nextHeartbeat: MonotonicTime
     private var heartbeatWanted = false
     private var lastTurn: MonotonicTime
-    /// Services with acknowledgements to send at the end of the turn.
+    /// The services with acknowledgements to send at the end of the turn.
     var unacknowledged: [Int] = []
-    /// The retained events at a head, for whoever else asks there.
+    /// The snapshot of the retained events at `head`, reused for other clients that fetch at the same head.
     var snapshot: (head: UInt64, events: [StoredEvent])?
-    /// Observers that have left since this was last taken.
+    /// The number of observers that have left since this was last read.
     private var departures = 0
 
-    /// A bus that has published nothing.
-    /// - Parameter epoch: milliseconds, larger than that of any bus before in this directory.
+    /// Creates a bus that has published nothing.
+    /// - Parameter epoch: a time in milliseconds, larger than any earlier epoch in this directory.
     package init(epoch: UInt64, limits: BrokerLimits = BrokerLimits(), now: Moment) {
         self.epoch = epoch
         self.limits = limits
@@ -39,12 +39,12 @@ package struct BrokerMachine: Sendable {
     /// The sequence of the newest event; 0 before the first.
     package var head: UInt64 { ring.last }
 
-    /// When `turnEnded` is due at the latest.
+    /// The latest time at which `turnEnded` is due.
     package var nextDeadline: MonotonicTime {
         min(nextHeartbeat, requests.nextDeadline ?? nextHeartbeat)
     }
 
-    /// Adds the effects to `effects`, so that one array serves many messages.
+    /// Handles an event and appends the effects to `effects`, so that one array serves many messages.
     package mutating func handle(_ event: BrokerEvent, now: Moment, into effects: inout [BrokerEffect]) {
         switch event {
         case .service(let message): receiveFromService(message, now, &effects)
@@ -73,7 +73,7 @@ package struct BrokerMachine: Sendable {
         effects.append(.publish(topic: topic, header: header, payload: payload))
     }
 
-    /// Puts the state of a service on the stream, and tells the other services.
+    /// Publishes the state of a service and sends it to the other services.
     mutating func publishStatus(of index: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
         let service = registry[index]
         publish(
@@ -96,7 +96,7 @@ package struct BrokerMachine: Sendable {
 
     private mutating func endTurn(_ now: Moment, _ effects: inout [BrokerEffect]) {
         flushAcknowledgements(&effects)
-        // A bus that was stopped itself has heard nobody: it must not take that for their silence.
+        // After the bus itself was suspended, the silence of the services must not count.
         if now.monotonic.since(lastTurn) > limits.heartbeatInterval * 4 { registry.restartSilence(now.monotonic) }
         lastTurn = now.monotonic
         expireRequests(now, &effects)
@@ -148,7 +148,7 @@ package struct BrokerMachine: Sendable {
     }
 }
 
-/// The form of a nonce: 16 to 64 characters of `0-9a-z`.
+/// Validates a nonce: 16 to 64 characters of `0-9a-z`.
 enum JoinNonce {
     static func isValid(_ bytes: some Collection<UInt8>) -> Bool {
         (16...64).contains(bytes.count)

@@ -3,7 +3,7 @@ package import PodcastModel
 package import ProcessKit
 import ServiceLifecycle
 
-/// The bus as a process runs it: in the fleet's folders, telling its supervisor when it serves and that it lives.
+/// The bus in its own process: it uses the fleet’s folders and notifies its supervisor of readiness and liveness.
 package struct BrokerService: Service {
     package static let name = ServiceName.bus
 
@@ -18,7 +18,7 @@ package struct BrokerService: Service {
     }
 
     /// Serves until graceful shutdown or cancellation.
-    /// - Throws: what `BusBroker.start()` throws, and the error that ended its thread.
+    /// - Throws: the errors of `BusBroker.start()`, and the error that ended its thread.
     package func run() async throws {
         try await bus.start()
         context.notifyReady()

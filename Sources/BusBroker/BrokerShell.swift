@@ -7,7 +7,7 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The bus's thread: reads the three sockets, asks the machine, performs what it says.
+/// The bus’s thread: reads the three sockets, calls the machine and performs its effects.
 struct BrokerShell: PollHandler {
     private let endpoints: BusEndpoints
     private let limits: BrokerLimits
@@ -23,7 +23,7 @@ struct BrokerShell: PollHandler {
     private var outbox = ClientOutbox()
     private var memory = MemoryRelease()
     private var nextPulse: UInt64 = 0
-    /// When the first message of this turn came; nil: none has come yet.
+    /// The time of the first message of this turn; nil if there is none yet.
     private var turnBegan: Moment?
 
     init(
@@ -39,7 +39,7 @@ struct BrokerShell: PollHandler {
     }
 
     mutating func start(_ sockets: SocketSet) throws {
-        // Whoever waits for the bus is many; without it everything works, only later.
+        // Many processes wait for the bus. Without this call everything works, with more latency.
         _ = lockstep_shorten_slice()
         for endpoint in endpoints.all { try endpoint.removeStaleFile() }
         let router: [SocketOption] = [.routerMandatory(true), .maximumMessageSize(BusLimits.frame), .backlog(1_024)]
@@ -55,7 +55,7 @@ struct BrokerShell: PollHandler {
             options: router + [
                 .sendHighWaterMark(limits.messagesToClient), .receiveHighWaterMark(limits.messagesFromClient),
             ])
-        // Clients look for svc.sock last: when it is there, the others are too.
+        // Clients check for svc.sock last: when it exists, the others do too.
         try sockets.bind(publishing, to: endpoints.stream)
         try sockets.bind(clients, to: endpoints.clients)
         try sockets.bind(services, to: endpoints.services)
@@ -86,7 +86,7 @@ struct BrokerShell: PollHandler {
         try perform(sockets)
     }
 
-    /// A turn is short: its messages share one reading of the clocks.
+    /// The time of the turn, read once for all its messages, because a turn is short.
     private mutating func momentOfTurn() -> Moment {
         if let turnBegan { return turnBegan }
         let now = SystemClocks.now()
@@ -113,7 +113,7 @@ struct BrokerShell: PollHandler {
         return min(machine.nextDeadline, outbox.deadline ?? machine.nextDeadline).nanoseconds
     }
 
-    /// Performs the effects in order; what a failed send leads to comes after them.
+    /// Performs the effects in order; the effects of a failed send follow them.
     private mutating func perform(_ sockets: SocketSet) throws {
         guard let publishing, let services, let clients else { return }
         var next = 0
@@ -123,7 +123,7 @@ struct BrokerShell: PollHandler {
             switch effect {
             case .publish(let topic, let header, let payload):
                 memory.carried(payload.count)
-                // Never waits: a subscriber whose buffer is full misses it, and learns so by the sequence.
+                // Never blocks: a subscriber whose buffer is full misses the event and detects the gap in the sequence.
                 try withUnsafeTemporaryAllocation(byteCount: BusHeader.length, alignment: 8) { bytes in
                     header.encode(into: bytes)
                     _ = try sockets.send(topic, UnsafeRawBufferPointer(bytes), payload, on: publishing)
@@ -147,13 +147,13 @@ struct BrokerShell: PollHandler {
     }
 }
 
-/// Watches how many descriptors are open, and what the guard has done about it.
+/// Monitors the number of open descriptors and the actions of the connection guard.
 struct DescriptorWatch: Sendable {
     private var next: MonotonicTime?
     private var refused: UInt64 = 0
     private var ended: UInt64 = 0
 
-    /// Looks every ten seconds; lines for the log.
+    /// Checks every ten seconds and returns lines for the log.
     mutating func check(now: MonotonicTime) -> [String] {
         if let next, now < next { return [] }
         next = now.advanced(by: .seconds(10))
@@ -170,6 +170,6 @@ struct DescriptorWatch: Sendable {
         return lines
     }
 
-    /// The descriptors that only the fleet's own processes may use, of so many in all.
+    /// The number of file descriptors, of `limit`, that are reserved for the fleet’s own processes.
     static func reserve(of limit: Int) -> Int { min(128, limit / 4) }
 }

@@ -8,10 +8,10 @@ import ProcessKit
 import ServiceLifecycle
 import ZeroMQ
 
-/// A running bus: three sockets, a lock and an epoch in a directory.
+/// A running bus with three sockets, a lock and an epoch in a directory.
 ///
-/// `start()` returns when it serves; `shutdown()` when its thread, sockets and lock are gone. As a `Service` it runs
-/// until graceful shutdown or until its thread fails.
+/// `start()` returns when it serves, and `shutdown()` when its thread, sockets and lock are released. As a `Service` it
+/// runs until graceful shutdown or until its thread fails.
 package final class BusBroker: Service {
     private let runDirectory: String
     private let stateDirectory: String
@@ -30,10 +30,10 @@ package final class BusBroker: Service {
     }
 
     /// - Parameters:
-    ///   - runDirectory: holds the sockets and the lock; made with mode 0700 if it is not there.
-    ///   - stateDirectory: holds the epoch's file; made likewise.
-    ///   - wallClock: the clock that the epoch is read from.
-    ///   - pulse: called on the bus's thread about once a second, while it does its work.
+    ///   - runDirectory: the folder of the sockets and the lock; created with mode 0700 if missing.
+    ///   - stateDirectory: the folder of the epoch’s file; created likewise.
+    ///   - wallClock: the clock for the epoch.
+    ///   - pulse: called on the bus’s thread about once a second while it works.
     package init(
         runDirectory: String, stateDirectory: String, limits: BrokerLimits = BrokerLimits(), logger: Logger,
         wallClock: @escaping @Sendable () -> Timestamp = { SystemClocks.wall() },
@@ -47,10 +47,10 @@ package final class BusBroker: Service {
         self.pulse = pulse
     }
 
-    /// The epoch of this life; nil before `start()` and after `shutdown()`.
+    /// The epoch of this run; nil before `start()` and after `shutdown()`.
     package var epoch: UInt64? { running.withLockedValue { $0?.epoch } }
 
-    /// Takes the lock, writes the epoch, binds the sockets. Returns when peers are served.
+    /// Locks the run directory, writes the epoch and binds the sockets. Returns when peers are served.
     /// - Throws: a `Failure`: `alreadyRunning`, `badConfiguration`, `diskFull`.
     package func start() async throws {
         let endpoints: BusEndpoints
@@ -73,7 +73,7 @@ package final class BusBroker: Service {
         logger.info("The bus serves epoch \(epoch) in \(runDirectory).")
     }
 
-    /// Ends the thread, closes the sockets, gives the lock back. Repeating it does nothing.
+    /// Ends the thread, closes the sockets and releases the lock. Repeating it does nothing.
     package func shutdown() async {
         let ended = running.withLockedValue { running in
             defer { running = nil }
@@ -81,14 +81,14 @@ package final class BusBroker: Service {
         }
         guard let ended else { return }
         await ended.thread.shutdown()
-        // The sockets’ files go while the lock is held.
+        // The sockets’ files are removed while the lock is held.
         withExtendedLifetime(ended.lock) {
             for endpoint in ended.endpoints.all { try? endpoint.removeStaleFile() }
         }
     }
 
-    /// Starts, unless started, and serves until graceful shutdown or cancellation.
-    /// - Throws: what `start()` throws, and the error that ended the thread.
+    /// Starts if necessary, and serves until graceful shutdown or cancellation.
+    /// - Throws: the errors of `start()`, and the error that ended the thread.
     package func run() async throws {
         if epoch == nil { try await start() }
         guard let thread = running.withLockedValue({ $0?.thread }) else { return }

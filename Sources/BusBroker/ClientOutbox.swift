@@ -2,22 +2,21 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The messages that wait for slow clients: libzmq holds a few for each, all others wait here, in
-/// order and within limits, until the client reads on or has read nothing for too long.
+/// The messages that wait for slow clients, in order. libzmq holds a few for each client; the others wait here, within
+/// limits, until the client reads or its time is over.
 struct ClientOutbox: Sendable {
     struct Limits: Sendable {
-        /// Replies and failures for one client.
+        /// The maximum number of waiting replies and failures for one client.
         var messages = 64
-        /// Their bytes for one client.
+        /// The maximum size of one client’s waiting messages, in bytes.
         var bytes = 16 << 20
-        /// Their bytes for all clients.
+        /// The maximum size of the waiting messages of all clients together, in bytes.
         var totalBytes = 64 << 20
-        /// A client that has taken nothing for so long gets nothing of what waits: it asks again.
+        /// The time without reading after which a client’s waiting messages are dropped; it must request them again.
         var stall: Duration = .seconds(2)
-        /// An answer to a fetch that is not complete after so long is dropped, however it is read: what it holds is kept
-        /// in memory until then.
+        /// The time after which an incomplete answer to a fetch is dropped, because it keeps its events in memory.
         var answer: Duration = .seconds(60)
-        /// Between two attempts, at first and for a client that takes nothing.
+        /// The wait between two send attempts: at first, and for a client that stays blocked.
         var retry: (first: Duration, later: Duration) = (.milliseconds(2), .milliseconds(20))
     }
 
@@ -37,7 +36,7 @@ struct ClientOutbox: Sendable {
     private let limits: Limits
     private var clients: [Frame: Waiting] = [:]
     private(set) var bytes = 0
-    /// Messages and answers that were dropped.
+    /// The number of messages and answers that were dropped.
     private(set) var dropped = 0
     private var reported = 0
     private var nextReport: MonotonicTime?
@@ -48,10 +47,10 @@ struct ClientOutbox: Sendable {
 
     var count: Int { clients.count }
 
-    /// When `flush` is due; nil: nothing waits.
+    /// The time at which `flush` is due; nil if nothing waits.
     var deadline: MonotonicTime? { clients.values.lazy.map(\.nextAttempt).min() }
 
-    /// Sends a message to a client, behind what waits for it.
+    /// Sends a message to a client, after its waiting messages.
     mutating func send(_ message: Message, now: MonotonicTime, _ send: (Message) throws -> SendOutcome) rethrows {
         guard let client = message.first else { return }
         if clients[client] == nil {
@@ -72,7 +71,7 @@ struct ClientOutbox: Sendable {
         clients[client] = waiting
     }
 
-    /// Begins an answer to a fetch. An earlier one to the same client that waits is dropped: it has joined anew.
+    /// Begins an answer to a fetch. It replaces a waiting one to the same client, which has joined again.
     mutating func send(_ answer: FetchAnswer, now: MonotonicTime, _ send: (Message) throws -> SendOutcome) rethrows {
         var answer = answer
         let client = answer.client
@@ -98,7 +97,7 @@ struct ClientOutbox: Sendable {
         }
     }
 
-    /// The rest that still waits; nil: nothing.
+    /// Returns what still waits; nil if nothing does.
     private mutating func flush(
         _ waiting: Waiting, now: MonotonicTime, _ send: (Message) throws -> SendOutcome
     ) rethrows -> Waiting? {
@@ -143,7 +142,7 @@ struct ClientOutbox: Sendable {
         return nil
     }
 
-    /// The line to log about what was dropped since the last one, at most every ten seconds.
+    /// The line to log about newly dropped messages, at most every ten seconds.
     mutating func report(now: MonotonicTime) -> String? {
         guard dropped > reported, nextReport.map({ now >= $0 }) ?? true else { return nil }
         defer { (reported, nextReport) = (dropped, now.advanced(by: .seconds(10))) }

@@ -1,6 +1,6 @@
-/// The newest events in order, so that an observer that missed a few need not take everything again.
+/// The newest events in order, so that an observer that missed a few needs no snapshot.
 ///
-/// Bounded by count and by bytes; the sequences in it have no gap.
+/// It is bounded by count and by bytes; its sequences have no gap.
 struct EventRing: Sendable {
     private let eventLimit: Int
     private let byteLimit: Int
@@ -19,7 +19,7 @@ struct EventRing: Sendable {
 
     var count: Int { Int(last + 1 - first) }
 
-    /// Adds the event that follows `last`; the oldest ones leave to make room.
+    /// Appends the event that follows `last`; the oldest ones are evicted to make room.
     mutating func append(_ event: StoredEvent) {
         while count > 0, count >= eventLimit || bytes + event.cost > byteLimit { removeFirst() }
         last += 1
@@ -28,12 +28,12 @@ struct EventRing: Sendable {
         bytes += event.cost
     }
 
-    /// Whether every event from `sequence` to the newest is here; also when none is wanted.
+    /// Whether the ring holds every event from `sequence` to the newest; true if there are none to hold.
     func reaches(back sequence: UInt64) -> Bool {
         sequence >= first && sequence <= last + 1
     }
 
-    /// The events from `sequence` on, in order.
+    /// The events from `sequence` to the newest, in order.
     func events(from sequence: UInt64) -> some Sequence<StoredEvent> {
         (max(sequence, first)..<max(last + 1, max(sequence, first))).lazy.compactMap { slots[slot(of: $0)] }
     }
@@ -45,7 +45,7 @@ struct EventRing: Sendable {
         first += 1
     }
 
-    /// Sequences begin at 1, so that the slots fill from 0 on.
+    /// Sequences begin at 1, so that the slots fill from 0.
     private func slot(of sequence: UInt64) -> Int {
         Int((sequence - 1) % UInt64(eventLimit))
     }

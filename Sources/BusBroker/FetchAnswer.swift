@@ -1,24 +1,24 @@
 import WireMessages
 import ZeroMQ
 
-/// The answer to a FETCH, cut into chunks as its reader takes them. All its chunks end at the same head.
+/// The answer to a FETCH, sent in chunks as its client reads. All its chunks name the same head.
 package struct FetchAnswer: Sendable {
     let kind: MessageKind
-    /// Shared with the answers to others who ask at the same head.
+    /// Shared with the answers to other clients that fetch at the same head.
     let events: [StoredEvent]
-    /// The client's routing ID.
+    /// The client’s routing ID.
     let client: Frame
     let nonce: Frame
     let epoch: UInt64
     let head: UInt64
-    /// Of a snapshot: the list of ready services, between the nonce and the entries.
+    /// The list of ready services, between the nonce and the entries of a snapshot.
     let readyList: Frame?
     let limits: BrokerLimits
     private(set) var start = 0
     /// Whether the last chunk has been sent.
     private(set) var isComplete = false
 
-    /// Sends chunks until one isn't taken; the outcome of the last one. There is at least one, be it empty.
+    /// Sends chunks until one isn’t accepted, and returns the last outcome. An empty answer is one chunk.
     mutating func send(_ send: (Message) throws -> SendOutcome) rethrows -> SendOutcome {
         while !isComplete {
             let end = endOfChunk

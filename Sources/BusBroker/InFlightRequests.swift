@@ -1,7 +1,7 @@
 import PodcastModel
 import ZeroMQ
 
-/// The requests that are with a service, each with the client that waits for it.
+/// The requests in flight to services, each with its client. A repeat joins the request under its ticket.
 struct InFlightRequests: Sendable {
     struct Request: Sendable, Hashable {
         var client: Frame
@@ -17,10 +17,10 @@ struct InFlightRequests: Sendable {
     }
 
     private var requests: [UInt64: Request] = [:]
-    /// The tickets of each client, by request id, and the bytes of its requests.
+    /// The tickets of each client by request ID, and the size of its requests.
     private var clients: [Frame: Client] = [:]
     private var lastTicket: UInt64 = 0
-    /// No request ends before this; nil when there is none.
+    /// A lower bound of the requests’ deadlines; nil if there are none.
     private(set) var nextDeadline: MonotonicTime?
 
     var count: Int { requests.count }
@@ -32,7 +32,7 @@ struct InFlightRequests: Sendable {
 
     subscript(ticket: UInt64) -> Request? { requests[ticket] }
 
-    /// The ticket of a request that the client has sent before and that is still with that service.
+    /// The ticket of an earlier request of the client with this ID that is still in flight to that service.
     func ticket(of id: Frame, client: Frame, serviceIndex: Int) -> UInt64? {
         guard let ticket = clients[client]?.tickets[id], requests[ticket]?.serviceIndex == serviceIndex else {
             return nil
@@ -58,12 +58,12 @@ struct InFlightRequests: Sendable {
         return request
     }
 
-    /// The tickets at one service, in the order of their arrival.
+    /// The tickets at one service, in order of arrival.
     func tickets(at serviceIndex: Int) -> [UInt64] {
         requests.filter { $0.value.serviceIndex == serviceIndex }.keys.sorted()
     }
 
-    /// The tickets whose time is over, in the order of their arrival.
+    /// The tickets whose deadline has passed, in order of arrival.
     mutating func expired(at now: MonotonicTime) -> [UInt64] {
         guard let next = nextDeadline, next <= now else { return [] }
         nextDeadline = requests.values.lazy.map(\.deadline).filter { $0 > now }.min()

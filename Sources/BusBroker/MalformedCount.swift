@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// The messages that could not be read: counted, and reported at most once a second.
+/// Counts malformed messages and reports them at most once a second.
 struct MalformedCount: Sendable {
     private(set) var total: UInt64 = 0
     private var unreported: UInt64 = 0
@@ -13,7 +13,7 @@ struct MalformedCount: Sendable {
         lastReason = "\(socket): \(reason)"
     }
 
-    /// The line to log, if there is something to say and a second has passed since the last.
+    /// The line to log; nil if nothing is new, or the last line is less than a second old.
     mutating func report(now: MonotonicTime) -> String? {
         guard unreported > 0 else { return nil }
         if let lastReport, now.since(lastReport) < .seconds(1) { return nil }

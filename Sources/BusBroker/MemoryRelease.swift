@@ -1,8 +1,8 @@
 import PodcastModel
 
-/// Decides when free memory goes back to the system: the allocator keeps what many observers, or a burst, have needed.
+/// Decides when free memory is returned to the system after bursts and after many observers have left.
 struct MemoryRelease: Sendable {
-    /// Between two releases, each of which takes some milliseconds.
+    /// The interval between two releases, each of which takes a few milliseconds.
     static var interval: Duration { .seconds(30) }
 
     private var next: MonotonicTime?
@@ -13,7 +13,7 @@ struct MemoryRelease: Sendable {
 
     mutating func carried(_ count: Int) { bytes += count }
 
-    /// Whether enough has gone that a release is worth its time. True at most once in `interval`.
+    /// Whether enough was freed to make a release worthwhile. True at most once in `interval`.
     mutating func isDue(now: MonotonicTime) -> Bool {
         guard departures >= 16 || bytes >= 8 << 20 else {
             next = nil

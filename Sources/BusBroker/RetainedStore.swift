@@ -1,10 +1,10 @@
 import WireMessages
 import ZeroMQ
 
-/// The retained values: for each topic its newest put and the deltas behind it.
+/// The retained values: for each topic its newest put and the deltas that follow it.
 struct RetainedStore: Sendable {
     private struct Value: Sendable {
-        /// The registration that put it; an older one than the owner's present marks what the sweep removes.
+        /// The registration that put it; values of an older one are deleted when the owner is ready.
         var life: UInt64
         var owner: Int
         var put: StoredEvent
@@ -19,7 +19,7 @@ struct RetainedStore: Sendable {
 
     private let limits: BrokerLimits
     private var values: [Frame: Value] = [:]
-    /// By owner; the bus itself, −1, comes first.
+    /// The usage of each owner; the bus itself, −1, is first.
     private var usage: [Usage] = [Usage()]
 
     init(limits: BrokerLimits) {
@@ -29,7 +29,7 @@ struct RetainedStore: Sendable {
     var count: Int { values.count }
     var bytes: Int { usage.reduce(0) { $0 + $1.bytes } }
 
-    /// The reason why the event can’t be kept. `owner` is the index of the service, `life` its present registration.
+    /// The reason why the event can’t be retained. `owner` is the service’s index, `life` its current registration.
     func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, life: UInt64) -> RejectCode? {
         switch kind {
         case .put:
@@ -45,7 +45,7 @@ struct RetainedStore: Sendable {
         }
     }
 
-    /// Keeps, or forgets, what the event says. Only events that `refusal` let through.
+    /// Applies a put, delta or delete that `refusal` has admitted.
     mutating func apply(_ event: StoredEvent, owner: Int, life: UInt64) {
         while usage.count <= owner + 1 { usage.append(Usage()) }
         switch event.header.kind {
@@ -71,14 +71,14 @@ struct RetainedStore: Sendable {
         owner + 1 < usage.count ? usage[owner + 1] : Usage()
     }
 
-    /// The topics of an owner, in order.
-    /// - Parameter life: leaves out the topics that were put in this registration.
+    /// The topics of an owner, in byte order.
+    /// - Parameter life: the registration whose topics are left out.
     func topics(of owner: Int, exceptOf life: UInt64? = nil) -> [Frame] {
         values.filter { $0.value.owner == owner && $0.value.life != life }.keys
             .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
     }
 
-    /// Everything, topic by topic in byte order, each put followed by its deltas.
+    /// All retained events by topic in byte order, each put followed by its deltas.
     func events() -> [StoredEvent] {
         var events: [StoredEvent] = []
         events.reserveCapacity(values.count)

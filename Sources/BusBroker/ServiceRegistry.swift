@@ -2,16 +2,16 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The services that have said HELLO: an index for each name, which another name may get once the service is forgotten.
+/// The registered services by index; the index of a forgotten service is reused.
 struct ServiceRegistry: Sendable {
-    /// A service’s state: starting → ready → down; each HELLO leads back to starting.
+    /// A service’s state: starting → ready → down; each HELLO resets it to starting.
     enum State: Sendable, Hashable {
         case starting
         case ready
         case down
     }
 
-    /// Publishes with consecutive sequences that wait for one acknowledgement.
+    /// A run of publishes with consecutive sequences that one acknowledgement covers.
     struct Unacknowledged: Sendable, Hashable {
         var count: UInt32
         var lastOrigin: UInt64
@@ -24,24 +24,24 @@ struct ServiceRegistry: Sendable {
         var generation: UInt32
         var routingID: Frame
         var state: State
-        /// Counts the HELLOs of all services: what was put under an older number is swept at READY.
+        /// A counter of all services’ HELLOs: values put under an older number are deleted at READY.
         var life: UInt64
-        /// False once a message of its was lost: nothing is accepted before the next HELLO.
+        /// False once one of its messages was lost: nothing is accepted before the next HELLO.
         var greeted = true
-        /// The origin sequence of its last publish that was accepted or refused.
+        /// The origin sequence of its last accepted or rejected publish.
         var origin: UInt64 = 0
         var lastHeard: MonotonicTime
         var requests = 0
         var requestBytes = 0
-        /// When it went down; nil: it hasn’t.
+        /// The time at which it went down; nil if it isn’t down.
         var downSince: MonotonicTime?
         /// Whether its index may be given to another name.
         var isForgotten = false
-        /// Publishes since acknowledgements last went out.
+        /// The number of publishes since the last acknowledgement.
         var waiting = 0
         var unacknowledged: Unacknowledged?
 
-        /// The payload that tells others its state.
+        /// The payload of its retained status.
         var status: Frame {
             var status = WireServiceStatus()
             status.name = name.text
@@ -58,19 +58,19 @@ struct ServiceRegistry: Sendable {
 
     /// The outcome of a HELLO.
     enum Greeting: Sendable, Hashable {
-        /// Registered at this index. `replaced` is the routing id of a smaller generation that is fenced by it.
+        /// Registered at this index. `replaced` is the routing ID of the older generation that it fences.
         case welcome(index: Int, replaced: Frame?)
-        /// A newer generation, this one, is registered.
+        /// The generation is stale: this newer one is registered.
         case fenced(UInt32)
         case full
     }
 
-    /// The services that a fleet is made of: their names are never forgotten and count for no limit.
+    /// The fleet’s own services: their names are never forgotten and don’t count toward the limit.
     static let fleet = Set(ServiceCatalog.all.map(\.name)).subtracting([.bus])
 
     private(set) var services: [Service] = []
     private var indexByName: [ServiceName: Int] = [:]
-    /// The index that was looked up last: a burst comes from one sender.
+    /// The last index that was found: a burst has one sender.
     private var lastSender = 0
     private var lives: UInt64 = 0
     private let limit: Int
@@ -84,7 +84,7 @@ struct ServiceRegistry: Sendable {
         _modify { yield &services[index] }
     }
 
-    /// The index of the service whose present generation has this routing ID.
+    /// The index of the service whose current generation has this routing ID.
     mutating func index(of peer: UnsafeRawBufferPointer) -> Int? {
         if lastSender < services.count, isRoutingID(peer, of: lastSender) { return lastSender }
         guard let index = services.indices.first(where: { isRoutingID(peer, of: $0) }) else { return nil }
@@ -98,7 +98,7 @@ struct ServiceRegistry: Sendable {
 
     func index(named name: ServiceName) -> Int? { indexByName[name] }
 
-    /// Registers a service, or starts it over.
+    /// Registers a service, or resets its registration.
     mutating func greet(_ name: ServiceName, generation: UInt32, routingID: Frame, now: MonotonicTime) -> Greeting {
         guard let index = indexByName[name] else {
             guard hasRoom(for: name) else { return .full }
@@ -122,12 +122,12 @@ struct ServiceRegistry: Sendable {
 
     var count: Int { indexByName.count }
 
-    /// Whether a new name can be registered without another one being forgotten.
+    /// Whether a new name can be registered without forgetting another one.
     func hasRoom(for name: ServiceName) -> Bool {
         Self.fleet.contains(name) || indexByName.keys.count { !Self.fleet.contains($0) } < limit
     }
 
-    /// The services outside the fleet that are down, the one that has been so for the longest first.
+    /// The services outside the fleet that are down, in the order in which they went down.
     func forgettable() -> [Int] {
         services.indices.filter { index in
             let service = services[index]
@@ -139,7 +139,7 @@ struct ServiceRegistry: Sendable {
         }
     }
 
-    /// Frees a name and its index. Nothing of the service may be retained or in flight.
+    /// Frees a name and its index. The service must have nothing retained or in flight.
     mutating func forget(_ index: Int) {
         indexByName[services[index].name] = nil
         services[index].isForgotten = true
@@ -153,24 +153,24 @@ struct ServiceRegistry: Sendable {
         for index in services.indices { services[index].lastHeard = now }
     }
 
-    /// Whether a peer that is not registered is the smaller generation of one that is. Reads `name#generation`.
+    /// The registered generation, if the unregistered peer `name#generation` is an older one of the same service.
     func generationFencing(_ peer: Frame) -> UInt32? {
         guard let (name, generation) = Self.parts(of: peer), let index = indexByName[name] else { return nil }
         let registered = services[index].generation
         return generation < registered ? registered : nil
     }
 
-    /// The name and the generation in a service's routing id.
+    /// Parses a service’s routing ID into name and generation.
     static func parts(of peer: Frame) -> (name: ServiceName, generation: UInt32)? {
         guard let text = peer.text, let mark = text.firstIndex(of: "#"),
             let name = ServiceName(String(text[..<mark])), let generation = UInt32(text[text.index(after: mark)...]),
-            // One generation has one routing id: no leading zero, no sign.
+            // A generation has exactly one routing ID: no leading zero, no sign.
             text == "\(name.text)#\(generation)"
         else { return nil }
         return (name, generation)
     }
 
-    /// `name#generation` of each service that is READY, a line each, in order.
+    /// The line `name#generation` for each service that is READY, sorted.
     var readyList: Frame {
         Frame(services.filter { $0.state == .ready }.compactMap(\.routingID.text).sorted().joined(separator: "\n"))
     }

@@ -1,14 +1,14 @@
 import WireMessages
 import ZeroMQ
 
-/// The topics that a snapshot holds for whoever asks for it: the prefixes in a FETCH.
+/// The topics that a snapshot contains: the prefixes in a FETCH.
 struct SnapshotFilter: Sendable, Hashable {
     private var excluded: [[UInt8]] = []
-    /// The prefixes that are included; nil: every topic is.
+    /// The included prefixes; nil if every topic is included.
     private var included: [[UInt8]]?
 
-    /// Reads the frames behind the nonce: excluded prefixes and, behind an empty frame, included ones. Nil for frames of a
-    /// wrong form.
+    /// Reads the frames after the nonce: excluded prefixes and, after an empty frame, included ones. Returns nil if the
+    /// frames are malformed.
     init?(decoding frames: ArraySlice<Frame>, limit: Int) {
         let lists = frames.split(separator: .empty, maxSplits: 1, omittingEmptySubsequences: false)
         for list in lists {
@@ -24,7 +24,7 @@ struct SnapshotFilter: Sendable, Hashable {
 
     var isAll: Bool { excluded.isEmpty && included == nil }
 
-    /// Whether the snapshot holds the topic.
+    /// Whether the snapshot contains the topic.
     func contains(_ topic: Frame) -> Bool {
         guard !excluded.contains(where: { topic.starts(with: $0) }) else { return false }
         return included?.contains { topic.starts(with: $0) } ?? true

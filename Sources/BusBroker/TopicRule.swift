@@ -2,8 +2,8 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The topics that a service may publish to: under its own name only, telemetry on `live/` only, at most 255 bytes, no
-/// empty part, no control character. Decided on the bytes, without making text.
+/// The topics that a service may publish to: only under its own name, telemetry only on `live/`, at most 255 bytes, no
+/// empty part, no control character. It checks the bytes without creating text.
 struct TopicRule: Sendable {
     private let streamPrefix: [UInt8]
     private let livePrefix: [UInt8]
@@ -13,7 +13,7 @@ struct TopicRule: Sendable {
         livePrefix = Array("live/\(owner.text)/".utf8)
     }
 
-    /// Whether the owner may publish a message of this kind here.
+    /// Whether the owner may publish a message of this kind to the topic.
     func allows(_ topic: UnsafeRawBufferPointer, kind: MessageKind) -> Bool {
         let prefix = kind == .live ? livePrefix : streamPrefix
         guard topic.count > prefix.count, topic.count <= Topic.limit else { return false }

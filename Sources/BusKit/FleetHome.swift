@@ -1,2 +1,2 @@
-// A process that talks to the fleet finds it through its home.
+// Re-exports FleetHome: a process that uses the bus finds the fleet through its home.
 @_exported public import FleetHome

@@ -11,7 +11,7 @@ package struct DatabaseCopy: Sendable, Hashable {
         case snapshot
     }
 
-    /// SQLite's companions of a database file.
+    /// SQLite’s companions of a database file.
     package static let companions = ["-wal", "-shm", "-journal"]
 
     package var kind: Kind

@@ -11,7 +11,7 @@ package final class FileLock: Sendable {
 
     /// Takes the lock on a file, which is created if it is missing, and leaves a note for others; see `note(of:)`.
     ///
-    /// - Throws: `alreadyRunning` with the holder's pid when another process has it; `badConfiguration` when the file
+    /// - Throws: `alreadyRunning` with the holder’s pid when another process has it; `badConfiguration` when the file
     ///   cannot be opened.
     package init(_ path: String, note: String = "") throws(Failure) {
         self.path = path

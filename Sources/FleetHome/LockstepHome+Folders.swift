@@ -1,7 +1,7 @@
 import LibC
 package import PodcastModel
 
-/// A reason why a fleet can't keep its files in a folder, in a sentence, and how to mend it, in another.
+/// A reason why a fleet can’t keep its files in a folder, in a sentence, and how to mend it, in another.
 package struct FolderFault: Sendable, Hashable {
     package let message: String
     package let advice: String
@@ -18,7 +18,7 @@ extension LockstepHome {
         ]
     }
 
-    /// The reasons why a user can't run a fleet in its folders, each once. Whether missing folders can be created is tried
+    /// The reasons why a user can’t run a fleet in its folders, each once. Whether missing folders can be created is tried
     /// with one that is removed at once, in each folder that would hold some.
     package func folderFaults(userID: UInt32, canAccess: (String, Int32) -> Bool) -> [FolderFault] {
         var faults: [(folder: String, fault: FolderFault)] = []
@@ -80,7 +80,7 @@ extension LockstepHome {
         }
         let isUsable = canAccess(path, R_OK | W_OK | X_OK)
         let number = errno
-        // Whoever may write everywhere may use another user's data, but not sockets that the other could replace.
+        // Whoever may write everywhere may use another user’s data, but not sockets that the other could replace.
         if status.st_uid != userID, isRun || !isUsable {
             return FolderFault(
                 message: "\(path) belongs to another user (\(Self.name(ofUser: status.st_uid))).",
@@ -114,7 +114,7 @@ extension LockstepHome {
                 message: "\(path) can’t be examined: \(SystemError.reason(number)).",
                 advice: "Set LOCKSTEP_HOME to another folder.", path: path)
         }
-        // Some systems' folders, such as /proc, look writable.
+        // Some systems’ folders, such as /proc, look writable.
         guard tried.insert(nearest).inserted else { return nil }
         let trial = nearest + "/.lockstep-\(getpid())"
         guard mkdir(trial, 0o700) == 0 else {

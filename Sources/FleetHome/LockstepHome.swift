@@ -29,7 +29,7 @@ package struct LockstepHome: Sendable, Hashable {
             return path
         }
         if let given = environment["LOCKSTEP_HOME"] {
-            // A script's variable that was never set must not lead to the user's own library.
+            // A script’s variable that was never set must not lead to the user’s own library.
             guard !given.isEmpty else {
                 throw Failure(
                     .badConfiguration,
@@ -113,7 +113,7 @@ package struct LockstepHome: Sendable, Hashable {
     package var logDirectory: String { stateDirectory + "/logs" }
     package var crashDirectory: String { stateDirectory + "/crashes" }
     package func runFile(_ name: String) -> String { runDirectory + "/" + name }
-    /// A file that outlives the process, such as a service's last generation.
+    /// A file that outlives the process, such as a service’s last generation.
     package func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
     /// The lock that its supervisor holds while a fleet runs on this data. It lies beside the database, because two fleets
     /// must not share that, wherever they have their sockets; its note is the run directory of the fleet.
@@ -124,7 +124,7 @@ package struct LockstepHome: Sendable, Hashable {
     /// The name of the socket on which the bus serves clients.
     package static let clientSocket = "cli.sock"
 
-    /// Refuses a run directory whose sockets' paths the system does not hold, with a `badConfiguration`.
+    /// Refuses a run directory whose sockets’ paths the system does not hold, with a `badConfiguration`.
     package func checkSocketPaths() throws(Failure) {
         // A path ends with a zero byte, and no socket has a longer name.
         let limit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1

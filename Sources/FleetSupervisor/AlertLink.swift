@@ -138,7 +138,7 @@ final class AlertLink: Sendable {
     }
 }
 
-/// The alerts on the thread that has the bus's sockets.
+/// The alerts on the thread that has the bus’s sockets.
 private struct AlertHandler: ServiceHandler {
     enum Input: Sendable {
         case concern(String, FleetConcern?)

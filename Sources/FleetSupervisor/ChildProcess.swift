@@ -2,7 +2,7 @@ import CProcess
 import LibC
 import SupervisorControl
 
-/// A service's process and the descriptors that belong to it. Confined to the supervisor's thread.
+/// A service’s process and the descriptors that belong to it. Confined to the supervisor’s thread.
 struct ChildProcess {
     let pid: Int32
     /// Readable when it has ended; −1 where there are no pidfds.
@@ -26,7 +26,7 @@ struct ChildProcess {
             close(input[1])
             return nil
         }
-        // The parent death signal belongs to the thread that starts the child: the supervisor's own, which lasts.
+        // The parent death signal belongs to the thread that starts the child: the supervisor’s own, which lasts.
         let pid = SystemCall.spawn(
             path, [], environment: environment, input: input[0], output: output[1], parentDeathSignal: SIGKILL,
             directory: nil)
@@ -76,7 +76,7 @@ struct ChildProcess {
     }
 }
 
-/// A client of the control socket. Confined to the supervisor's thread.
+/// A client of the control socket. Confined to the supervisor’s thread.
 struct ControlConnection {
     let descriptor: Int32
     var input = LineSplitter()

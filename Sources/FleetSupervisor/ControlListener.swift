@@ -3,7 +3,7 @@ import LibC
 import PodcastModel
 import SupervisorControl
 
-/// The control socket. Confined to the supervisor's thread.
+/// The control socket. Confined to the supervisor’s thread.
 ///
 /// While the process has no descriptor left, `poll` would report a waiting connection again and again. So a descriptor is kept
 /// in reserve, with which such a connection is accepted and refused; if even that fails, accepting pauses for a second.

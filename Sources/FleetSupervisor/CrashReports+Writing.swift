@@ -12,7 +12,7 @@ extension CrashReports {
     }
 
     /// Ensures that the crashed process left one readable report under its service’s name. The runtime names its files after
-    /// the process's name, cut to 15 bytes; in place of a missing or incomplete one a report of the known facts is written.
+    /// the process’s name, cut to 15 bytes; in place of a missing or incomplete one a report of the known facts is written.
     func ensureReport(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
         var isComplete = false
         for name in SystemCall.names(in: folder) {

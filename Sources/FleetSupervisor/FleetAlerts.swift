@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The supervisor's alerts and the answers to them. Their causes end with the supervisor at the latest, so they aren’t stored.
+/// The supervisor’s alerts and the answers to them. Their causes end with the supervisor at the latest, so they aren’t stored.
 struct FleetAlerts: Sendable {
     /// The outcome of an answer.
     struct Answering: Sendable {

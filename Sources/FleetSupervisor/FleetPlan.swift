@@ -40,7 +40,7 @@ struct FleetPlan: Sendable, Hashable {
         })
 }
 
-/// The supervisor's limits. The tests of the machine use the same ones.
+/// The supervisor’s limits. The tests of the machine use the same ones.
 struct SupervisorLimits: Sendable, Hashable {
     /// From the start to the first message (READY, STATUS or WATCHDOG), and from each message before READY to the next.
     var startSilence: Duration = .seconds(90)

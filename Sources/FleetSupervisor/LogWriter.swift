@@ -4,7 +4,7 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import SupervisorControl
 
-/// Writes the services' logs on a thread of its own, so that a slow or full disk blocks nothing else.
+/// Writes the services’ logs on a thread of its own, so that a slow or full disk blocks nothing else.
 ///
 /// `NAME.log` is the newest; at its limit it becomes `NAME.log.1`, and so on. The queue is bounded; lines that do not fit, or
 /// cannot be written, are dropped, and their number is logged when writing works again.

@@ -45,7 +45,7 @@ struct ServiceState: Sendable, Hashable {
     var restarts = 0
     /// A phrase about how the last process ended, and why; nil before the first end.
     var lastEnd: String?
-    /// The service's own last STATUS line.
+    /// The service’s own last STATUS line.
     var status: String?
     var nextTry: MonotonicTime?
     var concern: FleetConcern?

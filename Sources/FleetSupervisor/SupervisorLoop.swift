@@ -208,7 +208,7 @@ final class SupervisorLoop {
         }
         notifications = []
         log.close()
-        // In this order: whoever finds the fleet's lock free finds the other free too.
+        // In this order: whoever finds the fleet’s lock free finds the other free too.
         earlierLock = nil
         lock = nil
         for index in connections.indices {

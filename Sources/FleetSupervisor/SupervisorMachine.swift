@@ -8,22 +8,22 @@ enum SupervisorEvent: Sendable, Hashable {
     case spawned(String, pid: Int32)
     /// There is no process and won’t be one before something is changed: no program, no memory.
     case unstartable(String, reason: String)
-    /// READY=1 of the service's current process.
+    /// READY=1 of the service’s current process.
     case ready(String)
-    /// WATCHDOG=1 of the service's current process.
+    /// WATCHDOG=1 of the service’s current process.
     case alive(String)
-    /// STATUS= of the service's current process.
+    /// STATUS= of the service’s current process.
     case status(String, line: String)
-    /// The service's current process has written its crash report. A fault then recurs and ends the process; a signal that
+    /// The service’s current process has written its crash report. A fault then recurs and ends the process; a signal that
     /// somebody sent does not, and would leave the process in an unknown state.
     case crashed(String)
-    /// The service's current process, and all of its session, is gone.
+    /// The service’s current process, and all of its session, is gone.
     case ended(String, ProcessEnd)
     /// Time has passed: `nextDeadline` is due, or the loop turned for another reason.
     case tick
     /// A request to stop this service and start it again.
     case restart(String)
-    /// A request to forget this service's failures and retry it.
+    /// A request to forget this service’s failures and retry it.
     case resetFailed(String)
     case stop
     case kill

@@ -21,7 +21,7 @@ struct Survivors {
 
     func forget(_ service: String) { _ = unlink(file(service)) }
 
-    /// The running processes that a supervisor has recorded, or that hold a service's lock.
+    /// The running processes that a supervisor has recorded, or that hold a service’s lock.
     func find(_ services: [ServicePlan]) -> [Int32] {
         let pids = folders.flatMap { folder in
             services.flatMap { [recorded($0.name, in: folder), lockHolder($0, in: folder)].compactMap(\.self) }

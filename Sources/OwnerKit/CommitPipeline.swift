@@ -3,19 +3,19 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// Sends an owner's transactions to the database in order: one batch in flight, and everything that gathers meanwhile in the
-/// next one. The caller sends each batch, repeating the same bytes until they are answered.
+/// Sends an owner’s transactions to the database in order: one batch in flight, and all that arrive meanwhile in the
+/// next one. The caller sends each batch, and repeats the same bytes until they are answered.
 package struct CommitPipeline: Sendable {
     package struct Limits: Sendable, Hashable {
         /// The maximum number of commits in a batch.
         package var batchCount = 256
-        /// The maximum size of a batch in bytes; a larger commit goes alone.
+        /// The maximum size of a batch in bytes; a larger commit is sent alone.
         package var batchBytes = 512 << 10
-        /// The maximum number of transactions that wait while the database does not answer.
+        /// The maximum number of waiting transactions.
         package var waitingCount = 1_024
         /// The number of waiting bytes above which further transactions are refused.
         package var waitingBytes = 16 << 20
-        /// The maximum size of the changes in one message; a larger commit, or an owner's whole state, goes in parts.
+        /// The maximum size of one message’s changes; a larger commit, or an owner’s whole state, is sent in parts.
         package var partBytes = 4 << 20
         package init() {}
     }
@@ -26,9 +26,9 @@ package struct CommitPipeline: Sendable {
         case outcomes(WireCommitOutcomes)
         /// The batch in flight was refused as a whole; none of it took effect.
         case failed(Failure)
-        /// The whole state, as `collectEverything` asks for.
+        /// The whole state, after `collectEverything`.
         case everything([WireChange])
-        /// Persistence has restarted: ask whether it is still the same database.
+        /// Persistence has restarted: its database must be identified.
         case probe
         case repair
     }
@@ -36,11 +36,11 @@ package struct CommitPipeline: Sendable {
     package enum Effect: Sendable {
         case send(WireCommitBatch)
         case committed(NumberedTransaction)
-        /// The transaction never will be durable. `stored` is the first answer of a request that was answered before.
+        /// The transaction will never be durable. `stored` is the first reply to a request that was answered before.
         case refused(NumberedTransaction, Failure, stored: [UInt8]?)
-        /// A younger process of the same service has taken over: stop.
+        /// A newer process of the same service is registered, so this one must stop.
         case fenced(Failure)
-        /// The database is another one: hand in the whole state, at once.
+        /// The database is another one and needs the whole state at once.
         case collectEverything
     }
 
@@ -50,18 +50,18 @@ package struct CommitPipeline: Sendable {
         var size: Int
         var transaction: NumberedTransaction?
         var replacesEverything = false
-        /// Whether another part follows, and how many came before.
+        /// Whether another part follows, and the number of earlier parts.
         var more = false
         var parts = 0
-        /// The transaction of which it is a part. The last one has it whole, so that all can be made again.
+        /// The transaction that it is a part of. The last part keeps it whole, so that the parts can be created again.
         var partOf: TransactionID?
-        /// The number of times that its parts were sent from the first one on.
+        /// The number of times that all its parts were sent.
         var attempts = 1
-        /// Whether it goes in a message of its own.
+        /// Whether it is sent in a message of its own.
         var isPart: Bool { more || parts > 0 }
     }
 
-    /// The resends of a commit in parts, from the first part on: the database forgets parts when it restarts.
+    /// The resends of a commit in parts, from the first part on: the database drops parts when it restarts.
     private static let retry = Backoff.constant(.zero, retries: 4)
     private static let answeredBefore = Failure(.busy, "The command was answered before.")
 
@@ -78,7 +78,7 @@ package struct CommitPipeline: Sendable {
     private var queuedBytes = 0
     private var batchInFlight: [Item]?
 
-    /// - Parameter seed: makes the IDs of its commits unlike those of other lives of the owner.
+    /// - Parameter seed: makes the IDs of its commits differ from those of other processes of the owner.
     package init(owner: ServiceName, generation: UInt32, seed: UInt64, limits: Limits = Limits()) {
         self.owner = owner
         self.generation = generation
@@ -88,7 +88,7 @@ package struct CommitPipeline: Sendable {
 
     package var isIdle: Bool { batchInFlight == nil && queue.isEmpty }
 
-    /// Whether the database lacks the owner's state, because it is another one and writing that was refused.
+    /// Whether the database lacks the owner’s state, because it is another one and refused the write.
     package var needsRepair: Bool { needsReplacement && isIdle }
 
     package mutating func handle(_ event: Event) -> [Effect] {
@@ -107,7 +107,7 @@ package struct CommitPipeline: Sendable {
         case .repair:
             if needsRepair { collectIfNeeded(&effects) }
         }
-        // A refusal is heard by the owner before anything new is sent, and the whole state comes first of all.
+        // The owner handles a refusal before anything new is sent, and the whole state is sent first.
         let collects = effects.contains { if case .collectEverything = $0 { true } else { false } }
         if !collects { sendNext(&effects) }
         return effects
@@ -129,7 +129,7 @@ extension CommitPipeline {
         if needsReplacement, batchInFlight == nil { effects.append(.collectEverything) }
     }
 
-    /// Makes one item of a transaction, or parts if it is too large for one message. The last part has its id.
+    /// Creates one item for a transaction, or parts if it is too large for one message. The last part has its ID.
     private mutating func items(of transaction: NumberedTransaction, id: RequestID, attempts: Int = 1) -> [Item] {
         let size = Self.size(transaction)
         guard size > limits.partBytes, transaction.changes.count > 1 else {
@@ -165,7 +165,7 @@ extension CommitPipeline {
 
     private mutating func replace(_ changes: [WireChange]) {
         var parts = parts(of: changes)
-        // The database stages the parts and applies them all with the last.
+        // The database stages the parts and applies them all with the last one.
         parts[parts.count - 1].replacesEverything = true
         queue.insert(contentsOf: parts, at: 0)
         queuedBytes += parts.reduce(0) { $0 + $1.size }
@@ -222,7 +222,7 @@ extension CommitPipeline {
         size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
     }
 
-    /// The estimated size of changes in a message. Records are not encoded for that.
+    /// The estimated size of changes in a message, computed without encoding records.
     private static func size(_ changes: [WireChange]) -> Int {
         changes.reduce(0) { sum, change in
             guard case .put(let record) = change.change else { return sum + change.wireBytes.count + 16 }
@@ -266,7 +266,7 @@ extension CommitPipeline {
             if isAnother { collectIfNeeded(&effects) }
             return
         }
-        // A database that misses a part does not say at which revision the owner is.
+        // A database that lacks a part doesn’t report the owner’s revision.
         if outcome.revision > 0 || items.first?.isPart != true { revision = outcome.revision }
         if outcome.kind == .duplicateRequest {
             return refuse(items, Self.answeredBefore, stored: [UInt8](outcome.reply), &effects)
@@ -276,7 +276,7 @@ extension CommitPipeline {
             return
         }
         if isAnother {
-            // The database refused it because it lacks what went before: that is written first.
+            // The database refused it because it lacks earlier changes: those are written first.
             let waiting = items.filter { $0.transaction != nil }
             queue.insert(contentsOf: waiting, at: 0)
             queuedBytes += waiting.reduce(0) { $0 + $1.size }
@@ -295,9 +295,9 @@ extension CommitPipeline {
         refuse(items[...], failure, stored: nil, &effects)
     }
 
-    /// Sends all parts of a transaction again, as the database lacks those before this one. The ID stays the same, so that
-    /// the transaction takes effect once.
-    /// - Returns: false if it isn’t a part of a transaction, or was sent often enough.
+    /// Sends all parts of a transaction again, because the database lacks the earlier ones. The ID stays the same, so
+    /// that the transaction takes effect once.
+    /// - Returns: false if it isn’t a part of a transaction, or no resend is left.
     private mutating func resendParts(_ part: Item) -> Bool {
         guard let id = part.partOf, Self.retry.allowsRetry(after: part.attempts) else { return false }
         let waiting = queue.filter { $0.partOf == id }
@@ -311,7 +311,7 @@ extension CommitPipeline {
         return true
     }
 
-    /// Refuses the first of `items` for its own reason, and all behind it because they build on it.
+    /// Refuses the first of `items` for its own reason, and all later ones because they build on it.
     private mutating func refuse(
         _ items: ArraySlice<Item>, _ failure: Failure, stored: [UInt8]?, _ effects: inout [Effect]
     ) {

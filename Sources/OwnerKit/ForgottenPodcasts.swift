@@ -1,8 +1,8 @@
 import PodcastModel
 import WireMessages
 
-/// Finds out which podcasts have been forgotten: of those that the stream does not show any more, the library is asked one
-/// at a time. The bus drops all values of a service that stays away, so their end alone says nothing.
+/// Detects forgotten podcasts: the library is queried, one at a time, for those that the stream doesn’t show any more.
+/// The bus drops all values of a service that stays down, so their deletion alone proves nothing.
 struct ForgottenPodcasts: Sendable {
     static let prefix = Topic.podcast("").text
     private static let retry = Backoff.exponential(first: .seconds(1), longest: .seconds(60))
@@ -10,29 +10,29 @@ struct ForgottenPodcasts: Sendable {
     private var unverified: [PodcastID] = []
     private var question: PodcastID?
     private var failures = 0
-    /// When the library is asked again that could not answer.
+    /// The time at which the library is queried again after a failure.
     private(set) var retryAt: MonotonicTime?
-    /// The podcasts that were reported as forgotten, and have not come back.
+    /// The podcasts that were reported as forgotten, and haven’t reappeared.
     private var reported: Set<PodcastID> = []
 
     static func podcast(_ topic: Topic) -> PodcastID? {
         topic.text.hasPrefix(prefix) ? PodcastID(String(topic.text.dropFirst(prefix.count))) : nil
     }
 
-    /// Verifies podcasts that may be gone.
+    /// Queues podcasts that may be forgotten for verification.
     mutating func verify(_ podcasts: Set<PodcastID>) {
         guard !podcasts.isEmpty else { return }
         unverified += podcasts.subtracting(unverified).sorted()
     }
 
-    /// The stream shows a podcast: it exists, or exists again.
+    /// Records that the stream shows a podcast, so it exists.
     mutating func exists(_ podcast: PodcastID) {
         reported.remove(podcast)
         unverified.removeAll { $0 == podcast }
     }
 
-    /// Reports the forgotten podcasts again of which the machine still keeps something, as a change was rolled back; not at
-    /// once.
+    /// Schedules another report of the forgotten podcasts that the machine still has data of, because a change was
+    /// rolled back.
     mutating func reportAgain(_ known: @autoclosure () -> Set<PodcastID>, now: MonotonicTime) {
         guard !reported.isEmpty else { return }
         let left = reported.intersection(known())
@@ -43,7 +43,7 @@ struct ForgottenPodcasts: Sendable {
 
     mutating func libraryReturned() { retryAt = nil }
 
-    /// The next podcast to ask about; nil while nothing is to be asked.
+    /// The next podcast to verify; nil if there is none now.
     mutating func next(now: MonotonicTime) -> PodcastID? {
         if let retryAt, now < retryAt { return nil }
         retryAt = nil
@@ -68,7 +68,7 @@ struct ForgottenPodcasts: Sendable {
         case .failure(let failure):
             isGone = [.notFound, .ambiguous].contains(failure.known)
             if !isGone {
-                // Another one is asked about next time.
+                // It is verified again after the others.
                 if !isShown { verify([podcast]) }
                 pause(now)
                 return false

@@ -1,7 +1,7 @@
 package import SwiftProtobuf
 package import WireMessages
 
-/// The stored records of one collection by key. Every change adds what is to be written to `changes`.
+/// The stored records of one collection by key. Every change appends the writes to `changes`.
 package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
     package let collection: String
     private let limit: Int
@@ -10,7 +10,7 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
 
     /// - Parameters:
     ///   - limit: the maximum number of records; the oldest is evicted.
-    ///   - age: orders records by age, the oldest first; nil: the record is not evicted.
+    ///   - age: the order of eviction, the oldest first; nil if the record must not be evicted.
     package init(
         _ collection: String, limit: Int = .max, age: @escaping @Sendable (Value) -> Int64? = { _ in nil }
     ) {
@@ -24,15 +24,15 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
     package var keys: [String] { values.keys.sorted() }
     package var sorted: [(key: String, value: Value)] { values.sorted { $0.key < $1.key } }
 
-    /// Restores a record; false if it is of another collection.
+    /// Restores a record; false if it belongs to another collection.
     package mutating func restore(_ record: StoredRecord) throws -> Bool {
         guard record.collection == collection else { return false }
         values[record.key] = try Value(wireBytes: record.value)
         return true
     }
 
-    /// Stores a record in place of one of the same key, and evicts the oldest of the others if there are too many now.
-    /// - Parameter kept: keys of others that are not evicted.
+    /// Stores a record, replacing one of the same key, and evicts the oldest others beyond the limit.
+    /// - Parameter kept: the keys of other records that must not be evicted.
     package mutating func put(
         _ key: String, _ value: Value, keeping kept: Set<String> = [], _ changes: inout [WireChange]
     ) {
@@ -46,7 +46,7 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
     }
 
     /// Deletes a record.
-    /// - Returns: the record; nil: there was none, and nothing is written.
+    /// - Returns: the deleted record; nil if there was none, and nothing is written.
     @discardableResult
     package mutating func remove(_ key: String, _ changes: inout [WireChange]) -> Value? {
         guard let value = values.removeValue(forKey: key) else { return nil }
@@ -54,11 +54,11 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
         return value
     }
 
-    /// A record as it is now, for the database; deleted if there is none.
+    /// The write of a record’s current value for the database; a deletion if there is none.
     package func change(_ key: String) -> WireChange {
         values[key].map { .putting(collection, key, $0) } ?? .deleting(collection, key)
     }
 
-    /// Every record, for a database that has lost some.
+    /// All records as writes, for a database that has lost some.
     package var everything: [WireChange] { sorted.map { .putting(collection, $0.key, $0.value) } }
 }

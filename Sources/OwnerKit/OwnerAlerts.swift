@@ -3,13 +3,13 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// An owner’s alerts, and their newest answers, for clients that answer an alert again. Stored as the records `alert`/<id> and
-/// `answer`/<id>.
+/// An owner’s alerts and their newest answers, which detect repeated ones. They are stored as the records `alert`/<id>
+/// and `answer`/<id>.
 ///
-/// An owner that keeps it in its speculative state calls `answer`; one that may act on an answer only when it is durable uses
+/// An owner that keeps it in its speculative state calls `answer`; one that may only act on a durable answer uses
 /// `PendingAnswers`.
 package struct OwnerAlerts: Sendable {
-    /// The maximum number of answers that are remembered; the oldest go first.
+    /// The maximum number of stored answers; the oldest are evicted first.
     package static let answerLimit = 64
 
     private let owner: ServiceName
@@ -23,7 +23,7 @@ package struct OwnerAlerts: Sendable {
     /// Restores a record; false if it is of another kind.
     package mutating func restore(_ record: StoredRecord) throws -> Bool {
         var record = record
-        // An older form names the alert where this one names the answer.
+        // In an older format the key names the alert instead of the answer.
         if record.collection == answers.collection,
             try WireAlertAnswerRecord(wireBytes: record.value).action == record.key
         {
@@ -35,20 +35,20 @@ package struct OwnerAlerts: Sendable {
 
     package var standing: [String: WireAlert] { alerts.values }
 
-    /// Whether an alert has been answered, as far as that is remembered.
+    /// Whether an alert has a stored answer.
     package func isAnswered(_ id: String) -> Bool { answers[id] != nil }
 
     // MARK: Raising and ending
 
-    /// Raises an alert, in place of one of the same id.
+    /// Raises an alert, replacing one with the same ID.
     package mutating func raise(_ alert: WireAlert) -> OwnerChange {
         var change = OwnerChange(publications: [Publication(.put, .alert(owner, alert.id), alert.wireBytes)])
         alerts.put(alert.id, alert, &change.changes)
         return change
     }
 
-    /// Raises an alert unless one of its code and subject stands.
-    /// - Parameter isOver: alerts that do not count, though they stand.
+    /// Raises an alert unless there is one with its code and subject.
+    /// - Parameter isOver: alerts that are ignored in this check.
     package mutating func raise(unlessStanding alert: WireAlert, except isOver: (WireAlert) -> Bool = { _ in false })
         -> OwnerChange
     {
@@ -58,7 +58,7 @@ package struct OwnerAlerts: Sendable {
         return isStanding ? OwnerChange() : raise(alert)
     }
 
-    /// Ends the alerts whose cause is gone.
+    /// Removes the alerts whose cause has ended.
     package mutating func end(where isOver: (WireAlert) -> Bool) -> OwnerChange {
         var change = OwnerChange()
         for (id, alert) in alerts.sorted where isOver(alert) { end(id, &change) }
@@ -72,9 +72,9 @@ package struct OwnerAlerts: Sendable {
 
     // MARK: Answers
 
-    /// Answers an alert: the first answer wins. Nil: the same one was given before, and nothing is to be done.
+    /// Answers an alert: the first answer wins. Returns nil if the same answer was given before.
     ///
-    /// - Parameter kept: alerts whose answers are not evicted, however old.
+    /// - Parameter kept: the alerts whose answers must not be evicted.
     /// - Throws: see `WireAnswerAlert.isFirst`.
     package mutating func answer(
         _ answer: WireAnswerAlert, at time: Timestamp, keeping kept: Set<String> = []
@@ -83,7 +83,7 @@ package struct OwnerAlerts: Sendable {
         return record(answer, at: time, keeping: kept)
     }
 
-    /// Records an answer, whether or not its alert still stands.
+    /// Records an answer, whether or not its alert still exists.
     fileprivate mutating func record(
         _ answer: WireAnswerAlert, at time: Timestamp, keeping kept: Set<String>
     ) -> OwnerChange {
@@ -97,9 +97,9 @@ package struct OwnerAlerts: Sendable {
         return change
     }
 
-    // MARK: Everything
+    // MARK: Records
 
-    /// An alert as it is now, for the database; deleted if it does not stand.
+    /// The write of an alert’s current value for the database; a deletion if there is none.
     package func change(_ id: String) -> WireChange { alerts.change(id) }
 
     package var everything: [WireChange] { alerts.everything + answers.everything }
@@ -109,16 +109,16 @@ package struct OwnerAlerts: Sendable {
     }
 }
 
-/// Answers that count once they are durable, each with the requests that wait for it.
+/// Answers that are being committed, each with the requests that wait for it.
 ///
-/// The alert stands until then. Whoever answers it meanwhile waits to see which answer it was.
+/// The alert remains until then. A request that answers it meanwhile waits for the outcome.
 package struct PendingAnswers<Request: Sendable>: Sendable {
     package enum Start: Sendable {
-        /// It counts when this is durable: then `committed` is due, else `refused`.
+        /// It takes effect when this is durable: the owner must call `committed`, or `refused` on failure.
         case commit(OwnerChange)
-        /// Another answer to this alert is being written. The request comes back from `committed` or `refused`.
+        /// Another answer to this alert is being written. `committed` or `refused` returns the request.
         case joined
-        /// The same answer was given before: nothing is to be done.
+        /// The same answer was given before; nothing changes.
         case repeated
     }
 
@@ -153,20 +153,20 @@ package struct PendingAnswers<Request: Sendable>: Sendable {
         return .commit(change)
     }
 
-    /// The answer is durable: the alert does not stand any more.
-    /// - Returns: the alert as it stood, and the requests that have waited, to be handled as if they came now.
+    /// Records that the answer is durable, and removes the alert.
+    /// - Returns: the alert before its removal, and the waiting requests, which must be handled again.
     package mutating func committed(
         _ alert: String, in alerts: inout OwnerAlerts, keeping kept: Set<String> = []
     ) -> (alert: WireAlert?, requests: [Request]) {
         guard let done = pending.removeValue(forKey: alert) else { return (nil, []) }
         let stood = alerts.standing[alert]
-        // The alert may have ended meanwhile: the answer counts all the same.
+        // The alert may have ended meanwhile: the answer is recorded all the same.
         _ = alerts.record(done.answer, at: done.at, keeping: kept)
         return (stood, done.requests)
     }
 
-    /// The answer cannot be saved: the alert stands as before.
-    /// - Returns: the requests that have waited, to be handled as if they came now.
+    /// Records that the answer couldn’t be saved: the alert remains.
+    /// - Returns: the waiting requests, which must be handled again.
     package mutating func refused(_ alert: String) -> [Request] {
         pending.removeValue(forKey: alert)?.requests ?? []
     }

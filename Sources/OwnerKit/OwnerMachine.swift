@@ -2,21 +2,21 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// The pure part of a service that owns state: event and time in, effects out.
+/// The pure part of a service that owns state: it turns an event and the time into effects.
 ///
 /// `OwnerService` runs it: it deduplicates requests, commits, publishes, replies, calls other services and keeps the
-/// timers. The machine never waits: it applies a command at once (speculatively), says what to commit, and is told the
-/// outcome later. Its `Query`, `Timer` and `Step` carry all that it must know then; it keeps no tables of its own.
+/// timers. The machine never waits: it applies a command at once (speculatively), returns the commit, and receives the
+/// outcome later. Its `Query`, `Timer` and `Step` carry the context of the outcome; it keeps no tables of its own.
 package protocol OwnerMachine: Sendable {
-    /// The reports of the service's own shell: of the engine, of a fetched feed …
+    /// The reports of the service’s own shell: engine reports, fetched feeds …
     associatedtype Input: Sendable
-    /// The actions of the service's own shell.
+    /// The effects for the service’s own shell.
     associatedtype Action: Sendable
-    /// The purpose of a call: it comes back with the answer.
+    /// The purpose of a call; it is returned with the answer.
     associatedtype Query: Sendable
-    /// Its timers. Setting one that is set moves it.
+    /// Its timers. Setting an active timer reschedules it.
     associatedtype Timer: Sendable, Hashable
-    /// The purpose of a transaction: it comes back with the outcome.
+    /// The purpose of a transaction; it is returned with the outcome.
     associatedtype Step: Sendable = TransactionID
 
     typealias Event = MachineEvent<Input, Query, Timer, Step>
@@ -24,36 +24,36 @@ package protocol OwnerMachine: Sendable {
     typealias Call = OwnerCall<Query>
     typealias Transaction = OwnerTransaction<Step>
 
-    /// The name that it registers and commits under.
+    /// The name under which it registers and commits.
     static var owner: ServiceName { get }
     /// The prefixes of the topics that it observes.
     static var observes: [String] { get }
-    /// Whether it is told of podcasts that have been forgotten (`podcastForgotten`).
+    /// Whether it receives `podcastForgotten`.
     static var followsPodcasts: Bool { get }
 
-    /// Restores the stored records, in order of (collection, key). Called once, before anything else. By default each
-    /// record goes to `restore(_:)`, one that can’t be read is logged, and `start` follows.
+    /// Restores the stored records, in order of (collection, key). It is called once, before all other calls. By
+    /// default each record is passed to `restore(_:)`, an unreadable one is logged, and `start` follows.
     mutating func restore(_ records: [StoredRecord], now: Moment) -> [Effect]
 
-    /// Restores a record. An error is logged, and the other records follow.
+    /// Restores a record. An error is logged, and the other records are still restored.
     mutating func restore(_ record: StoredRecord, now: Moment) throws
 
-    /// Begins; all records have been restored.
+    /// Starts after all records were restored.
     mutating func start(now: Moment, _ effects: inout [Effect])
 
-    /// The values that it retains on the stream now, as whole puts: published at the start of each epoch, before READY.
+    /// The values that it retains on the stream, as whole puts: published at the start of each epoch, before READY.
     func retained(now: Moment) -> [Publication]
 
-    /// Its whole durable state as changes, for a database that has lost some of it (a backup was restored under it).
+    /// Its whole durable state as writes, for a database that has lost some of it (after a backup was restored).
     func everything() -> [WireChange]
 
-    /// The podcasts that it keeps anything for. At the start the library is asked whether they still exist.
+    /// The podcasts that it has data of. At the start the library is queried whether they still exist.
     var knownPodcasts: Set<PodcastID> { get }
 
     mutating func handle(_ event: Event, now: Moment) -> [Effect]
 
-    /// After `.stopping`: whether the shell has reported all that is to be saved. The process waits for it as long as for its
-    /// last commits.
+    /// After `.stopping`: whether the shell has reported all that must be saved. The process waits for it as long as
+    /// for its last commits.
     var hasStopped: Bool { get }
 }
 
@@ -81,43 +81,43 @@ extension OwnerMachine {
     package mutating func start(now: Moment, _ effects: inout [Effect]) {}
 }
 
-/// An event of an owner; within it `Event`.
+/// An event for an owner; within the owner `Event`.
 package enum MachineEvent<Input: Sendable, Query: Sendable, Timer: Sendable & Hashable, Step: Sendable>: Sendable {
-    /// A request that nobody has answered before. It must be answered once, by a transaction's `answer` or `.reply`.
+    /// A request that hasn’t been answered. It must be answered once, by a transaction’s `answer` or `.reply`.
     case command(Command)
-    /// The transaction is durable, and what it publishes is on its way.
+    /// The transaction is durable, and its publications are being sent.
     case committed(Step)
-    /// The transaction is not durable and never will be: roll it back, unless it reports a fact. All behind it are refused
-    /// too and reported in order. The runtime answers its command afterwards, as the transaction's `onRefusal` says.
+    /// The transaction will never be durable: roll it back, unless it reports a fact. All later ones are refused too
+    /// and reported in order. The runtime then answers its command according to the transaction’s `onRefusal`.
     case refused(Step, Failure)
     /// The answer to a `.call`.
     case answered(Query, Result<[UInt8], Failure>)
-    /// An event, or a retained value, under one of the prefixes that it `observes`. After a resync every retained
-    /// value comes again: handling one twice must change nothing.
+    /// An event, or a retained value, under one of the prefixes in `observes`. After a resync every retained value is
+    /// sent again, so handling one must be idempotent.
     case observed(StreamEvent)
-    /// A podcast has been forgotten, and the library does not have it any more.
+    /// A podcast was forgotten: the library doesn’t have it any more.
     case podcastForgotten(PodcastID)
-    /// The database is another one, which lacks some records: the state in memory is being written to it again. The machine
-    /// must fetch again what only the database had (a library's episodes).
+    /// The database is another one, which lacks some records: the state in memory is being written to it. The machine
+    /// must fetch again what only the database had (a library’s episodes).
     case databaseReplaced
     case timer(Timer)
     case input(Input)
-    /// The process will stop: commit what must not be lost; it ends when the last commit is through.
+    /// The process is stopping: commit all that must be saved; it ends after the last commit.
     case stopping
 }
 
-/// An effect of an owner’s decision; within it `Effect`. Effects are performed in order.
+/// An effect of an owner’s machine; within the owner `Effect`. Effects are performed in order.
 package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & Hashable, Step: Sendable>: Sendable {
-    /// Commit, then publish, then reply.
+    /// Commits, then publishes, then replies.
     case commit(OwnerTransaction<Step>)
-    /// Publish now: facts that are true whether or not they can be saved, and events that need no saving.
+    /// Publishes at once: facts that are true whether or not they can be saved, and events that aren’t saved.
     case publish([Publication])
-    /// Answer a command that commits nothing, or refuse it. Sent after all that was published before it.
+    /// Answers a command that commits nothing, or refuses it. It is sent after all earlier publications.
     case reply(RequestID, Result<[UInt8], Failure>)
-    /// Ask another service (downwards only: queue → playback → persistence). Repeated with the same id until it is
-    /// answered or refused.
+    /// Calls another service (downwards only: queue → playback → persistence). It is repeated with the same ID until it
+    /// is answered or refused.
     case call(OwnerCall<Query>)
-    /// Set a timer, or move it; nil cancels it.
+    /// Sets or reschedules a timer; nil cancels it.
     case timer(Timer, at: MonotonicTime?)
     case perform(Action)
     case log(LogLevel, String)
@@ -132,20 +132,20 @@ package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & 
     }
 }
 
-/// The level of a line of the log, by its name there.
+/// The level of a log line, with its name in the log.
 package enum LogLevel: String, Sendable {
     case debug, info
-    /// Something was wrong and has been dealt with.
+    /// An error that was handled.
     case warning
-    /// Something is wrong.
+    /// An error that persists.
     case error
 }
 
-/// One of an owner's records as persistence holds it.
+/// A record of an owner as persistence stores it.
 package struct StoredRecord: Sendable, Hashable {
     package var collection: String
     package var key: String
-    /// Protobuf, by collection.
+    /// A Protobuf message; its type depends on the collection.
     package var value: [UInt8]
 
     package init(collection: String, key: String, value: [UInt8]) {

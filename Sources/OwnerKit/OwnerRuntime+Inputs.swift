@@ -6,7 +6,7 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-// The input of an owner from other services: the stored records, answers, the stream.
+// Handles the input of an owner from other services: the stored records, answers, the stream.
 
 extension OwnerRuntime {
     mutating func load(_ effects: inout [Effect]) {
@@ -74,7 +74,7 @@ extension OwnerRuntime {
         database = loaded.incarnation
         perform(machine.restore(stored, now: now), now, &effects)
         if Machine.followsPodcasts { forgottenPodcasts.verify(machine.knownPodcasts) }
-        // Others may have put values before the machine was ready to hear of them.
+        // Values may have been put before the machine was ready to handle them.
         reportChanges(to: replica, since: Replica(), now, &effects)
     }
 
@@ -86,7 +86,7 @@ extension OwnerRuntime {
         persistenceGeneration = generation
     }
 
-    /// Sends an empty batch: its answer names the database.
+    /// Sends an empty batch: the answer identifies the database.
     mutating func probeIfRestarted(_ now: Moment, _ effects: inout [Effect]) {
         guard case .serving = phase, persistenceHasRestarted, pipeline.isIdle else { return }
         persistenceHasRestarted = false
@@ -107,7 +107,7 @@ extension OwnerRuntime {
             let changed = replica.apply(event)
             followPodcasts(changed)
             if isObserved(event.topic) {
-                // What is kept aside until its owner is ready is reported then.
+                // Values that are staged until their owner is ready are reported then.
                 let isVisible = event.header.kind == .event || changed.contains(event.topic)
                 if isVisible { report(event, now, &effects) }
             }
@@ -150,7 +150,7 @@ extension OwnerRuntime {
     }
 }
 
-// MARK: - Podcasts that are forgotten
+// MARK: - Forgotten podcasts
 
 extension OwnerRuntime {
     private mutating func followPodcasts(_ snapshot: Replica, since before: Replica) {

@@ -12,10 +12,10 @@ struct RefusedPuts: Sendable {
 
     private var refused: Set<Topic> = []
     private var retrying: Set<Topic> = []
-    /// When the refused values are put again; nil: none is refused.
+    /// The time at which the refused values are put again; nil if none is refused.
     private(set) var retryAt: MonotonicTime?
 
-    /// Records a refusal; true the first time.
+    /// Records a refusal; returns true the first time.
     mutating func insert(_ topic: Topic, now: MonotonicTime) -> Bool {
         let isKnown = retrying.remove(topic) != nil
         if retryAt == nil { retryAt = now.advanced(by: Self.retry.wait()) }
@@ -24,7 +24,7 @@ struct RefusedPuts: Sendable {
 
     func contains(_ topic: Topic) -> Bool { refused.contains(topic) || retrying.contains(topic) }
 
-    /// Returns the topics to put again, and those whose last attempt was not refused.
+    /// Returns the topics to put again, and those whose last attempt was accepted.
     mutating func removeDue(now: MonotonicTime) -> (retry: Set<Topic>, accepted: Set<Topic>) {
         guard let retryAt, now >= retryAt else { return ([], []) }
         let accepted = retrying
@@ -34,14 +34,14 @@ struct RefusedPuts: Sendable {
         return (retrying, accepted)
     }
 
-    /// Forgets a topic of which the bus has accepted a put since.
+    /// Removes a topic after the bus has accepted a put.
     mutating func remove(_ topic: Topic) {
         refused.remove(topic)
         retrying.remove(topic)
     }
 }
 
-// Publications that the bus refuses.
+// Handles publications that the bus refuses.
 
 extension OwnerRuntime {
     mutating func handleRejection(
@@ -55,7 +55,7 @@ extension OwnerRuntime {
                 .log(.error, "the bus refuses \(topic): \(publication.payload.count) bytes are too large to publish"))
             publish([Publication(.put, Self.alertTopic(topic), Self.alert(topic, now).wireBytes)], &effects)
         case (.delta, "noPut") where refusedPuts.contains(topic):
-            // It follows the refused value, whose next attempt brings it too.
+            // It follows the refused value, whose next attempt includes it.
             return
         case (.delta, _):
             effects.append(.log(.warning, "the bus refuses a delta of \(topic): \(code)"))
@@ -66,7 +66,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Puts refused values again, and removes the alerts of those that the bus has accepted.
+    /// Puts refused values again, and removes the alerts about accepted ones.
     mutating func retryRefusedPuts(_ now: Moment, _ effects: inout [Effect]) {
         let (retry, accepted) = refusedPuts.removeDue(now: now.monotonic)
         publish(accepted.map { Publication(.delete, Self.alertTopic($0)) }, &effects)

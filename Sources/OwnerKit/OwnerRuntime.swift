@@ -4,10 +4,10 @@ import PodcastModel
 import ProcessKit
 import WireMessages
 
-/// The decisions of an `OwnerService` around the owner's own machine: requests, commits, the beginning of an epoch, timers.
+/// The decisions of an `OwnerService` around the owner’s own machine: requests, commits, the start of an epoch, timers.
 /// It holds no socket, clock or task, so that a whole owner can be tested against a scripted database.
 struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
-    /// The purpose of a call: it comes back with the answer.
+    /// The purpose of a call; it is returned with the answer.
     enum Purpose: Sendable {
         case load
         case records
@@ -17,7 +17,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         case call(Machine.Query)
     }
 
-    /// The inputs that do not come from the bus.
+    /// The inputs from outside the bus.
     enum Input: Sendable {
         case machine(Machine.Input)
         case answered(Purpose, Result<[UInt8], Failure>)
@@ -26,12 +26,12 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     typealias Event = ServiceEvent<Input>
     typealias Effect = ServiceEffect<Input>
 
-    /// A transaction without an outcome.
+    /// A transaction whose outcome is pending.
     struct PendingTransaction {
         var id: TransactionID
         var step: Machine.Step
         var onRefusal: RefusalAnswer
-        /// Successes that may build on it: they are sent when it is durable.
+        /// Successful replies that may build on it; they are sent when it is durable.
         var repliesAwaitingCommit: [(id: RequestID, reply: [UInt8])] = []
     }
 
@@ -42,7 +42,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         case stopped
     }
 
-    /// The time that the last commits get after SIGTERM.
+    /// The time limit of the last commits after SIGTERM.
     static var stopLimit: Duration { .milliseconds(2_500) }
     /// The wait before the whole state is written again to a database that has refused it.
     static var repairRetry: Backoff { .constant(.seconds(5)) }
@@ -58,28 +58,28 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     var forgottenPodcasts = ForgottenPodcasts()
     var loaded: (revision: UInt64, incarnation: String) = (0, "")
     var records: [StoredRecord] = []
-    /// The transactions without an outcome, in order.
+    /// The transactions whose outcome is pending, in order.
     private var pendingTransactions: [PendingTransaction] = []
     private var lastTransaction: UInt64 = 0
     /// The time of the next attempt to write the whole state.
     var repairAt: MonotonicTime?
-    /// The epoch in which the bus has accepted the service.
+    /// The epoch in which the service is registered.
     var epoch: UInt64?
-    /// Whether everything that is retained has been put in this epoch.
+    /// Whether all retained values were put in this epoch.
     var hasPublishedRetained = false
-    /// Topics of which the bus has refused a delta.
+    /// The topics of which the bus has refused a delta.
     var topicsToPutWhole: Set<Topic> = []
     var refusedPuts = RefusedPuts()
-    /// The effects that follow a publication: performed before anything else happens.
+    /// The effects that follow a publication: performed before any other event is handled.
     private var afterPublish: [Machine.Effect] = []
     private var mayPublishFirst = false
-    /// The generation in which persistence was ready last, and whether it is another one than before.
+    /// The generation in which persistence was ready last, and whether it has changed.
     var persistenceGeneration: UInt32?
     var persistenceHasRestarted = false
-    /// The incarnation of the database that the machine knows of.
+    /// The incarnation of the database that the machine was given.
     var database: String?
 
-    /// - Parameter perform: does what only the shell can do, and must not block.
+    /// - Parameter perform: performs the shell’s actions, and must not block.
     init(
         _ machine: Machine, generation: UInt32, seed: UInt64, perform: @escaping @Sendable (Machine.Action) -> Void
     ) {
@@ -89,7 +89,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         pipeline = CommitPipeline(owner: Machine.owner, generation: generation, seed: seed)
     }
 
-    /// When `timerFired` is due; nil: never.
+    /// The time at which `timerFired` is due; nil: never.
     var deadline: MonotonicTime? {
         var next = [
             requests.deadline, timers.values.min(), repairAt, refusedPuts.retryAt, forgottenPodcasts.retryAt,
@@ -98,8 +98,8 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         return next
     }
 
-    /// Handles an event. The publications of a command or an input come first and alone, and `finish` returns the rest, so
-    /// that observers need not wait for a commit to be built.
+    /// Handles an event. The publications of a command or an input are returned first and alone, and `finish` returns
+    /// the rest, so that observers need not wait for a commit to be built.
     mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         var effects = finish(now: now)
         if case .stopped = phase { return effects }
@@ -155,7 +155,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         stopIfDone(now, &effects)
     }
 
-    /// Waits for an idle pipeline: nobody sees a change before it is durable.
+    /// Waits until the pipeline is idle, so that no change is visible before it is durable.
     private mutating func publishRetainedIfDue(_ now: Moment, _ effects: inout [Effect]) {
         guard case .serving = phase, epoch != nil, !hasPublishedRetained, pipeline.isIdle else { return }
         hasPublishedRetained = true
@@ -189,7 +189,7 @@ extension OwnerRuntime {
             if case .publish(let publications) = effect { publications } else { [] }
         }
         guard mayPublishFirst, hasPublishedRetained, afterPublish.isEmpty, !publications.isEmpty else {
-            // Behind what waits already, in order.
+            // Waiting effects are performed first.
             if !afterPublish.isEmpty { return afterPublish += wanted }
             for effect in wanted { perform(effect, now, &effects) }
             return
@@ -214,7 +214,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Publishes, but not before everything retained has been put in this epoch: that includes it.
+    /// Publishes, but only after all retained values were put in this epoch: those include it.
     func publish(_ publications: [Publication], _ effects: inout [Effect]) {
         guard hasPublishedRetained, !publications.isEmpty else { return }
         effects.append(.publish(publications))
@@ -228,14 +228,14 @@ extension OwnerRuntime {
         }
         retryRefusedPuts(now, &effects)
         let due = timers.filter { $0.value <= now.monotonic }.sorted { $0.value < $1.value }
-        // A timer that an earlier one of these moves or cancels is not due any more.
+        // A timer that an earlier one of these has rescheduled or cancelled isn’t due.
         for (timer, time) in due where timers[timer] == time {
             timers[timer] = nil
             run(.timer(timer), now, &effects)
         }
     }
 
-    /// Puts the whole values whose deltas the bus has refused, once all that they show is durable.
+    /// Puts the whole values whose deltas the bus has refused, once all their changes are durable.
     private mutating func putWholeIfDue(_ now: Moment, _ effects: inout [Effect]) {
         guard !topicsToPutWhole.isEmpty, hasPublishedRetained, pipeline.isIdle else { return }
         publish(machine.retained(now: now).filter { topicsToPutWhole.contains($0.topic) }, &effects)
@@ -271,7 +271,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Answers a request. A success that changes nothing may build on a change that is not durable yet: it waits for that.
+    /// Answers a request. A success without changes may build on a change that isn’t durable yet: it waits for that.
     private mutating func reply(
         _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
     ) {
@@ -320,7 +320,7 @@ extension OwnerRuntime {
             case .collectEverything:
                 effects.append(.log(.warning, "the database is another one: everything is written to it again"))
                 updatePipeline(.everything(machine.everything()), now, &effects)
-                // The machine hears of each database once, however often the writing has to be tried.
+                // The machine is notified of each database once, however often the writes are retried.
                 guard pipeline.incarnation != database else { continue }
                 database = pipeline.incarnation
                 run(.databaseReplaced, now, &effects)
@@ -340,7 +340,7 @@ extension OwnerRuntime {
         run(.committed(pending.step), now, &effects)
     }
 
-    /// The machine rolls back first, so that clients that are answered see the state without the refused change.
+    /// Rolls the machine back before the reply, so that clients then see the state without the refused change.
     private mutating func refused(
         _ transaction: NumberedTransaction, _ failure: Failure, stored: [UInt8]?, _ now: Moment,
         _ effects: inout [Effect]

@@ -5,12 +5,12 @@ package import ProcessKit
 import ServiceLifecycle
 import WireMessages
 
-/// Runs an `OwnerMachine` on the bus, on the thread that has the sockets.
+/// Runs an `OwnerMachine` on the bus, on the thread that owns the sockets.
 package final class OwnerService<Machine: OwnerMachine>: Service {
     private let loop: ServiceLoop<OwnerRuntime<Machine>>
 
-    /// - Parameter perform: does what only the shell can do. It must not block: it starts tasks or threads, which
-    ///   report through the inputs.
+    /// - Parameter perform: performs the shell’s actions. It must not block: it starts tasks or threads, which report
+    ///   through the inputs.
     package init(
         _ machine: Machine, context: ServiceContext,
         perform: @escaping @Sendable (Machine.Action, ServiceInputs<Machine.Input>) -> Void
@@ -25,11 +25,11 @@ package final class OwnerService<Machine: OwnerMachine>: Service {
         }
     }
 
-    /// Where the shell reports; also before `run()`.
+    /// The inputs for the shell’s reports; usable before `run()`.
     package var inputs: ServiceInputs<Machine.Input> { loop.inputs.machine() }
 
-    /// Serves until graceful shutdown, which commits what the machine still wants to save, or until it is cancelled.
-    /// - Throws: `fenced` when a newer process has taken over; why the stored records cannot be read.
+    /// Serves until graceful shutdown, which commits the machine’s last changes, or until it is cancelled.
+    /// - Throws: `fenced` if a newer process is registered, or the failure to read the stored records.
     package func run() async throws {
         try await loop.run()
     }

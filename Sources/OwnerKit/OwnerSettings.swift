@@ -2,14 +2,14 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// The settings of one owner: for all podcasts, and for single ones, which inherit the values that they don’t set. The owner
-/// commits and publishes the changes that it returns.
+/// The settings of one owner: for all podcasts, and for single ones, which inherit the values that they don’t set. The
+/// owner commits and publishes the changes that it returns.
 package struct OwnerSettings: Sendable {
-    /// The beginning of its collections; the podcast's id, or `all`, follows.
+    /// The prefix of its collections, followed by the podcast’s ID or `all`.
     private static let collection = "setting/"
 
     private let owner: ServiceName
-    /// The values by podcast (empty: for all), then by key. Keys of later versions are kept.
+    /// The values by podcast (empty: for all), then by key. Unknown keys of later versions are kept.
     private var values: [String: [String: String]] = [:]
 
     package init(_ owner: ServiceName) {
@@ -25,9 +25,9 @@ package struct OwnerSettings: Sendable {
         return true
     }
 
-    // MARK: Values in force
+    // MARK: Effective values
 
-    /// The value in force for a podcast (empty: for none in particular): its own, else that for all, else the default.
+    /// The effective value for a podcast (empty: for all): its own, or the one for all, or the default.
     package func value(_ key: SettingKey, podcast: String = "") -> String {
         own(key, podcast: podcast) ?? own(key, podcast: "") ?? key.rule.defaultValue
     }
@@ -41,16 +41,16 @@ package struct OwnerSettings: Sendable {
 
     package func isOn(_ key: SettingKey, podcast: String = "") -> Bool { value(key, podcast: podcast) == "on" }
 
-    /// The podcasts that have settings of their own.
+    /// The podcasts with settings of their own.
     package var podcasts: [String] { values.keys.filter { !$0.isEmpty }.sorted() }
 
-    // MARK: Changing
+    // MARK: Changes
 
-    /// Sets a value, or (an empty one) removes it.
+    /// Sets a value; an empty one removes it.
     ///
     /// - Returns: nil if nothing changed.
-    /// - Throws: `invalidArgument` for a key of another owner or of none, an invalid value, an invalid podcast ID, and a key
-    ///   that podcasts cannot have.
+    /// - Throws: `invalidArgument` for an unknown key or one of another owner, an invalid value, an invalid podcast ID,
+    ///   and a key that podcasts can’t have.
     package mutating func set(_ setting: WireSetSetting) throws(Failure) -> OwnerChange? {
         guard let key = SettingKey(rawValue: setting.key), key.rule.owner == owner else {
             throw Failure(.invalidArgument, "The \(owner) service has no setting “\(setting.key)”.")
@@ -72,8 +72,8 @@ package struct OwnerSettings: Sendable {
             changes: [record(setting.podcast, key.rawValue)], publications: [publication(of: setting.podcast)])
     }
 
-    /// The reply to a request that has been carried out.
-    /// - Parameter changed: whether it changed anything.
+    /// The reply to a successful request.
+    /// - Parameter changed: whether the request changed the setting.
     package func reply(to setting: WireSetSetting, changed: Bool) -> WireSettingReply {
         var reply = WireSettingReply()
         reply.changed = changed
@@ -85,13 +85,13 @@ package struct OwnerSettings: Sendable {
         return reply
     }
 
-    /// Removes the settings of a podcast that was forgotten; nil if it had none.
+    /// Removes the settings of a forgotten podcast; nil if it had none.
     package mutating func forget(podcast: String) -> OwnerChange? {
         guard !podcast.isEmpty, let keys = values.removeValue(forKey: podcast)?.keys.sorted() else { return nil }
         return OwnerChange(changes: keys.map { record(podcast, $0) }, publications: [publication(of: podcast)])
     }
 
-    /// A setting as it is now, for the database; deleted if it is not set.
+    /// The write of a setting’s current value for the database; a deletion if it isn’t set.
     package func record(_ podcast: String, _ key: String) -> WireChange {
         let collection = Self.collection + (podcast.isEmpty ? "all" : podcast)
         guard let value = values[podcast]?[key] else { return .deleting(collection, key) }
@@ -102,7 +102,7 @@ package struct OwnerSettings: Sendable {
         return change
     }
 
-    // MARK: Everything
+    // MARK: Records
 
     package var everything: [WireChange] {
         values.sorted { $0.key < $1.key }.flatMap { podcast, keys in keys.keys.sorted().map { record(podcast, $0) } }

@@ -2,10 +2,10 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// The records and publications for a change of a part of an owner's state; the owner makes a transaction of several.
+/// The writes and publications for a change of a part of an owner’s state; a transaction combines several.
 package struct OwnerChange: Sendable {
     package var changes: [WireChange]
-    /// For the stream, once that is durable.
+    /// The publications to send once the writes are durable.
     package var publications: [Publication]
 
     package init(changes: [WireChange] = [], publications: [Publication] = []) {
@@ -15,7 +15,7 @@ package struct OwnerChange: Sendable {
 
     package var isEmpty: Bool { changes.isEmpty }
 
-    /// Adds what is done in the same step, after it.
+    /// Appends a later change of the same step.
     package mutating func append(_ other: OwnerChange) {
         changes += other.changes
         publications += other.publications
@@ -24,13 +24,13 @@ package struct OwnerChange: Sendable {
 
 /// A step that is committed whole or not at all.
 package struct OwnerTransaction<Step: Sendable>: Sendable {
-    /// Its purpose, in `committed` and `refused`.
+    /// Its purpose, passed to `committed` and `refused`.
     package var step: Step
-    /// May be empty: then only the reply is stored.
+    /// The writes; if there are none, only the reply is stored.
     package var changes: [WireChange]
     /// Published in order once the changes are durable.
     package var publications: [Publication]
-    /// The command that it answers, and the answer, which is stored with the changes.
+    /// The command that it answers, and the reply, which is stored with the changes.
     package var answer: (request: RequestID, reply: [UInt8])?
     package var onRefusal: RefusalAnswer
 
@@ -54,13 +54,13 @@ package struct OwnerTransaction<Step: Sendable>: Sendable {
     }
 }
 
-/// How a command is answered whose transaction is refused. One that was answered before gets its first answer again.
+/// The reply to a command whose transaction is refused. A command that was answered before gets its first reply again.
 package enum RefusalAnswer: Sendable, Hashable {
-    /// With the reason.
+    /// A failure with the reason.
     case failure
-    /// With `notSaved` and what has been done all the same: "Paused, but not saved: …".
+    /// `notSaved` with the effect that remains: “Paused, but not saved: …”.
     case notSaved(String)
-    /// As if it had been saved: what the reply reports is durable already.
+    /// A success: the reply reports only what is durable already.
     case success([UInt8])
 
     package func result(_ failure: Failure) -> Result<[UInt8], Failure> {
@@ -72,7 +72,7 @@ package enum RefusalAnswer: Sendable, Hashable {
     }
 }
 
-/// Names a transaction within one life of its machine; ascending.
+/// Identifies a transaction within one process of its machine; ascending.
 package struct TransactionID: Sendable, Hashable, Comparable {
     package let number: UInt64
     package init(_ number: UInt64) { self.number = number }
@@ -87,19 +87,19 @@ extension NumberedTransaction {
 
 /// A request to another service.
 package struct OwnerCall<Query: Sendable>: Sendable {
-    /// Its purpose, in `answered`.
+    /// Its purpose, passed to `answered`.
     package var query: Query
     package var service: ServiceName
-    /// Protobuf: that service's request message.
+    /// A Protobuf message: that service’s request.
     package var payload: [UInt8]
-    /// The request's ID, derived (`RequestID.derived`) where the same call may be made again after a crash; nil: a new one.
+    /// The request’s ID, derived (`RequestID.derived`) if the same call may be repeated after a crash; nil: a new one.
     package var request: RequestID?
-    /// When to give up; nil: never, it is repeated until it is answered.
+    /// The time limit; nil: it is repeated until it is answered.
     package var limit: Duration?
     /// Whether the ID may have been used before, so that the service must look it up in the database first.
     package var mayBeRepeat: Bool
 
-    /// - Parameter mayBeRepeat: nil: true for a request with an ID of its own.
+    /// - Parameter mayBeRepeat: nil: true for a request with an explicit ID.
     package init(
         _ query: Query, to service: ServiceName, payload: [UInt8], request: RequestID? = nil,
         limit: Duration? = .seconds(10), mayBeRepeat: Bool? = nil
@@ -114,7 +114,7 @@ package struct OwnerCall<Query: Sendable>: Sendable {
 }
 
 extension Result<[UInt8], Failure> {
-    /// The answer of persistence; one that cannot be read is a failure.
+    /// The reply of persistence; a malformed one is a failure.
     package var persistenceReply: Result<WirePersistenceReply, Failure> {
         flatMap { payload in
             do {

@@ -2,16 +2,16 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// Deduplicates an owner's requests: one id takes effect once, however often it is sent. Answers are remembered.
+/// Deduplicates an owner’s requests: an ID takes effect once, however often it is sent. Replies are cached.
 package struct RequestDeduplicator: Sendable {
     package enum Event: Sendable {
         case arrived(IncomingCommand)
         /// Persistence answered a `lookUp`: the stored reply, or nil if there is none.
         case found(RequestID, Result<[UInt8]?, Failure>)
         case answered(RequestID, Result<[UInt8], Failure>)
-        /// The answer waits for the database from now on.
+        /// The reply waits for the database from now on.
         case committing(RequestID)
-        /// The bus is another one, which doesn't know the tickets.
+        /// The bus was replaced and doesn’t know the tickets.
         case connectionLost
         case tick
     }
@@ -34,7 +34,7 @@ package struct RequestDeduplicator: Sendable {
         var phase: Phase
     }
 
-    /// The time after which a client is told that its change is not saved yet.
+    /// The time after which a client is notified that its change isn’t saved yet.
     package static let commitTimeout = Duration.seconds(5)
     private static let margin = Duration.milliseconds(250)
 
@@ -46,14 +46,14 @@ package struct RequestDeduplicator: Sendable {
     private var finishedBytes = 0
 
     /// - Parameters:
-    ///   - capacity: the maximum number of replies that are remembered.
-    ///   - byteCapacity: the maximum size of those replies in all.
+    ///   - capacity: the maximum number of cached replies.
+    ///   - byteCapacity: the maximum size of the cached replies in bytes.
     package init(capacity: Int = 1_024, byteCapacity: Int = 4 << 20) {
         self.capacity = capacity
         self.byteCapacity = byteCapacity
     }
 
-    /// When `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil: never.
     package var deadline: MonotonicTime? {
         running.values.flatMap { running in running.tickets.compactMap { Self.due($0.deadline, running.phase) } }.min()
     }
@@ -110,7 +110,7 @@ extension RequestDeduplicator {
         return done.tickets.map { .answer($0.ticket, id, result) }
     }
 
-    /// Tells clients before they give up. The effect stands, and a repeat of the request still joins it.
+    /// Notifies clients before they time out. The change remains, and a repeat of the request still joins it.
     private mutating func tick(_ now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         for (id, request) in running {

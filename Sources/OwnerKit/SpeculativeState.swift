@@ -1,8 +1,8 @@
-/// A value that is changed before it is known whether the change can be saved, and that can be rolled back.
+/// A value that is changed before the change is durable, and that can be rolled back.
 ///
-/// Snapshots are cheap: the value's storage is shared until it is written to.
+/// Snapshots are cheap: the value’s storage is copied on write.
 package struct SpeculativeState<State: Sendable>: Sendable {
-    /// The newest value, with everything that is not yet durable.
+    /// The newest value, including changes that aren’t durable yet.
     package private(set) var current: State
     private var pending: [(id: TransactionID, before: State)] = []
     private var lastID: UInt64 = 0
@@ -11,7 +11,7 @@ package struct SpeculativeState<State: Sendable>: Sendable {
         current = state
     }
 
-    /// Changes the value in a transaction, which this names.
+    /// Changes the value in a transaction, whose ID is returned.
     package mutating func apply(_ change: (inout State) throws -> Void) rethrows -> TransactionID {
         var next = current
         try change(&next)
@@ -27,11 +27,11 @@ package struct SpeculativeState<State: Sendable>: Sendable {
     }
 
     package mutating func committed(_ id: TransactionID) {
-        // They are in order.
+        // The transactions are in order.
         pending.removeFirst(pending.firstIndex { $0.id > id } ?? pending.count)
     }
 
-    /// Rolls the transaction back, with all that came after it. Does nothing for one that was rolled back with an earlier one.
+    /// Rolls the transaction back, with all later ones. Does nothing for one that was already rolled back.
     package mutating func refused(_ id: TransactionID) {
         guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
         current = pending[index].before

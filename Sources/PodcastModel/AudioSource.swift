@@ -6,7 +6,7 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
     /// An http or https address.
     case web(url: String)
 
-    /// The source that an enclosure's address names: `http:`, `https:`, `file:` (on this machine) or an absolute path.
+    /// The source that an enclosure’s address names: `http:`, `https:`, `file:` (on this machine) or an absolute path.
     ///
     /// - Throws: `episodeUnavailable` for an empty address, `badURL` for any other that is not one of these.
     public init(enclosure address: String) throws(Failure) {

@@ -25,7 +25,7 @@ public struct CommandOrigin: Sendable, Hashable {
         }
     }
 
-    /// How it was done: `by hand`, whichever program somebody's hand was in, else by what.
+    /// How it was done: `by hand`, whichever program somebody’s hand was in, else by what.
     public var phrase: String {
         switch text {
         case "", "cli", "mini", "expanded": "by hand"

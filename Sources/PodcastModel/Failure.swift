@@ -6,7 +6,7 @@ public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
     public var message: String
     /// Whether the same command may succeed later without anything being changed.
     public var retry: Bool
-    /// The code's own message in protobuf, such as the candidates of `ambiguous`; mostly empty.
+    /// The code’s own message in protobuf, such as the candidates of `ambiguous`; mostly empty.
     public var detail: [UInt8]
 
     /// A failure with a code of its own.
@@ -28,7 +28,7 @@ public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// The codes that this version knows. The set is open: a receiver must accept others.
 public enum FailureCode: String, Sendable, CaseIterable {
-    // The bus and the request's way.
+    // The bus and the request’s way.
     /// The service is not running or not ready.
     case unavailable
     /// A window is full.

@@ -2,7 +2,7 @@
 public struct FeedDocument: Sendable, Hashable {
     /// The podcast that the feed describes.
     public var channel: FeedChannel
-    /// The episodes that have audio, in the feed's order.
+    /// The episodes that have audio, in the feed’s order.
     public var items: [FeedItem]
     /// The faults of the feed, each kind once.
     public var warnings: [FeedWarning]
@@ -40,7 +40,7 @@ public struct FeedChannel: Sendable, Hashable {
 
 /// An episode as its feed describes it. Empty text: the feed says nothing.
 public struct FeedItem: Sendable, Hashable {
-    /// The feed's own name for it; unique only where the feed keeps to the rules.
+    /// The feed’s own name for it; unique only where the feed keeps to the rules.
     public var guid = ""
     /// The title, as plain text.
     public var title = ""
@@ -54,11 +54,11 @@ public struct FeedItem: Sendable, Hashable {
     public var published: Timestamp?
     /// The length that the feed announces.
     public var duration: EpisodeDuration?
-    /// The audio: absolute once it has been resolved against the feed's own address.
+    /// The audio: absolute once it has been resolved against the feed’s own address.
     public var enclosureURL = ""
-    /// The audio's media type.
+    /// The audio’s media type.
     public var enclosureType = ""
-    /// The audio's length in bytes; 0: unknown.
+    /// The audio’s length in bytes; 0: unknown.
     public var enclosureLength: UInt64 = 0
     /// The season; 0: none.
     public var season: UInt32 = 0

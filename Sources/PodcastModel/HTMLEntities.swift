@@ -1,6 +1,6 @@
-/// HTML's named characters, which feeds use although XML does not know them, and the references to characters in a text.
+/// HTML’s named characters, which feeds use although XML does not know them, and the references to characters in a text.
 public enum HTMLEntities {
-    /// XML's own, those of Latin-1, and the usual typographical ones.
+    /// XML’s own, those of Latin-1, and the usual typographical ones.
     public static let named: [String: Unicode.Scalar] = {
         // In the order of their code points from U+00A0 on.
         let latin = """
@@ -27,7 +27,7 @@ public enum HTMLEntities {
     }()
 
     /// The character that a reference at the beginning of `bytes` stands for, such as `&amp;`, `&#38;` or `&#x26;`, and the
-    /// reference's length. Nil for an ampersand that begins none.
+    /// reference’s length. Nil for an ampersand that begins none.
     public static func reference(in bytes: ArraySlice<UInt8>) -> (character: Unicode.Scalar, length: Int)? {
         let name = bytes.dropFirst().prefix(12).prefix { $0 == UInt8(ascii: "#") || $0.isASCIIAlphanumeric }
         guard !name.isEmpty, name.endIndex < bytes.endIndex, bytes[name.endIndex] == UInt8(ascii: ";"),

@@ -7,7 +7,7 @@ public protocol Identifier: Sendable, Hashable, Comparable, Codable, CustomStrin
     static var prefix: Character { get }
     /// The identifier as users and the wire see it.
     var text: String { get }
-    /// Nil unless `text` begins with the kind's letter and continues with 1 to 63 ASCII letters and digits.
+    /// Nil unless `text` begins with the kind’s letter and continues with 1 to 63 ASCII letters and digits.
     init?(_ text: String)
 }
 
@@ -64,7 +64,7 @@ public struct PodcastID: Identifier {
     public static let prefix: Character = "p"
     /// The identifier as users and the wire see it.
     public let text: String
-    /// Nil unless `text` has this kind's shape.
+    /// Nil unless `text` has this kind’s shape.
     public init?(_ text: String) {
         guard Self.accepts(text) else { return nil }
         self.text = text
@@ -77,7 +77,7 @@ public struct EpisodeID: Identifier {
     public static let prefix: Character = "e"
     /// The identifier as users and the wire see it.
     public let text: String
-    /// Nil unless `text` has this kind's shape.
+    /// Nil unless `text` has this kind’s shape.
     public init?(_ text: String) {
         guard Self.accepts(text) else { return nil }
         self.text = text
@@ -90,7 +90,7 @@ public struct QueueEntryID: Identifier {
     public static let prefix: Character = "q"
     /// The identifier as users and the wire see it.
     public let text: String
-    /// Nil unless `text` has this kind's shape.
+    /// Nil unless `text` has this kind’s shape.
     public init?(_ text: String) {
         guard Self.accepts(text) else { return nil }
         self.text = text
@@ -103,7 +103,7 @@ public struct AlertID: Identifier {
     public static let prefix: Character = "a"
     /// The identifier as users and the wire see it.
     public let text: String
-    /// Nil unless `text` has this kind's shape.
+    /// Nil unless `text` has this kind’s shape.
     public init?(_ text: String) {
         guard Self.accepts(text) else { return nil }
         self.text = text
@@ -120,7 +120,7 @@ public struct LoadID: Identifier {
     /// The load that the queue makes by itself when another one has ended.
     public static func advance(after load: String) -> LoadID { derived(from: "advance/\(load)") }
 
-    /// Nil unless `text` has this kind's shape.
+    /// Nil unless `text` has this kind’s shape.
     public init?(_ text: String) {
         guard Self.accepts(text) else { return nil }
         self.text = text
@@ -133,7 +133,7 @@ public struct BookmarkID: Identifier {
     public static let prefix: Character = "b"
     /// The identifier as users and the wire see it.
     public let text: String
-    /// Nil unless `text` has this kind's shape.
+    /// Nil unless `text` has this kind’s shape.
     public init?(_ text: String) {
         guard Self.accepts(text) else { return nil }
         self.text = text

@@ -183,7 +183,7 @@ public enum InternetDate {
 
 /// The value of a `Retry-After` field (RFC 9110, 10.2.3).
 public enum RetryAfter {
-    /// The wait in seconds from `now` that the field's value asks for, at least 0: a number of seconds, or a date. Nil for
+    /// The wait in seconds from `now` that the field’s value asks for, at least 0: a number of seconds, or a date. Nil for
     /// anything else.
     public static func parse(_ text: String, now: Timestamp) -> Double? {
         let words = text.split(separator: " ")

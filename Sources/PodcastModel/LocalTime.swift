@@ -2,7 +2,7 @@ import LibC
 
 /// The time of day that clocks show here.
 public enum LocalTime {
-    /// The date and the time of a moment in this machine's time zone.
+    /// The date and the time of a moment in this machine’s time zone.
     public static func calendar(_ moment: Timestamp) -> CalendarTime {
         let parts = parts(of: moment)
         let seconds = (Int(parts.tm_hour) * 60 + Int(parts.tm_min)) * 60 + Int(parts.tm_sec)

@@ -2,7 +2,7 @@
 public enum NearestWord {
     /// The nearest of `words`; nil when none is near. Capitals, dashes and underscores do not count.
     ///
-    /// - Parameter distance: how many characters may be wrong; unless given, a third of the word's, and at least one.
+    /// - Parameter distance: how many characters may be wrong; unless given, a third of the word’s, and at least one.
     public static func among(_ words: [String], to text: String, within distance: Int? = nil) -> String? {
         let wanted = folded(text)
         guard !wanted.isEmpty else { return nil }

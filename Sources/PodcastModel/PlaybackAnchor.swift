@@ -27,13 +27,13 @@ public struct PlaybackAnchor: Sendable, Hashable {
 
     /// The position at `now` of the same boot, from the start to `duration` where that is known.
     ///
-    /// A `now` before the anchor gives the anchor's own position: clocks read on two processors may be
+    /// A `now` before the anchor gives the anchor’s own position: clocks read on two processors may be
     /// some nanoseconds apart, and a position must not be seen to step back.
     public func position(at now: MonotonicTime, duration: EpisodeDuration? = nil) -> PlaybackPosition {
         advanced(by: running ? now.since(at) / .seconds(1) : 0, duration: duration)
     }
 
-    /// The position at `now` for an observer of the boot `bootID`: another boot or machine than the anchor's
+    /// The position at `now` for an observer of the boot `bootID`: another boot or machine than the anchor’s
     /// goes by wall clock, whose steps it cannot see.
     public func position(at now: Moment, bootID: String, duration: EpisodeDuration? = nil) -> PlaybackPosition {
         let moment = BootTime(at: at, bootID: self.bootID, wall: wall)

@@ -109,7 +109,7 @@ public struct MonotonicTime: Sendable, Hashable, Comparable {
     /// The moment at that reading of the clock.
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
-    /// The moment later by `duration`; earlier if it is negative; never before the clock's start.
+    /// The moment later by `duration`; earlier if it is negative; never before the clock’s start.
     public func advanced(by duration: Duration) -> MonotonicTime {
         let (seconds, attoseconds) = duration.components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

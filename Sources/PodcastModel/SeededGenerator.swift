@@ -1,4 +1,4 @@
-/// Random numbers that are the same for the same seed (Steele, Lea and Flood's SplitMix64): for jitter, and for failures
+/// Random numbers that are the same for the same seed (Steele, Lea and Flood’s SplitMix64): for jitter, and for failures
 /// that can be repeated; not for secrets.
 public struct SeededGenerator: RandomNumberGenerator, Sendable, Hashable {
     private var state: UInt64

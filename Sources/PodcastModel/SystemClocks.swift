@@ -1,6 +1,6 @@
 import LibC
 
-/// The machine's clocks, read by shells and handed to machines as their "now".
+/// The machine’s clocks, read by shells and handed to machines as their "now".
 public enum SystemClocks {
     /// Both clocks, read together.
     public static func now() -> Moment { Moment(monotonic: monotonic(), wall: wall()) }

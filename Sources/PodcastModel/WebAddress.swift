@@ -83,7 +83,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= Self.limit else { return nil }
     }
 
-    /// User, host (lower case, an international name as `xn--…`) and port (unless it is the scheme's own), as they stand
+    /// User, host (lower case, an international name as `xn--…`) and port (unless it is the scheme’s own), as they stand
     /// between `//` and the path.
     public var authority: String { server?.text ?? "" }
     private var pathAndQuery: String { path + (query.map { "?" + $0 } ?? "") }
@@ -93,7 +93,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// The whole address, normalised.
     public var description: String { text }
 
-    /// The host and port, without user and password: for sentences, and to tell servers apart; a local file's path.
+    /// The host and port, without user and password: for sentences, and to tell servers apart; a local file’s path.
     public var host: String { server?.hostAndPort ?? filePath ?? path }
 
     /// User and password, decoded; nil: the address names nobody.

@@ -8,7 +8,7 @@ struct WebAuthority: Sendable, Hashable {
     let userInfo: String?
     /// The host in lower case: a name in ASCII, an IPv4 address, or an IPv6 address in brackets.
     let host: String
-    /// The port, unless it is the scheme's own.
+    /// The port, unless it is the scheme’s own.
     let port: UInt16?
 
     private static let maximumHostLength = 253

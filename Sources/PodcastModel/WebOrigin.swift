@@ -4,7 +4,7 @@ public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible
     public let scheme: String
     /// The host in lower case.
     public let host: String
-    /// The port, also where it is the scheme's own.
+    /// The port, also where it is the scheme’s own.
     public let port: UInt16
 
     init(scheme: String, host: String, port: UInt16) {
@@ -19,12 +19,12 @@ public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible
         self = origin
     }
 
-    /// The same server with encryption, each at its scheme's own port; nil for any other origin.
+    /// The same server with encryption, each at its scheme’s own port; nil for any other origin.
     public var encrypted: WebOrigin? {
         scheme == "http" && port == 80 ? WebOrigin(scheme: "https", host: host, port: 443) : nil
     }
 
-    /// The origin as an address without a path; the port is left out where it is the scheme's own.
+    /// The origin as an address without a path; the port is left out where it is the scheme’s own.
     public var text: String { "\(scheme)://\(host)" + (port == Self.defaultPort(of: scheme) ? "" : ":\(port)") }
     /// The origin as an address without a path.
     public var description: String { text }

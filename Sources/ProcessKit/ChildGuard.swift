@@ -2,10 +2,10 @@ import BusKit
 import CProcess
 import LibC
 
-/// Ends a service when its supervisor ends, by three means, because each has a gap: the kernel's parent death signal (Linux
+/// Ends a service when its supervisor ends, by three means, because each has a gap: the kernel’s parent death signal (Linux
 /// only), the check that the supervisor still ran when it was set, and the standard input, a pipe that ends with the supervisor.
 package enum ChildGuard {
-    /// The supervisor's pid; absent for a service that was started by hand.
+    /// The supervisor’s pid; absent for a service that was started by hand.
     package static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
 
     /// The ID of a run of the fleet: by it a service tells its own restart from that of the whole fleet.
@@ -16,7 +16,7 @@ package enum ChildGuard {
         environment[supervisorVariable].flatMap(Int32.init).flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// Ties the process to its supervisor, if it has one; the first call in a service's `main`.
+    /// Ties the process to its supervisor, if it has one; the first call in a service’s `main`.
     package static func install(environment: [String: String] = ProcessEnvironment.current) {
         guard let supervisor = supervisor(environment) else { return }
         _ = lockstep_set_parent_death_signal(SIGKILL)

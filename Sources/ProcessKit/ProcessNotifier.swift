@@ -1,7 +1,7 @@
 import BusKit
 import LibC
 
-/// Tells whoever started this process about its state, by systemd's notification protocol (`man sd_notify`): datagrams to
+/// Tells whoever started this process about its state, by systemd’s notification protocol (`man sd_notify`): datagrams to
 /// the socket that `NOTIFY_SOCKET` names. Without one, nothing happens.
 package struct ProcessNotifier: Sendable {
     private let address: [UInt8]?

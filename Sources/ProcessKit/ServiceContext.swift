@@ -31,7 +31,7 @@ package struct ServiceContext: Sendable {
         notifyAlive = { notifier.watchdog() }
     }
 
-    /// The context of a service's next process, whose generation is on disk when this returns. The bus has none: it counts
+    /// The context of a service’s next process, whose generation is on disk when this returns. The bus has none: it counts
     /// epochs.
     package static func nextLife(
         of name: ServiceName, home: LockstepHome, logger: Logger,
@@ -43,7 +43,7 @@ package struct ServiceContext: Sendable {
             environment: environment)
     }
 
-    /// Makes the generation of the service's next process larger than `generation`.
+    /// Makes the generation of the service’s next process larger than `generation`.
     func recordGeneration(_ generation: UInt32) throws(Failure) {
         try Self.generationFile(of: name, home).record(generation)
     }

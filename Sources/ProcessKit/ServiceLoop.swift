@@ -11,7 +11,7 @@ package enum ServiceEvent<Input: Sendable>: Sendable {
     case started
     /// Any but `heartbeat`, which stays with the loop.
     case bus(BusEvent)
-    /// A report of the service's own shell.
+    /// A report of the service’s own shell.
     case input(Input)
     /// The process is to end: finish, then `stop`.
     case stopping
@@ -25,7 +25,7 @@ package enum ServiceEffect<Input: Sendable>: Sendable {
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     /// Ask another service; the answer comes as the input that the closure makes of it.
     case ask(OutgoingRequest, @Sendable (Result<[UInt8], Failure>) -> Input)
-    /// Do something of the process's own, in its turn.
+    /// Do something of the process’s own, in its turn.
     case run(@Sendable () -> Void)
     /// A line for the log.
     case log(Logger.Level, String)
@@ -35,7 +35,7 @@ package enum ServiceEffect<Input: Sendable>: Sendable {
     case stop(Failure?)
 }
 
-/// Handles a service's events on the thread that has its sockets, so that a request costs no change of thread.
+/// Handles a service’s events on the thread that has its sockets, so that a request costs no change of thread.
 ///
 /// It must not block: what takes time runs elsewhere and reports through the inputs.
 package protocol ServiceHandler: SendableMetatype {
@@ -66,7 +66,7 @@ package struct ServiceInputs<Input: Sendable>: Sendable {
     package func send(_ input: Input) { deliver(input) }
 }
 
-/// A service's connection to the bus and its handler, on one thread.
+/// A service’s connection to the bus and its handler, on one thread.
 package final class ServiceLoop<Handler: ServiceHandler>: Service {
     private let context: ServiceContext
     private let inbox: EventMailbox<Handler.Input>
@@ -76,7 +76,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
 
     /// - Parameters:
     ///   - observes: the topics of which the handler gets `update`; nil: none.
-    ///   - makeHandler: called once, on the service's thread.
+    ///   - makeHandler: called once, on the service’s thread.
     package init(
         _ context: ServiceContext, observes: TopicSelection?,
         makeHandler: @escaping @Sendable (ServiceInputs<Handler.Input>) -> Handler
@@ -109,7 +109,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
     package var inputs: ServiceInputs<Handler.Input> { ServiceInputs { [inbox] in inbox.send(.input($0)) } }
 
     /// Serves until graceful shutdown, when the handler stops, or until it is cancelled. Once.
-    /// - Throws: what the handler stopped with; `badConfiguration` when the bus's sockets cannot be opened.
+    /// - Throws: what the handler stopped with; `badConfiguration` when the bus’s sockets cannot be opened.
     package func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -205,10 +205,10 @@ private final class EventMailbox<Input: Sendable>: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// Sets the closure that wakes the handler's thread.
+    /// Sets the closure that wakes the handler’s thread.
     func onArrival(_ wake: @escaping @Sendable () -> Void) { state.withLockedValue { $0.wake = wake } }
 
-    /// Adds an event from the handler's own thread, which takes it at the end of its turn.
+    /// Adds an event from the handler’s own thread, which takes it at the end of its turn.
     func enqueue(_ event: ServiceEvent<Input>) { _ = add(event) }
 
     /// Adds an event from elsewhere, and wakes the thread.

@@ -11,7 +11,7 @@ import ZeroMQ
 package enum ServiceProcess {
     /// Runs a service as this process, until SIGTERM or SIGINT ends it gracefully or it fails.
     ///
-    /// It ties itself to the supervisor, holds the service's lock and counts its generations. When the service fails the
+    /// It ties itself to the supervisor, holds the service’s lock and counts its generations. When the service fails the
     /// process exits: 78 for a configuration or a database that only a person can repair, 70 for anything else.
     ///
     /// - Parameter returnsMemoryEarly: whether large blocks of freed memory go back to the system at once, for a service that

@@ -29,7 +29,7 @@ package struct StraySupervisors: Sendable {
         return !stopped.isEmpty
     }
 
-    /// The system keeps 15 bytes of a program's name.
+    /// The system keeps 15 bytes of a program’s name.
     private static let programName = String("lockstep-supervisor".prefix(15))
 
     private func isOurs(_ pid: Int32) -> Bool {

@@ -1,11 +1,11 @@
 /// The kind of a message: the second byte of its header (see `protocols/bus.md`).
 package enum MessageKind: UInt8, Sendable, CaseIterable {
     // Of the stream; also of PUBLISH, which has the kind of the event that it asks for.
-    /// Replaces the topic's retained value and what stands behind it.
+    /// Replaces the topic’s retained value and what stands behind it.
     case put = 1
-    /// Changes the topic's value; retained in order behind its put.
+    /// Changes the topic’s value; retained in order behind its put.
     case delta = 2
-    /// Removes the topic's retained value.
+    /// Removes the topic’s retained value.
     case delete = 3
     /// Reports something that happened; not retained.
     case event = 4
@@ -70,7 +70,7 @@ package struct BusHeader: Sendable, Hashable {
     package var epoch: UInt64
     /// A sequence in the stream.
     package var sequence: UInt64
-    /// The service's own count of its publishes in this epoch, from 1; of requests: the bus's ticket.
+    /// The service’s own count of its publishes in this epoch, from 1; of requests: the bus’s ticket.
     package var originSequence: UInt64
     /// Nanoseconds: of events the wall clock (since 1970, UTC); of requests the deadline on CLOCK_MONOTONIC.
     package var time: UInt64

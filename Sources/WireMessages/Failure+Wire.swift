@@ -11,7 +11,7 @@ extension Failure {
             detail: superseded.wireBytes)
     }
 
-    /// The newest generation of the service that the sender of a `fenced` knows; 0: it doesn't say.
+    /// The newest generation of the service that the sender of a `fenced` knows; 0: it doesn’t say.
     package var fencingGeneration: UInt32 {
         guard known == .fenced else { return 0 }
         return (try? WireSuperseded(wireBytes: detail))?.generation ?? 0

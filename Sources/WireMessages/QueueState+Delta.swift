@@ -1,5 +1,5 @@
 extension WireQueueState {
-    /// Applies a delta's steps in order, and its revision. An insert of an entry that is there moves it; one behind an entry
+    /// Applies a delta’s steps in order, and its revision. An insert of an entry that is there moves it; one behind an entry
     /// that is missing goes to the end, and a removal or an update of a missing entry does nothing.
     /// - Returns: false if a step named a missing entry, so that the state should be fetched again.
     @discardableResult

@@ -10,7 +10,7 @@ package enum RequestLimits {
     package static let origin = 64
     /// Bytes of a text that is not listed in `texts`: an ID, a name, a key, a code, a device.
     package static let text = 512
-    /// Bytes of the fields of one message that this version doesn't know; they may be stored with the message.
+    /// Bytes of the fields of one message that this version doesn’t know; they may be stored with the message.
     package static let unknownFields = 512
 
     private static let address = 8_192

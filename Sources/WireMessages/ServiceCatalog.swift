@@ -31,7 +31,7 @@ extension WireSupervisorReply: ServiceReply {}
 
 /// A service as the rest of the fleet must know it.
 package struct ServiceDescription: Sendable {
-    /// How a service's process starts.
+    /// How a service’s process starts.
     package enum Start: Sendable, Hashable {
         case bySupervisor
         /// It is the supervisor.

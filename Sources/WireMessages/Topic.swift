@@ -19,7 +19,7 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func service(_ name: ServiceName) -> Topic { stream(.bus, "service/\(name.text)") }
     package static let playbackState = stream(.playback, "state")
     package static let playbackOutput = stream(.playback, "output")
-    /// An event: an episode's position or played mark changed.
+    /// An event: an episode’s position or played mark changed.
     package static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
     /// An event: the positions or played marks of many episodes changed.
     package static let episodeStates = stream(.playback, "states")
@@ -27,7 +27,7 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
     /// The entry that plays next.
     package static let queueNext = stream(.queue, "next")
-    /// A podcast's metadata and status.
+    /// A podcast’s metadata and status.
     package static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
     /// An event: episodes of a podcast came, changed or went.
     package static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }

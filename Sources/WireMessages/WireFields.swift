@@ -15,7 +15,7 @@ package struct WireFields: Sendable {
         bytes += beginning.wireBytes
     }
 
-    /// Adds a field that holds a message, bytes or a text. `number` is the field's, from 1 to 15.
+    /// Adds a field that holds a message, bytes or a text. `number` is the field’s, from 1 to 15.
     package mutating func append(_ number: UInt8, _ value: [UInt8]) {
         begin(number, count: value.count)
         bytes.append(contentsOf: value)

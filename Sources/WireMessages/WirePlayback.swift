@@ -1,7 +1,7 @@
 package import PodcastModel
 
 extension PlaybackAnchor {
-    /// The anchor of a player's state; nil while nothing is loaded.
+    /// The anchor of a player’s state; nil while nothing is loaded.
     package init?(_ state: WirePlaybackState) {
         guard state.hasEpisode, state.hasAnchor else { return nil }
         let anchor = state.anchor

@@ -8,8 +8,8 @@ package enum FileDescriptorLimit {
     private static let resource = RLIMIT_NOFILE
     #endif
 
-    /// Raises the limit as far as this user may, and at most to `wanted`. Never lowers it.
-    /// - Returns: the limit in force afterwards.
+    /// Raises the limit as far as this user may, and at most to `wanted`. It is never lowered.
+    /// - Returns: the effective limit.
     package static func raise(to wanted: Int = 65_536) throws(ZeroMQError) -> Int {
         var limit = try read()
         let target = min(rlim_t(clamping: wanted), limit.rlim_max)

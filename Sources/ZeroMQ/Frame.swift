@@ -1,27 +1,27 @@
 import LibC
 
-/// One part of a message: immutable bytes, copied out of libzmq once and shared from then on.
+/// One part of a message: immutable bytes, copied once from libzmq and then shared.
 ///
-/// The bytes are the program's own rather than libzmq's: a received libzmq message can keep the whole
-/// 8 KiB read buffer alive that it arrived in, which a ring of small events must not do.
+/// The bytes aren’t in libzmq’s memory: a received libzmq message can retain the whole 8 KiB read buffer, which a ring
+/// of small events must not do.
 package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     package let bytes: [UInt8]
 
     package static let empty = Frame([])
 
-    /// A frame that shares `bytes`.
+    /// Creates a frame that shares `bytes`.
     @inlinable
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    /// A frame of a copy of `bytes`, such as `Data`, a slice or lent memory.
+    /// Creates a frame with a copy of `bytes`, such as `Data`, a slice or borrowed memory.
     @inlinable
     package init(copying bytes: some Collection<UInt8>) {
         self.bytes = Array(bytes)
     }
 
-    /// A frame of the text in UTF-8.
+    /// Creates a frame with the text in UTF-8.
     @inlinable
     package init(_ text: String) {
         self.bytes = Array(text.utf8)
@@ -58,7 +58,7 @@ package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStri
     /// The bytes as text; nil if they are not UTF-8.
     package var text: String? { String(validating: bytes, as: UTF8.self) }
 
-    /// Lends the bytes for the length of the call.
+    /// Gives `body` the bytes, which are valid during the call.
     @inlinable
     package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try bytes.withUnsafeBytes(body)

@@ -1,10 +1,10 @@
 import LibC
 
-/// A Unix socket's path that is known to fit.
+/// The path of a Unix socket; its length is validated.
 package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
     package let path: String
 
-    /// The longest path in bytes that the system's `sun_path` holds with its closing zero.
+    /// The maximum length of a path in bytes, which `sun_path` holds with its terminating zero.
     package static let maximumPathLength: Int = {
         #if os(Linux)
         107
@@ -13,7 +13,7 @@ package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
         #endif
     }()
 
-    /// Refuses an empty path, one with a zero byte and one that is longer than `maximumPathLength`.
+    /// Throws for an empty path, one with a zero byte and one that is longer than `maximumPathLength`.
     package init(path: String) throws(ZeroMQError) {
         let length = path.utf8.count
         guard length <= Self.maximumPathLength else {
@@ -29,12 +29,12 @@ package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
         self.path = path
     }
 
-    /// The endpoint as libzmq takes it: `ipc://` and the path.
+    /// The endpoint for libzmq: `ipc://` and the path.
     package var text: String { "ipc://" + path }
 
     package var description: String { text }
 
-    /// Removes the socket's file, if there is one. Only for the holder of the folder's lock.
+    /// Removes the socket’s file, if there is one. Only the holder of the folder’s lock may call it.
     package func removeStaleFile() throws(ZeroMQError) {
         if unlink(path) == 0 || errno == ENOENT { return }
         throw ZeroMQError(call: "unlink", endpoint: path, number: errno)

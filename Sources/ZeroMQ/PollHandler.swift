@@ -1,29 +1,30 @@
-/// The code of a poll thread: the one owner of what its sockets receive and send.
+/// The code of a poll thread, which alone sends and receives on its sockets.
 ///
-/// It is made on the thread, and every callback runs there, so it needs no lock and may hold values that cannot be copied or
-/// sent. A callback that throws ends the thread in an orderly way, and `PollThread.shutdown()` returns the error.
+/// It is created on the thread, and every callback runs there, so it needs no lock and may hold values that can’t be
+/// copied or sent. A callback that throws ends the thread in an orderly way, and `PollThread.shutdown()` returns the
+/// error.
 package protocol PollHandler: ~Copyable, SendableMetatype {
-    /// The commands of other threads to this one.
+    /// The commands from other threads to this one.
     associatedtype Command: Sendable
 
-    /// Called once, first: opens the first sockets. What it throws is thrown by `PollThread.started()`.
+    /// Opens the first sockets; called once, first. `PollThread.started()` throws its error.
     mutating func start(_ sockets: SocketSet) throws
 
-    /// A command from another thread; commands arrive in the order in which they were accepted.
+    /// Handles a command from another thread; commands arrive in the order in which they were accepted.
     mutating func received(_ command: Command, _ sockets: SocketSet) throws
 
-    /// A message has arrived. Between two ends of a turn each socket is asked for a bounded number of them.
+    /// Handles a message. Between two turn ends a bounded number of messages is read from each socket.
     mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws
 
-    /// A message has arrived, whose bytes can be read in place until the call returns. By default it is copied.
+    /// Handles a message whose bytes can be read in place until the call returns. By default it is copied.
     mutating func received(_ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet) throws
 
-    /// The socket takes messages again. Only after `SocketSet.notifyWritable`.
+    /// The socket accepts messages again. Called only after `SocketSet.notifyWritable`.
     mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws
 
-    /// All that was waiting, or a bounded part of it, has been handed over, or the deadline has come.
+    /// All waiting messages, or a bounded number of them, were handled, or the deadline is reached.
     /// - Parameter now: CLOCK_MONOTONIC in nanoseconds.
-    /// - Returns: when to be called again at the latest, on the same clock; nil if only for an occasion.
+    /// - Returns: the latest time of the next call, on the same clock; nil if none is needed.
     mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64?
 
     /// Called once, last, also after a callback threw, while the sockets are still open; they are closed right after.

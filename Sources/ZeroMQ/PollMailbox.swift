@@ -1,7 +1,7 @@
 import LibC
 import NIOConcurrencyHelpers
 
-/// The state that a poll thread shares with the rest of the program: waiting commands, and the thread’s beginning and end.
+/// The state that a poll thread shares with the rest of the program: waiting commands, and the thread’s start and end.
 final class PollMailbox<Command: Sendable>: Sendable {
     let wakeup: WakeupDescriptor
     private let limit: Int
@@ -9,7 +9,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
 
     private struct State {
         var commands: [Command] = []
-        /// The descriptor was made readable and the thread has not taken the commands since.
+        /// The descriptor is readable and the thread hasn’t read the commands since.
         var signalled = false
         var stopRequested = false
         /// The handler has opened its sockets.
@@ -27,7 +27,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
         state = NIOLockedValueBox(State())
     }
 
-    // Any thread.
+    // Called on any thread.
 
     func post(_ command: Command) -> CommandOutcome {
         state.withLockedValue { state in
@@ -57,7 +57,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
         state.withLockedValue { $0.thread = thread }
     }
 
-    /// Stops the thread without waiting for its end, and lets the system reap it.
+    /// Stops the thread without waiting for its end, and detaches it.
     func abandon() {
         requestStop()
         state.withLockedValue { state in
@@ -87,14 +87,14 @@ final class PollMailbox<Command: Sendable>: Sendable {
             if done { waiter.resume() }
         }
         return state.withLockedValue { state in
-            // The thread has left the lock for good; what is left of it ends within microseconds.
+            // The thread has released the lock for the last time; the rest of it ends within microseconds.
             state.thread?.join()
             state.thread = nil
             return state.failure
         }
     }
 
-    // The poll thread.
+    // Called on the poll thread.
 
     func take() -> (commands: [Command], stop: Bool) {
         wakeup.clear()
@@ -115,7 +115,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// The last act: no socket is open any more.
+    /// Records the end of the thread; called last, when no socket is open.
     func finish(_ error: (any Error)?) {
         let (starts, ends) = state.withLockedValue { state in
             state.isFinished = true

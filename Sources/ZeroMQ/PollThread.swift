@@ -2,25 +2,25 @@ import CZeroMQ
 import LibC
 import NIOConcurrencyHelpers
 
-/// The outcome of handing a command to a poll thread.
+/// The outcome of sending a command to a poll thread.
 package enum CommandOutcome: Sendable, Hashable {
-    /// The handler will get it, unless it fails first.
+    /// The handler will receive it, unless it fails first.
     case accepted
-    /// Too many are waiting: the thread is stuck or far behind. The command was not taken.
+    /// Too many commands are waiting: the thread hangs or is far behind. The command is refused.
     case full
-    /// The thread is shutting down or gone. The command was not taken.
+    /// The thread is shutting down or has ended. The command is refused.
     case closed
 }
 
-/// One thread that owns sockets: it waits for messages, for commands of other threads and for a deadline,
-/// and hands each to its handler.
+/// A thread that owns sockets: it waits for messages, for commands of other threads and for a deadline, and passes each
+/// to its handler.
 package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
     private let mailbox: PollMailbox<Handler.Command>
 
     /// Starts the thread. It runs until `shutdown()`, or until a callback throws.
     /// - Parameters:
-    ///   - name: the name that debuggers and `ps -T` show; its first 15 bytes on Linux.
-    ///   - commandLimit: the maximum number of commands that wait.
+    ///   - name: the name in debuggers and `ps -T`; its first 15 bytes on Linux.
+    ///   - commandLimit: the maximum number of waiting commands.
     ///   - makeHandler: called on the thread.
     package init(
         name: String, commandLimit: Int = 65_536, makeHandler: @escaping @Sendable () throws -> Handler
@@ -51,43 +51,43 @@ package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
         mailbox.abandon()
     }
 
-    /// Hands a command to the handler. After `shutdown()` was called it is refused.
+    /// Sends a command to the handler. After `shutdown()` was called it is refused.
     @discardableResult
     package func send(_ command: Handler.Command) -> CommandOutcome {
         mailbox.post(command)
     }
 
-    /// Returns when the handler has opened its sockets; throws what kept it from doing so.
+    /// Returns when the handler has opened its sockets, or throws its error.
     package func started() async throws {
         try await mailbox.started()
     }
 
-    /// Ends the thread: commands accepted before are still handled, then the handler's `stop` runs and the sockets
-    /// are closed. Returns when the thread is gone; repeating it is harmless.
-    /// - Returns: the error that ended the thread before it was asked to, if one did.
+    /// Ends the thread: earlier commands are still handled, then the handler’s `stop` runs and the sockets are closed.
+    /// Returns when the thread has ended; repeating it is harmless.
+    /// - Returns: the error that ended the thread before the call, if there was one.
     @discardableResult
     package func shutdown() async -> (any Error)? {
         mailbox.requestStop()
         return await mailbox.finished()
     }
 
-    /// Asks for the end without waiting for it; `ended()` or `shutdown()` wait.
+    /// Requests the end without waiting for it; `ended()` or `shutdown()` wait.
     package func requestShutdown() {
         mailbox.requestStop()
     }
 
-    /// Returns when the thread has ended, asked or not, with the error that ended it.
+    /// Returns when the thread has ended, with the error that ended it.
     package func ended() async -> (any Error)? {
         await mailbox.finished()
     }
 }
 
-/// The turns of a poll thread, all on that thread.
+/// Runs the turns of a poll thread, all on that thread.
 enum PollLoop<Handler: PollHandler & ~Copyable> {
-    /// The maximum number of messages that one socket hands over in a turn, so that no socket starves another.
+    /// The maximum number of messages that are read from one socket in a turn, so that no socket starves another.
     private static var messagesPerTurn: Int { 256 }
 
-    /// Runs the handler until it is to stop or fails.
+    /// Runs the handler until it is stopped or fails.
     /// - Returns: the failure.
     static func run(
         _ mailbox: PollMailbox<Handler.Command>, _ makeHandler: () throws -> Handler
@@ -146,7 +146,7 @@ enum PollLoop<Handler: PollHandler & ~Copyable> {
         }
     }
 
-    /// Waits for an item or the deadline; rounds up to whole milliseconds, which is what zmq_poll counts in.
+    /// Waits for an item or the deadline; rounds up to whole milliseconds, the unit of zmq_poll.
     private static func poll(_ items: inout [zmq_pollitem_t], deadline: UInt64?) throws(ZeroMQError) {
         var timeout = -1
         if let deadline {
@@ -162,9 +162,9 @@ enum PollLoop<Handler: PollHandler & ~Copyable> {
     }
 }
 
-/// CLOCK_MONOTONIC, which all deadlines count in.
+/// CLOCK_MONOTONIC, the clock of all deadlines.
 package enum MonotonicClock {
-    /// Nanoseconds since an arbitrary start, the same in all processes of one boot.
+    /// The nanoseconds since an arbitrary start, the same in all processes of one boot.
     package static func nanoseconds() -> UInt64 {
         var time = timespec()
         _ = clock_gettime(CLOCK_MONOTONIC, &time)

@@ -1,9 +1,9 @@
 import CZeroMQ
 import LibC
 
-/// A message as libzmq received it, which can be read in place: a frame costs an allocation, its bytes here cost nothing.
+/// A message as libzmq received it, which can be read in place without allocating frames.
 package struct ReceivedMessage: ~Copyable {
-    /// The frames whose bytes can be read in place; those behind them are copied when they arrive.
+    /// The number of frames whose bytes can be read in place; later ones are copied when they arrive.
     private static var framesInPlace: Int { 4 }
     private static var places: Int { framesInPlace + 1 }
 
@@ -21,8 +21,8 @@ package struct ReceivedMessage: ~Copyable {
         frames.deallocate()
     }
 
-    /// The bytes of a frame, valid until this value receives again or is cleared; none for a frame that is not there,
-    /// or that is not one of the first four.
+    /// The bytes of a frame, valid until this value receives again or is cleared; empty for a missing frame and beyond
+    /// the first four.
     package func bytes(of index: Int) -> UnsafeRawBufferPointer {
         guard index >= 0, index < min(count, Self.framesInPlace) else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
@@ -38,7 +38,7 @@ package struct ReceivedMessage: ~Copyable {
         return message + further
     }
 
-    /// Lets go of the message, and with it of libzmq's memory.
+    /// Releases the message and libzmq’s memory.
     package mutating func clear() {
         for index in 0..<Self.places {
             _ = zmq_msg_close(frames + index)
@@ -48,7 +48,7 @@ package struct ReceivedMessage: ~Copyable {
         count = 0
     }
 
-    /// Takes the next message of a socket; 0, or libzmq's error number if there is none.
+    /// Receives the next message of a socket; returns 0, or libzmq’s error number if there is none.
     ///
     /// Frames beyond the limit are read and dropped.
     mutating func receive(from handle: UnsafeMutableRawPointer, wait: Bool) -> Int32 {
@@ -56,7 +56,7 @@ package struct ReceivedMessage: ~Copyable {
         if !further.isEmpty { further = [] }
         var flags = wait ? 0 : ZMQ_DONTWAIT
         while true {
-            // Frames behind the last place go through the one more that there is for them.
+            // Later frames are read through the one extra frame.
             let frame = frames + min(count, Self.framesInPlace)
             if zmq_msg_recv(frame, handle, flags) < 0 {
                 let number = zmq_errno()

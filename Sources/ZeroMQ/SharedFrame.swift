@@ -1,6 +1,6 @@
 import CZeroMQ
 
-/// The bytes of a frame, lent to libzmq until it has sent them to everybody.
+/// The bytes of a frame, lent to libzmq until they are sent to all peers.
 private final class FrameLoan: Sendable {
     let bytes: [UInt8]
 
@@ -9,20 +9,20 @@ private final class FrameLoan: Sendable {
     }
 }
 
-/// Messages of libzmq that share a frame's bytes instead of copying them.
+/// Messages of libzmq that share a frame’s bytes instead of copying them.
 enum SharedFrame {
-    /// Bytes from which sharing is cheaper than copying.
+    /// The size from which sharing is cheaper than copying, in bytes.
     static var minimum: Int { 1_024 }
 
-    /// Makes a message of the frame; false if there is no memory for it.
+    /// Creates a message with the frame’s bytes; false if there is no memory for it.
     static func fill(_ message: inout zmq_msg_t, with frame: Frame) -> Bool {
         let loan = Unmanaged.passRetained(FrameLoan(frame.bytes))
-        // The array's buffer stays where it is while the loan holds the array, which nobody can change any more.
+        // The array’s buffer keeps its address while the loan holds the array, which can’t be changed any more.
         let result = frame.bytes.withUnsafeBytes { bytes in
             zmq_msg_init_data(
                 &message, UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count,
                 { _, loan in
-                    // Called by whichever thread lets go of the message last.
+                    // Called by the thread that releases the message last.
                     if let loan { Unmanaged<FrameLoan>.fromOpaque(loan).release() }
                 }, loan.toOpaque())
         }

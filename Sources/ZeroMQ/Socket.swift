@@ -1,28 +1,28 @@
 import CZeroMQ
 import LibC
 
-/// The outcome of handing a message to a socket.
+/// The outcome of sending a message on a socket.
 package enum SendOutcome: Sendable, Hashable {
-    /// libzmq took it. It can still be lost with the connection.
+    /// libzmq accepted it. It can still be lost with the connection.
     case sent
-    /// The peer's buffer is full, or a dealer has no peer: nothing was sent.
+    /// The peer’s buffer is full, or a dealer has no peer: nothing was sent.
     case wouldBlock
-    /// A ROUTER with `routerMandatory` knows no peer of that name: nothing was sent.
+    /// A ROUTER with `routerMandatory` has no peer of that name: nothing was sent.
     case unreachable
 }
 
-/// A socket: opened, used and closed by one thread.
+/// A socket that is opened, used and closed by one thread.
 ///
-/// Not copyable, so that there is one who closes it, and not `Sendable`, because libzmq's sockets are not
-/// thread safe. One that goes out of scope is closed as by `close()`.
+/// It isn’t copyable, so that it has one owner that closes it, and not `Sendable`, because libzmq’s sockets aren’t
+/// thread-safe. Its `deinit` closes it like `close()`.
 package struct Socket: ~Copyable {
-    /// The endpoint that it was bound or connected to last; its kind's name until then. For error messages.
+    /// The last endpoint that it was bound or connected to, or its kind’s name. For error messages.
     package private(set) var endpoint: String
     var handle: UnsafeMutableRawPointer?
     /// The buffer for receives that return a copy.
     private var received = ReceivedMessage()
 
-    /// More frames than any message of the bus has; what a peer sends beyond them is read and dropped.
+    /// A limit above the frames of any message of the bus; further frames are read and dropped.
     package static let maximumFrames = 4_096
 
     /// Opens a socket for the calling thread, with linger 0.
@@ -41,7 +41,7 @@ package struct Socket: ~Copyable {
         if let handle { _ = zmq_close(handle) }
     }
 
-    /// Closes the socket at once, dropping what was not sent. Every later call but this fails with ENOTSOCK.
+    /// Closes the socket at once and drops unsent messages. Every later call but this fails with ENOTSOCK.
     package mutating func close() {
         guard let open = handle else { return }
         handle = nil
@@ -54,35 +54,34 @@ package struct Socket: ~Copyable {
         guard option.apply(to: handle) == 0 else { throw .last("zmq_setsockopt(\(option.name))", endpoint) }
     }
 
-    /// Takes connections at an endpoint. A second bind to an ipc path takes it away from the first, silently:
-    /// hold a lock.
+    /// Accepts connections at an endpoint. A second bind to an ipc path silently replaces the first: hold a lock.
     package mutating func bind(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
         guard let handle else { throw closed("zmq_bind") }
         guard zmq_bind(handle, endpoint.text) == 0 else { throw .last("zmq_bind", endpoint.text) }
         self.endpoint = endpoint.text
     }
 
-    /// Connects to an endpoint, now and again whenever the connection is lost.
+    /// Connects to an endpoint, and reconnects whenever the connection is lost.
     package mutating func connect(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
         guard let handle else { throw closed("zmq_connect") }
         guard zmq_connect(handle, endpoint.text) == 0 else { throw .last("zmq_connect", endpoint.text) }
         self.endpoint = endpoint.text
     }
 
-    /// Sends one message of one or more frames, whole or not at all. It does not wait unless `wait` is given.
+    /// Sends one message of one or more frames, whole or not at all. It blocks only if `wait` is set.
     package mutating func send(_ message: Message, wait: Bool = false) throws(ZeroMQError) -> SendOutcome {
         var outcome = SendOutcome.sent
         for index in message.indices {
             let next = try sendPart(message[index], more: index < message.count - 1, wait: wait)
             guard next != .sent else { continue }
-            // Past the first frame libzmq has taken the message back and drops the frames that still follow.
+            // After the first frame libzmq rolls the message back and drops the remaining frames.
             outcome = next
             if index == 0 { return outcome }
         }
         return outcome
     }
 
-    /// Sends one message of three frames whose middle one need not exist as a value: no frame is made for it.
+    /// Sends one message of three frames without allocating a frame for the middle one.
     package mutating func send(
         _ first: Frame, _ middle: UnsafeRawBufferPointer, _ last: Frame
     ) throws(ZeroMQError) -> SendOutcome {
@@ -147,7 +146,7 @@ package struct Socket: ~Copyable {
         return try outcome(of: Self.send(bytes, handle, flags))
     }
 
-    /// Sends one frame; 0 or the error number.
+    /// Sends one frame; returns 0 or the error number.
     private static func send(_ bytes: UnsafeRawBufferPointer, _ handle: UnsafeMutableRawPointer, _ flags: Int32)
         -> Int32
     {
@@ -158,7 +157,7 @@ package struct Socket: ~Copyable {
         }
     }
 
-    /// Takes the next whole message; nil if there is none (with `wait`, none within the receive timeout).
+    /// Receives the next whole message; nil if there is none (with `wait`, none within the receive timeout).
     package mutating func receive(wait: Bool = false) throws(ZeroMQError) -> Message? {
         guard let handle else { throw closed("zmq_msg_recv") }
         guard try isReceived(received.receive(from: handle, wait: wait)) else { return nil }
@@ -166,7 +165,7 @@ package struct Socket: ~Copyable {
         return received.message
     }
 
-    /// Takes the next whole message without copying it; false if there is none.
+    /// Receives the next whole message without copying it; false if there is none.
     package mutating func receive(
         into message: inout ReceivedMessage, wait: Bool = false
     ) throws(ZeroMQError) -> Bool {

@@ -1,18 +1,18 @@
 import CZeroMQ
 
-/// The kinds of socket that the bus and its peers use, by their names in libzmq.
+/// The kinds of socket that the bus and its peers use, with their names in libzmq.
 package enum SocketKind: String, Sendable {
-    /// Receives what it subscribed to.
+    /// Receives the topics that it subscribed to.
     case subscribe = "SUB"
-    /// Sends to all that subscribed, and receives the subscriptions in-band.
+    /// Sends to all subscribers, and receives the subscriptions in-band.
     case extendedPublish = "XPUB"
-    /// As `subscribe`, and sends subscriptions as messages.
+    /// Works like `subscribe`, but sends subscriptions as messages.
     case extendedSubscribe = "XSUB"
-    /// Sends to its peers in turn; the asking side of a `router`.
+    /// Sends to its peers round-robin; the requesting side of a `router`.
     case dealer = "DEALER"
     /// Sends to the peer that the first frame names.
     case router = "ROUTER"
-    /// One peer, both ways.
+    /// Connects exactly two peers, in both directions.
     case pair = "PAIR"
 
     var number: Int32 {
@@ -27,25 +27,25 @@ package enum SocketKind: String, Sendable {
     }
 }
 
-/// A setting of a socket; all but the subscriptions act on the binds and connects that follow.
+/// A socket option; all but the subscriptions apply to later binds and connects.
 package enum SocketOption: Sendable, Hashable {
-    /// The time in milliseconds for which a closed socket still tries to send. Sockets start with 0.
+    /// The time in milliseconds for which a closed socket still tries to send. The default is 0.
     case linger(Int32)
     /// The maximum number of messages (not bytes) that wait to be sent to one peer; 0 for no limit.
     case sendHighWaterMark(Int32)
     /// The maximum number of messages (not bytes) of one peer that wait to be read; 0 for no limit.
     case receiveHighWaterMark(Int32)
-    /// The largest frame that is accepted, in bytes; a peer that sends a larger one is disconnected. −1 for any.
+    /// The maximum size of an accepted frame, in bytes; a peer that sends a larger one is disconnected. −1 for any.
     case maximumMessageSize(Int64)
-    /// Whether only completed connections take messages.
+    /// Whether messages are queued only for completed connections.
     case immediate(Bool)
-    /// Whether a ROUTER says when it knows no such peer, rather than dropping the message.
+    /// Whether a ROUTER reports an unknown peer instead of dropping the message.
     case routerMandatory(Bool)
-    /// The name, 1 to 255 bytes and not beginning with 0, under which a ROUTER knows this socket.
+    /// The name, 1 to 255 bytes and not beginning with 0, by which a ROUTER identifies this socket.
     case routingID([UInt8])
-    /// Whether an XPUB hands on repeated subscriptions too.
+    /// Whether an XPUB passes on repeated subscriptions too.
     case xpubVerbose(Bool)
-    /// Milliseconds before a lost connection is tried again.
+    /// The wait before a lost connection is retried, in milliseconds.
     case reconnectInterval(Int32)
     /// The maximum number of connections that wait to be accepted.
     case backlog(Int32)

@@ -1,17 +1,17 @@
 import CZeroMQ
 
-/// The name of a socket within its thread; never used again for another one.
+/// The ID of a socket within its thread; it is never reused.
 package struct SocketID: Sendable, Hashable {
     let number: Int
 }
 
-/// The sockets of one poll thread. Only that thread's handler sees it, and only within a callback.
+/// The sockets of one poll thread. Only that thread’s handler uses it, and only within a callback.
 package final class SocketSet {
     private let context: ZeroMQContext
     private(set) var boxes: [Box] = []
     private var nextNumber = 0
 
-    /// Holds a value that cannot be copied, which arrays cannot.
+    /// Boxes a value that can’t be copied, because arrays can’t hold those.
     final class Box {
         let id: SocketID
         var socket: Socket
@@ -48,24 +48,24 @@ package final class SocketSet {
         try box(id, "zmq_setsockopt").socket.set(option)
     }
 
-    /// Sends a message without waiting.
+    /// Sends a message without blocking.
     package func send(_ message: Message, on id: SocketID) throws(ZeroMQError) -> SendOutcome {
         try box(id, "zmq_send").socket.send(message)
     }
 
-    /// Sends a message of three frames without waiting and without making a frame of the middle one.
+    /// Sends a message of three frames without blocking and without allocating the middle one.
     package func send(
         _ first: Frame, _ middle: UnsafeRawBufferPointer, _ last: Frame, on id: SocketID
     ) throws(ZeroMQError) -> SendOutcome {
         try box(id, "zmq_send").socket.send(first, middle, last)
     }
 
-    /// Whether the handler is told, once a turn, that the socket takes messages. Ask only while something waits.
+    /// Sets whether the handler is notified each turn that the socket is writable; only for waiting messages.
     package func notifyWritable(_ wanted: Bool, on id: SocketID) throws(ZeroMQError) {
         try box(id, "zmq_poll").wantsWritable = wanted
     }
 
-    /// Closes a socket at once; what it had not read or sent is dropped. Closing a closed one does nothing.
+    /// Closes a socket at once; unread and unsent messages are dropped. Closing a closed one does nothing.
     package func close(_ id: SocketID) {
         guard let index = boxes.firstIndex(where: { $0.id == id }) else { return }
         boxes[index].socket.close()
@@ -77,13 +77,13 @@ package final class SocketSet {
         boxes.removeAll()
     }
 
-    /// Takes the next message of a socket; false if there is none, or no such socket any more.
+    /// Receives the next message of a socket; false if there is none, or the socket is closed.
     func receive(into message: inout ReceivedMessage, from id: SocketID) throws(ZeroMQError) -> Bool {
         guard let box = boxes.first(where: { $0.id == id }) else { return false }
         return try box.socket.receive(into: &message)
     }
 
-    /// Fills `items` with one entry a socket, after `reserved` entries of the caller's, and gives their names.
+    /// Fills `items` with one entry for each socket, after the caller’s `reserved` entries, and `names` with their IDs.
     func fill(_ items: inout [zmq_pollitem_t], after reserved: Int, names: inout [SocketID]) {
         items.removeSubrange(reserved...)
         names.removeAll(keepingCapacity: true)

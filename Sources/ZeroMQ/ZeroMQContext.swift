@@ -2,21 +2,21 @@ import CZeroMQ
 import LibC
 import NIOConcurrencyHelpers
 
-/// A libzmq context: its I/O thread and the sockets that were made from it.
+/// A libzmq context: its I/O thread and its sockets.
 ///
-/// It ends by `terminate()` and only by it: termination waits for every socket, which no `deinit` may do.
-/// A context must not be used on both sides of a `fork`.
+/// It ends only by `terminate()`: termination waits for every socket, which no `deinit` may do. A context must not be
+/// used on both sides of a `fork`.
 package final class ZeroMQContext: Sendable {
-    // A context may be used from any thread (zmq_ctx_new(3)); the box makes the handle's end visible to all.
+    // A context may be used from any thread (zmq_ctx_new(3)); the box publishes the handle’s end to all threads.
     private let handle: NIOLockedValueBox<Handle?>
 
     private struct Handle: @unchecked Sendable {
-        // Sendable because libzmq's contexts are thread safe; sockets are not, and are made by their thread.
+        // Sendable because libzmq’s contexts are thread-safe; sockets aren’t, and are created by their thread.
         let pointer: UnsafeMutableRawPointer
     }
 
     /// Starts a context with one I/O thread, which is created with the first socket.
-    /// - Parameter sockets: how many it may have at the same time; nil for libzmq's default, 1023.
+    /// - Parameter sockets: the maximum number of simultaneous sockets; nil for libzmq’s default, 1023.
     package init(sockets: Int? = nil) throws(ZeroMQError) {
         guard let pointer = zmq_ctx_new() else { throw ZeroMQError.last("zmq_ctx_new", "") }
         if let sockets, zmq_ctx_set(pointer, ZMQ_MAX_SOCKETS, Int32(clamping: sockets)) != 0 {
@@ -27,7 +27,7 @@ package final class ZeroMQContext: Sendable {
         handle = NIOLockedValueBox(Handle(pointer: pointer))
     }
 
-    /// A socket of this context, for the calling thread.
+    /// Creates a socket of this context, for the calling thread.
     func makeSocket(_ kind: SocketKind) throws(ZeroMQError) -> UnsafeMutableRawPointer {
         let outcome: Result<UnsafeMutableRawPointer, ZeroMQError> = handle.withLockedValue { handle in
             guard let handle else {
@@ -41,7 +41,7 @@ package final class ZeroMQContext: Sendable {
         return try outcome.get()
     }
 
-    /// Makes every blocking call on the context's sockets end with ETERM; they can then only be closed.
+    /// Makes every blocking call on the context’s sockets fail with ETERM; they can then only be closed.
     package func shutdown() {
         handle.withLockedValue { handle in
             if let handle { _ = zmq_ctx_shutdown(handle.pointer) }

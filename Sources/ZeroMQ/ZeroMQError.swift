@@ -1,17 +1,17 @@
 import CZeroMQ
 import LibC
 
-/// A call into libzmq, or into the system for one of its sockets, that failed.
+/// A failed call into libzmq, or into the system for one of its sockets.
 package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The C function that failed, with the option's name where it was given one.
+    /// The C function that failed, with the option’s name if it has one.
     package let call: String
-    /// The endpoint or file that it was about; empty if there is none.
+    /// The endpoint or file of the call; empty if there is none.
     package let endpoint: String
-    /// The system's or libzmq's error number.
+    /// The system’s or libzmq’s error number.
     package let errno: Int32
     package let text: String
 
-    /// An error with a number and a text of the caller's choice.
+    /// Creates an error with a number and a text of the caller’s choice.
     package init(call: String, endpoint: String, errno: Int32, text: String) {
         self.call = call
         self.endpoint = endpoint

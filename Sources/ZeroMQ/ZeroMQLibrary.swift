@@ -1,8 +1,8 @@
 import CZeroMQ
 
-/// Facts about the library that is loaded.
+/// Information about the loaded library.
 package enum ZeroMQLibrary {
-    /// The version that was found at run time, which may be another than the one that was compiled with.
+    /// The version at run time, which may differ from the one at compile time.
     package static var version: (major: Int, minor: Int, patch: Int) {
         var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
         zmq_version(&major, &minor, &patch)

@@ -4,29 +4,29 @@ import ServiceLifecycle
 package import SwiftProtobuf
 package import WireMessages
 
-/// A program's connection to the bus: it observes the stream and asks services.
+/// A program’s connection to the bus: it observes the stream and sends requests to services.
 ///
-/// `run()` holds the connection; everything else may be called before, and waits for it. A lost bus is joined again by
-/// itself, for as long as `run()` runs.
+/// `run()` holds the connection. All other calls may precede it; they wait for it. While it runs, a lost connection is
+/// re-established automatically.
 package final class BusClient: Service {
     private let thread: BusThread
 
-    /// A client of the bus whose sockets are in `runDirectory`.
+    /// Creates a client of the bus whose sockets are in `runDirectory`.
     /// - Parameters:
-    ///   - origin: who asks, in words, for histories: `cli`, `mini` …
-    ///   - observes: what it keeps of the stream; nil: it only asks, and doesn't follow it.
+    ///   - origin: the requesting program’s name for histories: `cli`, `mini` …
+    ///   - observes: the topics to observe; nil if the client only sends requests and doesn’t follow the stream.
     package init(runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger) {
         thread = BusThread(
             BusConfiguration(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger))
     }
 
-    /// A client on the thread of a service, which runs it.
+    /// Creates a client on the thread of a service, which runs it.
     package init(sharing thread: BusThread) {
         self.thread = thread
     }
 
     /// Holds the connection until it is cancelled, shut down gracefully, or `shutdown()` is called.
-    /// - Throws: a `Failure` with `badConfiguration` if the run directory cannot be one.
+    /// - Throws: a `Failure` with `badConfiguration` if the run directory is unusable.
     package func run() async throws {
         try await withGracefulShutdownHandler {
             try await thread.run()
@@ -35,22 +35,22 @@ package final class BusClient: Service {
         }
     }
 
-    /// Ends `run()`. What is unanswered fails with `unavailable`; streams end.
+    /// Ends `run()`. Unanswered requests fail with `unavailable`; streams end.
     package func shutdown() async {
         thread.stop()
     }
 
-    /// The stream from now on, for one consumer: `.snapshot` first (after `.connection` while there is none yet), then every
-    /// event in order, each once. A consumer that is further behind than the bus’s ring reaches gets `.snapshot` again in
-    /// place of what it missed.
+    /// Subscribes one consumer to the stream: `.snapshot` first (after `.connection` while there is none yet), then
+    /// every event in order, each once. A consumer that falls further behind than the bus’s ring gets `.snapshot` again
+    /// in place of the missed events.
     package func subscribe() -> FeedSubscription { FeedSubscription(thread: thread, feed: UpdateFeed()) }
 
-    /// Asks a service, repeating the request under its id until it is answered, refused, or the time is over.
+    /// Sends a request to a service, and repeats it under its ID until it is answered, refused or past its deadline.
     /// - Parameters:
-    ///   - reachLimit: how long it is tried while no attempt has reached the service; nil: as long as any.
-    ///   - mayBeRepeat: whether the id may have been used before, by another life of this program.
-    /// - Throws: the service's refusal; `unavailable`, `busy` if every try was refused; `outcomeUnknown` if it is not
-    ///   known whether it took effect.
+    ///   - reachLimit: the limit for attempts that don’t reach the service; nil if there is none.
+    ///   - mayBeRepeat: whether the ID may have been used before, by an earlier process of this program.
+    /// - Throws: the service’s refusal; `unavailable` or `busy` if every attempt was refused; `outcomeUnknown` if it is
+    ///   unknown whether the request took effect.
     package func request(
         _ service: ServiceName, _ payload: [UInt8], id: RequestID = .random(), within limit: Duration? = .seconds(10),
         reaching reachLimit: Duration? = nil, mayBeRepeat: Bool = false
@@ -70,8 +70,8 @@ package final class BusClient: Service {
         return try result.get()
     }
 
-    /// Sends a request as a message and reads the reply as one.
-    /// - Throws: also `malformed` for an answer that is no `Reply`.
+    /// Sends a request message and decodes the reply message.
+    /// - Throws: also `malformed` for a reply that isn’t a `Reply`.
     package func ask<Reply: SwiftProtobuf.Message>(
         _ service: ServiceName, _ message: some SwiftProtobuf.Message, reply: Reply.Type, id: RequestID = .random(),
         within limit: Duration? = .seconds(10), reaching reachLimit: Duration? = nil, mayBeRepeat: Bool = false
@@ -81,13 +81,13 @@ package final class BusClient: Service {
         do {
             return (try Reply(wireBytes: answer.payload), answer.position)
         } catch {
-            throw Failure(.malformed, "The answer of \(service) cannot be read.")
+            throw Failure(.malformed, "The answer of \(service) can’t be read.")
         }
     }
 
-    /// Returns when the stream has reached `position`, so that one's own change is in the replica. In a later epoch it
-    /// returns when `owner`, who has put everything again, is ready.
-    /// - Throws: `unavailable` when the time is over.
+    /// Returns when the stream has reached `position`, so that the caller’s change is in the replica. In a later epoch
+    /// it returns when `owner`, which has put everything again, is ready.
+    /// - Throws: `unavailable` when the time limit is reached.
     package func wait(
         for position: StreamPosition, of owner: ServiceName? = nil, within limit: Duration
     ) async throws(Failure) {
@@ -100,7 +100,7 @@ package final class BusClient: Service {
     }
 }
 
-/// A consumer’s feed, which it lets go of with this.
+/// A consumer’s update feed, which is removed when this is released.
 package final class FeedSubscription: Sendable {
     package let feed: UpdateFeed
     private let thread: BusThread

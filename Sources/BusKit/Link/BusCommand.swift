@@ -2,7 +2,7 @@ package import Logging
 package import PodcastModel
 package import WireMessages
 
-/// A command of the rest of the process to its poll thread. Completions are called once, on that thread, and do not block.
+/// A command to the process’s poll thread. Completions are called once, on that thread, and must not block.
 package enum BusCommand: Sendable {
     case ask(OutgoingRequest, @Sendable (Result<Answer, Failure>) -> Void)
     case cancel(RequestID)
@@ -12,15 +12,15 @@ package enum BusCommand: Sendable {
     case publish([Publication], @Sendable (Result<StreamPosition, Failure>) -> Void)
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     case ready
-    /// Calls back when everything is acknowledged, or at the deadline; then GOODBYE.
+    /// Completes when everything is acknowledged, or at the deadline; then GOODBYE is sent.
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
-    /// When `BusEvent.timerFired` is due; nil: never.
+    /// Sets the time at which `BusEvent.timerFired` is due; nil: never.
     case alarm(MonotonicTime?)
     case run(@Sendable () -> Void)
-    /// Wake the service’s handler, which looks for its inputs at the end of every turn.
+    /// Wakes the service’s handler, which reads its inputs at the end of every turn.
     case wakeHandler
 
-    /// Fails the command, because the thread is gone.
+    /// Fails the command, because the thread has ended.
     func fail(_ failure: Failure) {
         switch self {
         case .ask(_, let completion): completion(.failure(failure))
@@ -49,11 +49,11 @@ package struct PositionWait: Sendable {
 
 package struct BusConfiguration: Sendable {
     package var runDirectory: String
-    /// The origin of requests, in words.
+    /// The name of the program that sends the requests.
     package var origin: String
-    /// The topics of the stream that it keeps; nil: it does not follow the stream.
+    /// The topics of the stream to observe; nil if it doesn’t follow the stream.
     package var observes: TopicSelection?
-    /// The service that it connects, in one life.
+    /// The service that it connects, in one generation.
     package var service: (name: ServiceName, generation: UInt32)?
     package var logger: Logger
     package var requests: RequestRetrier.Limits

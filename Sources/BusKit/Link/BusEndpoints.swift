@@ -3,16 +3,16 @@ package import ZeroMQ
 
 /// The three sockets of a bus in its run directory.
 package struct BusEndpoints: Sendable, Hashable {
-    /// `pub.sock`: the stream, for everyone.
+    /// The stream: `pub.sock`, for all processes.
     package let stream: IPCEndpoint
-    /// `svc.sock`: the services.
+    /// The services’ socket: `svc.sock`.
     package let services: IPCEndpoint
-    /// `cli.sock`: the clients, which fetch and ask.
+    /// The socket for clients’ fetches and requests: `cli.sock`.
     package let clients: IPCEndpoint
 
-    /// The sockets in a directory.
+    /// Creates the endpoints in a directory.
     ///
-    /// - Throws: when the directory’s path leaves no room for a socket’s name.
+    /// - Throws: if the directory’s path is too long for a socket’s path.
     package init(runDirectory: String) throws(ZeroMQError) {
         stream = try IPCEndpoint(path: runDirectory + "/pub.sock")
         services = try IPCEndpoint(path: runDirectory + "/svc.sock")

@@ -2,11 +2,11 @@ package import PodcastModel
 package import WireMessages
 import ZeroMQ
 
-// The messages of protocols/bus.md as values, both ways. Whatever cannot be read throws a `FrameError`; the shell
-// counts it and goes on.
+// The messages of protocols/bus.md as values, both ways. A malformed message throws a `FrameError`; the shell counts it
+// and continues.
 
 extension StreamReducer.Event {
-    /// Reads a message from `pub.sock`.
+    /// Decodes a message from `pub.sock`.
     init(decoding message: Message) throws(FrameError) {
         let event = try StreamEvent(decoding: message[...])
         switch event.header.kind {
@@ -22,7 +22,7 @@ extension StreamReducer.Event {
 }
 
 extension StreamEvent {
-    /// Reads topic, header and payload; frames behind them are ignored.
+    /// Decodes topic, header and payload; later frames are ignored.
     init(decoding frames: ArraySlice<Frame>) throws(FrameError) {
         guard frames.count >= 2 else { throw .frameCount(expected: 3, got: frames.count) }
         let first = frames.startIndex
@@ -34,16 +34,16 @@ extension StreamEvent {
 
 /// One chunk of the answer to a FETCH.
 package struct FetchChunk: Sendable, Hashable {
-    /// Whether it is of a snapshot; else of a replay.
+    /// Whether it belongs to a snapshot; otherwise to a replay.
     package var isSnapshot: Bool
-    /// The join that it belongs to.
+    /// The nonce of the join that it belongs to.
     package var nonce: String
     package var epoch: UInt64
-    /// The sequence up to which the answer reaches, the same in all its chunks.
+    /// The sequence up to which the answer extends, the same in all its chunks.
     package var head: UInt64
     /// Whether another chunk follows.
     package var more: Bool
-    /// Of a snapshot: the services that are ready.
+    /// The ready services and their generations, in a snapshot.
     package var ready: [ServiceName: UInt32]
     /// Events, or retained values and their deltas.
     package var entries: [StreamEvent]
@@ -129,19 +129,19 @@ extension RequestID {
 }
 
 extension Failure {
-    /// A failure's payload; one that cannot be read is an `internalError`.
+    /// Decodes a failure’s payload; a malformed one becomes an `internalError`.
     init(decoding payload: [UInt8]) {
         do {
             self = try WireFailure(wireBytes: payload).failure
         } catch {
-            self.init(.internalError, "The failure that was answered cannot be read.")
+            self.init(.internalError, "The failure in the answer can’t be read.")
         }
     }
 }
 
 /// A message from `svc.sock`.
 enum ServiceMessage: Sendable {
-    /// About the service's connection and its publishes.
+    /// An event of the service’s connection or of its publishes.
     case link(PublishLink.Event)
     /// The state of another service; `ready` is its generation if it is READY.
     case status(ServiceName, ready: UInt32?, epoch: UInt64)
@@ -189,14 +189,14 @@ extension IncomingCommand {
     }
 }
 
-// What a client sends.
+// The messages that a client sends.
 
 extension FetchRequest {
     var message: Message {
         let header = BusHeader(
             .fetch, flags: forceSnapshot ? .forceSnapshot : [], epoch: from.epoch, sequence: from.sequence)
-        // The list of excluded prefixes, which ends with an empty frame, is empty. No prefix is, so that a bus that doesn’t
-        // know the second list refuses it.
+        // The list of excluded prefixes, which ends with an empty frame, is empty. No prefix may be empty, so a bus
+        // that doesn’t support the second list refuses it.
         return [Frame(header.encoded), Frame(nonce)] + (includedPrefixes.map { [.empty] + $0.map { Frame($0) } } ?? [])
     }
 }
@@ -208,7 +208,7 @@ extension OutgoingRequest {
     }
 }
 
-// What a service sends.
+// The messages that a service sends.
 
 extension PublishLink.OutgoingMessage {
     func message(name: ServiceName) -> Message {

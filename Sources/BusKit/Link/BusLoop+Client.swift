@@ -3,11 +3,11 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-// Observing and asking.
+// Handles the client side of the loop: stream subscriptions and requests.
 
 extension BusLoop {
-    /// Handles an event that is not selected without copying it: only its sequence number counts.
-    /// - Returns: false if the message is anything else.
+    /// Handles an event that isn’t selected without copying it: only its sequence is used.
+    /// - Returns: false for any other message.
     mutating func handleIfUnselected(_ message: borrowing ReceivedMessage, _ sockets: SocketSet) -> Bool {
         guard let selection = configuration.observes, !selection.isAll, message.count >= 2,
             !selection.contains(topic: message.bytes(of: 0)),
@@ -36,8 +36,8 @@ extension BusLoop {
         }
     }
 
-    /// Ends the requests that were with another bus. The service’s side ignores a smaller epoch: it may come from a buffer of
-    /// the dead bus.
+    /// Fails the requests that were sent to another bus. The service’s side ignores a smaller epoch: it may come from a
+    /// buffer of the old bus.
     private mutating func epochSeen(_ seen: UInt64, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard seen != epoch else { return }
         if epoch != 0 { retry(.connectionLost, now, sockets) }
@@ -67,7 +67,7 @@ extension BusLoop {
             client = nil
             client = try openClient(sockets)
         } catch {
-            // The join that cannot be made is tried again when its silence is over.
+            // A failed join is retried when its silence limit is reached.
             log("the bus cannot be joined", error)
         }
         retry(.connectionLost, now, sockets)
@@ -85,7 +85,7 @@ extension BusLoop {
         }
     }
 
-    /// A service that has become ready is asked at once by those who wait to repeat their request.
+    /// Retries waiting requests at once when their service becomes ready.
     private mutating func wakeRequests(for event: StreamEvent, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard retrier.count > 0, event.header.kind == .put, let name = Replica.service(event.topic),
             reducer?.replica.ready[name] != nil
@@ -106,7 +106,7 @@ extension BusLoop {
         guard !waits.isEmpty else { return }
         guard let replica = reducer?.replica else {
             for wait in waits {
-                wait.completion(.failure(Failure(.invalidArgument, "This client does not follow the stream.")))
+                wait.completion(.failure(Failure(.invalidArgument, "This client doesn’t follow the stream.")))
             }
             waits = []
             return
@@ -117,13 +117,13 @@ extension BusLoop {
                 return true
             }
             guard now >= entry.wait.deadline else { return false }
-            entry.completion(.failure(Failure(.unavailable, "The change has not come through the stream in time.")))
+            entry.completion(.failure(Failure(.unavailable, "The change didn’t arrive on the stream in time.")))
             return true
         }
     }
 
     mutating func retry(_ event: RequestRetrier.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
-        // What cannot be sent makes room for the next that waits: one after the other, not one within the other.
+        // A failed send makes room for the next waiting request; the events are handled in a loop, without recursion.
         var events = [event]
         var next = 0
         while next < events.count {

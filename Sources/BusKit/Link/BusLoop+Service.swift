@@ -3,7 +3,7 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-// Serving.
+// Handles the service side of the loop.
 
 extension BusLoop {
     mutating func received(_ message: ServiceMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
@@ -20,7 +20,7 @@ extension BusLoop {
     mutating func link(_ event: PublishLink.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard let name = configuration.service?.name, let effects = link?.handle(event, now: now) else {
             if case .publish(let token, _, _) = event {
-                finish(token, .failure(Failure(.unavailable, "This connection does not serve.")))
+                finish(token, .failure(Failure(.unavailable, "This connection has no service.")))
             }
             return
         }
@@ -46,7 +46,7 @@ extension BusLoop {
         publishes.removeValue(forKey: token)?(result)
     }
 
-    /// Sends what waits, in order. A dealer without a connection takes nothing: then it says when it does.
+    /// Sends the waiting messages in order. A dealer without a connection accepts none; then `writable` is requested.
     mutating func flushOutbox(_ sockets: SocketSet) {
         guard let service else { return }
         while outboxIndex < outbox.count {
@@ -67,7 +67,7 @@ extension BusLoop {
         guard let leaving, link?.isSettled ?? true || now >= leaving.deadline else { return }
         self.leaving = nil
         if link?.epoch != nil {
-            // The socket is closed next: what it has taken must still get out.
+            // The socket is closed next: messages that it has accepted must still be sent.
             if let service { try? sockets.set(.linger(200), on: service) }
             link(.goodbye, now, sockets)
         }

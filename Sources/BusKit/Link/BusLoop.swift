@@ -5,8 +5,8 @@ import ZeroMQ
 
 /// The handler on a process’s poll thread: all its sockets to the bus, and the machines that decide about them.
 ///
-/// After `start` no callback throws: a message that cannot be read is counted and dropped, a failing send is retried by
-/// the machine that wanted it.
+/// After `start` no callback throws: a malformed message is counted and dropped, and a failed send is retried by its
+/// machine.
 struct BusLoop: PollHandler, ~Copyable {
     let configuration: BusConfiguration
     /// Called with each event for the service.
@@ -17,7 +17,7 @@ struct BusLoop: PollHandler, ~Copyable {
     var client: SocketID?
     var service: SocketID?
 
-    // Observing and request.
+    // Observes and requests.
     var reducer: StreamReducer?
     var retrier: RequestRetrier
     var completions: [RequestID: [@Sendable (Result<Answer, Failure>) -> Void]] = [:]
@@ -25,7 +25,7 @@ struct BusLoop: PollHandler, ~Copyable {
     var waits: [(wait: PositionWait, completion: @Sendable (Result<Void, Failure>) -> Void)] = []
     var epoch: UInt64 = 0
 
-    // Serving.
+    // Serves.
     var link: PublishLink?
     var outbox: [Message] = []
     var outboxIndex = 0
@@ -33,12 +33,12 @@ struct BusLoop: PollHandler, ~Copyable {
     var lastToken: PublishLink.Token = 0
     var leaving: (deadline: MonotonicTime, completion: @Sendable () -> Void)?
 
-    /// The number of times that the service’s handler is asked in one turn, so that it starves no socket.
+    /// The maximum number of calls of the service’s handler in one turn, so that it starves no socket.
     private static var handlerRounds: Int { 64 }
 
     var alarm: MonotonicTime?
     var lastHeartbeat = MonotonicTime(nanoseconds: 0)
-    /// The pulse comes in a turn that a heartbeat has begun; a timer stands in while there is none.
+    /// The pulse follows a bus heartbeat; a timer replaces it while there are none.
     private static var heartbeatInterval: Duration { .milliseconds(900) }
     private static var longestHeartbeatInterval: Duration { .milliseconds(1_400) }
     var malformed = 0
@@ -154,7 +154,7 @@ struct BusLoop: PollHandler, ~Copyable {
     }
 
     mutating func stop(_ sockets: SocketSet) {
-        let closed = Failure(.unavailable, "The program leaves the bus.")
+        let closed = Failure(.unavailable, "The program is disconnecting from the bus.")
         for case .finish(let id, let result) in retrier.close(closed) { finish(id, result) }
         for wait in waits { wait.completion(.failure(closed)) }
         waits = []
@@ -177,7 +177,7 @@ extension BusLoop {
         ]
     }
 
-    /// Opens a subscription to the heartbeats alone, for those who do not follow the stream.
+    /// Subscribes to the heartbeats alone, for processes that don’t follow the stream.
     mutating func openPulse(_ sockets: SocketSet) throws(ZeroMQError) {
         let id = try sockets.open(
             .subscribe, options: Self.options + [.subscribe(Array(Topic.heartbeat.text.utf8))])
@@ -218,7 +218,7 @@ extension BusLoop {
         try sockets.connect(id, to: endpoints.services)
     }
 
-    /// Whether the socket took the message.
+    /// Sends a message; false if the socket didn’t accept it.
     func send(_ message: Message, on socket: SocketID?, _ sockets: SocketSet) -> Bool {
         guard let socket else { return false }
         do {

@@ -4,7 +4,7 @@ import PodcastModel
 import ServiceLifecycle
 import ZeroMQ
 
-/// A process's poll thread and its life: commands given before it runs wait, those given after its end fail.
+/// A process’s poll thread: commands sent before it runs wait, and those sent after its end fail.
 package final class BusThread: Sendable {
     private enum State {
         case idle([BusCommand])
@@ -21,12 +21,12 @@ package final class BusThread: Sendable {
 
     private static let isClosed = Failure(.unavailable, "The connection to the bus is closed.")
 
-    /// A thread that does not run yet.
+    /// Creates a thread that doesn’t run yet.
     ///
     /// - Parameters:
-    ///   - makeHandlerLoop: makes what lives on the thread: called at the end of every turn, again and again until it gives
-    ///     nil, it handles what `onEvent` has told and says what is to be done.
-    ///   - onEvent: tells a service what happens on the bus.
+    ///   - makeHandlerLoop: creates the service’s handler on the thread. It is called at the end of every turn until it
+    ///     returns nil, handles the events from `onEvent` and returns commands.
+    ///   - onEvent: called with each bus event for a service.
     package init(
         _ configuration: BusConfiguration,
         makeHandlerLoop: @escaping @Sendable () -> (() -> [BusCommand]?) = { { nil } },
@@ -51,7 +51,7 @@ package final class BusThread: Sendable {
         if let failure { command.fail(failure) }
     }
 
-    /// Runs until `stop()`, graceful shutdown or cancellation; then all sockets are closed and the thread is gone.
+    /// Runs until `stop()`, graceful shutdown or cancellation; then all sockets are closed and the thread has ended.
     package func run() async throws {
         let thread: PollThread<BusLoop>
         do {
@@ -65,7 +65,7 @@ package final class BusThread: Sendable {
             throw Failure(.badConfiguration, "The bus in \(configuration.runDirectory) cannot be used: \(error).")
         }
         begin(thread)
-        // A thread that fails ends this too: whoever started it hears of it at once.
+        // If the thread fails, this task ends too, so that its caller gets the error at once.
         Task { [stopper] in
             _ = await thread.ended()
             stopper.finish()
@@ -106,7 +106,7 @@ package final class BusThread: Sendable {
     private static func failure(_ outcome: CommandOutcome) -> Failure? {
         switch outcome {
         case .accepted: nil
-        case .full: Failure(.busy, "Too much waits for the bus’s thread.")
+        case .full: Failure(.busy, "Too many commands are waiting for the bus’s thread.")
         case .closed: isClosed
         }
     }

@@ -1,63 +1,63 @@
 import PodcastModel
 import WireMessages
 
-/// A service's side of its connection to the bus: HELLO, publishes with their counts, acknowledgements, the end of an
+/// A service’s side of its connection to the bus: HELLO, publishes with their counts, acknowledgements, the end of an
 /// epoch (`protocols/bus.md`).
 ///
-/// It holds no socket and no clock. The shell sends its messages in order; what cannot be sent yet waits there.
+/// It holds no socket and no clock. The shell sends its messages in order and keeps those that can’t be sent yet.
 struct PublishLink: Sendable {
     struct Limits: Sendable, Hashable {
-        /// Publishes that may be unacknowledged.
+        /// The maximum number of unacknowledged publishes.
         var window = BusLimits.perService
-        /// Publishes that may wait for the window.
+        /// The maximum number of publishes that wait for the window.
         var waiting = 65_536
-        /// Between two heartbeats of the bus.
+        /// The interval between two heartbeats of the bus.
         var heartbeat: Duration = .milliseconds(500)
-        /// The waits for an answer to HELLO.
+        /// The waits before HELLO is sent again.
         var hello = Backoff.constant(.milliseconds(500))
-        /// Heartbeats for one PING.
+        /// The number of heartbeats for one PING.
         var heartbeatsPerPing = 3
-        /// PINGs for one that asks for a PONG.
+        /// The number of PINGs for one that requests a PONG.
         var pingsPerPong = 3
-        /// The silence of the bus, or the wait for an answer, after which the connection is made anew.
+        /// The silence of the bus, or the wait for an answer, after which the service reconnects.
         var silence: Duration = .milliseconds(1_500)
     }
 
-    /// Names what was published together, in `published` and `dropped`.
+    /// Identifies a group of publications in `published` and `dropped`.
     typealias Token = UInt64
 
     enum Event: Sendable {
         case start
-        /// The bus's epoch was seen, in a heartbeat or anywhere else.
+        /// The bus’s epoch was read, in a heartbeat or another message.
         case epochSeen(UInt64)
         case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
         case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
-        /// The bus refused a message. `generation` is the registered one where the code is `fenced`.
+        /// The bus refused a message. `generation` is the registered one if the code is `fenced`.
         case reject(code: String, epoch: UInt64, origin: UInt64, generation: UInt32 = 0)
         case pong(epoch: UInt64)
-        /// The bus lives: its heartbeat has come on the other socket.
+        /// A heartbeat of the bus was received on the other socket.
         case heartbeat(epoch: UInt64)
-        /// The service publishes; answered by `published` or `dropped` under the token.
+        /// The service publishes; `published` or `dropped` reports the outcome under the token.
         case publish(Token, [Publication], wall: UInt64)
-        /// The service has put all that it retains.
+        /// The service has put all its retained values.
         case ready
-        /// The service answers a request, after all that it has published so far.
+        /// The service answers a request, after all its publishes so far.
         case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
         case goodbye
         case tick
     }
 
     enum Effect: Sendable {
-        /// Close the socket, if one is open, and connect a new one.
+        /// Closes the socket, if one is open, and connects a new one.
         case open
-        /// Forget what waits to be sent: it was for another bus.
+        /// Drops the messages that wait to be sent: they were for another bus.
         case clear
         case send(OutgoingMessage)
-        /// The bus has accepted the service: put everything, then say ready.
+        /// The bus has accepted the service, which must put everything and then report that it is ready.
         case begin(epoch: UInt64)
-        /// All of it is acknowledged; the last one has this position.
+        /// All publications are acknowledged; the last one has this position.
         case published(Token, StreamPosition)
-        /// It was not published, or it is not known whether: the epoch ended.
+        /// The publications were refused, or their outcome is unknown because the epoch ended.
         case dropped(Token, Failure)
         case rejected(Publication, code: String)
         case fenced(Failure)
@@ -68,7 +68,7 @@ struct PublishLink: Sendable {
         case publish(Publication, generation: UInt32, epoch: UInt64, origin: UInt64, time: UInt64)
         case ready(generation: UInt32, epoch: UInt64, origin: UInt64)
         case goodbye(generation: UInt32)
-        /// PING; `wantsPong`: the bus is to answer.
+        /// Sends PING; `wantsPong` requests an answer.
         case ping(generation: UInt32, epoch: UInt64, wantsPong: Bool)
         case answer(UInt64, RequestID, Result<[UInt8], Failure>, StreamPosition)
     }
@@ -89,16 +89,16 @@ struct PublishLink: Sendable {
     private let generation: UInt32
     private let limits: Limits
 
-    /// The epoch in which the service has been accepted; nil: in none.
+    /// The epoch in which the service is registered; nil if it isn’t.
     private(set) var epoch: UInt64?
     private var started = false
-    /// The failure with which it ended, once a newer process has taken over.
+    /// The failure with which it ended after a newer process was registered.
     private var fenced: Failure?
-    /// The bus's last sign of life, on either socket.
+    /// The time of the last message from the bus, on either socket.
     private var lastHeard = MonotonicTime(nanoseconds: 0)
-    /// Since when something sent on the service's own socket is unanswered: the socket may be broken while the bus lives.
+    /// The time of the oldest unanswered message on the service’s own socket, which may be broken while the bus runs.
     private var unansweredSince: MonotonicTime?
-    /// When to send HELLO again, or a PING because no heartbeat has come.
+    /// The time of the next HELLO, or of a PING because no heartbeat was received.
     private var nextSign = MonotonicTime(nanoseconds: 0)
     private var heartbeats = 0
     private var pings = 0
@@ -109,7 +109,7 @@ struct PublishLink: Sendable {
     private var sent: UInt64 = 0
     /// The sequence in the stream of the last acknowledged publish.
     private var sequence: UInt64 = 0
-    /// Assigned and not sent, and sent and not acknowledged.
+    /// Publishes that aren’t sent yet, and those that aren’t acknowledged yet.
     private var waiting: [Waiting] = []
     private var unacknowledged: [Waiting] = []
     private var tokens: [(token: Token, last: UInt64, failure: Failure?)] = []
@@ -122,13 +122,13 @@ struct PublishLink: Sendable {
         self.limits = limits
     }
 
-    /// When `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil: never.
     var deadline: MonotonicTime? {
         guard started, fenced == nil else { return nil }
         return min(nextSign, livenessDeadline)
     }
 
-    /// When the silence has lasted too long, on both sockets or on the service's own.
+    /// The time at which the silence is too long, on both sockets or on the service’s own.
     private var livenessDeadline: MonotonicTime {
         min(lastHeard, unansweredSince ?? lastHeard).advanced(by: limits.silence)
     }
@@ -187,7 +187,7 @@ struct PublishLink: Sendable {
 // MARK: - The epoch
 
 extension PublishLink {
-    private static let lost = Failure(.lostInFlight, "The bus went away before it had published the event.")
+    private static let lost = Failure(.lostInFlight, "The bus disconnected before it published the event.")
 
     private mutating func hello(_ now: MonotonicTime, _ effects: inout [Effect]) {
         effects.append(.clear)
@@ -196,13 +196,13 @@ extension PublishLink {
         nextSign = now.advanced(by: limits.hello.wait())
     }
 
-    /// Something has come on the service's own socket.
+    /// Records a message on the service’s own socket.
     private mutating func heard(_ now: MonotonicTime) {
         lastHeard = now
         unansweredSince = nil
     }
 
-    /// Pings in the turn of a heartbeat, so that no timer of its own wakes the process.
+    /// Sends PING in the turn of a heartbeat, so that no extra timer wakes the process.
     private mutating func heartbeat(_ epoch: UInt64, _ now: MonotonicTime, _ effects: inout [Effect]) {
         lastHeard = now
         nextSign = now.advanced(by: limits.heartbeat * 2)
@@ -253,7 +253,7 @@ extension PublishLink {
         guard now >= nextSign else { return }
         nextSign = now.advanced(by: epoch == nil ? limits.hello.wait() : limits.heartbeat)
         if let epoch {
-            // No heartbeat: the silence has to be told from a broken subscription.
+            // No heartbeat: a PONG distinguishes a silent bus from a broken subscription.
             ping(epoch, wantsPong: true, now, &effects)
         } else {
             effects.append(.clear)
@@ -273,7 +273,7 @@ extension PublishLink {
     ) {
         switch FailureCode(rawValue: code) {
         case .helloRequired:
-            // One that answers what was sent before the last HELLO says nothing new.
+            // An answer to messages from before the last HELLO is ignored.
             guard self.epoch != nil else { return }
             leaveEpoch(&effects)
             hello(now, &effects)
@@ -300,11 +300,11 @@ extension PublishLink {
         _ token: Token, _ publications: [Publication], _ wall: UInt64, _ effects: inout [Effect]
     ) {
         guard let epoch else {
-            effects.append(.dropped(token, Failure(.unavailable, "The bus is not there.")))
+            effects.append(.dropped(token, Failure(.unavailable, "The bus isn’t connected.")))
             return
         }
         guard waiting.count + publications.count <= limits.waiting else {
-            effects.append(.dropped(token, Failure(.busy, "Too many events wait for the bus.")))
+            effects.append(.dropped(token, Failure(.busy, "Too many events are waiting for the bus.")))
             return
         }
         for publication in publications {
@@ -326,7 +326,7 @@ extension PublishLink {
     private mutating func acknowledge(
         _ count: UInt64, _ origin: UInt64, _ sequence: UInt64, _ effects: inout [Effect]
     ) {
-        // The bus counts what was sent; more than that is nonsense.
+        // The bus can’t acknowledge more than was sent.
         guard origin > acknowledged, origin <= sent, count <= origin else { return }
         acknowledge(upTo: origin, sequence: sequence, &effects)
     }
@@ -344,7 +344,7 @@ extension PublishLink {
         tokens.removeFirst(done)
     }
 
-    /// Sends what the window allows, READY behind the puts that it is about, replies behind the events that they refer to.
+    /// Sends what the window allows: READY after its puts, replies after the events that they refer to.
     private mutating func flush(_ effects: inout [Effect]) {
         guard let epoch else {
             if goodbyePending { effects.append(.send(.goodbye(generation: generation))) }

@@ -5,7 +5,7 @@ package import WireMessages
 /// A topic’s value as the stream retains it.
 package struct RetainedValue: Sendable, Hashable {
     package var put: StreamEvent
-    /// The changes since, in order.
+    /// The deltas since the put, in order.
     package var deltas: [StreamEvent]
 
     package init(put: StreamEvent, deltas: [StreamEvent] = []) {
@@ -16,16 +16,16 @@ package struct RetainedValue: Sendable, Hashable {
 
 /// An observer’s copy of every retained value at one position of the stream.
 ///
-/// After the bus has restarted, the values of a service stay visible, stale, until the service is ready again; what
-/// it puts until then is staged and replaces them at once. So nobody sees half of a service’s state.
+/// After a restart of the bus, the values of a service stay visible, stale, until the service is ready again; its new
+/// values are staged until then and replace them at once, so observers never see a partial state.
 package struct Replica: Sendable {
-    /// The position up to which everything has been applied.
+    /// The position up to which every event was applied.
     package private(set) var position = StreamPosition(epoch: 0, sequence: 0)
     /// The values that observers see.
     package private(set) var entries: [Topic: RetainedValue] = [:]
     /// The services that are ready, with their generations.
     package private(set) var ready: [ServiceName: UInt32] = [:]
-    /// New values of services that are not ready yet and have older ones to show.
+    /// New values of services that are not ready yet and have stale values.
     private var staged: [ServiceName: [Topic: RetainedValue]] = [:]
 
     package init() {}
@@ -36,7 +36,7 @@ package struct Replica: Sendable {
         return ready[owner] == nil
     }
 
-    /// The visible values in order of their positions: the older epoch first.
+    /// The visible values by position, the older epoch first.
     package var ordered: [RetainedValue] {
         entries.values.sorted { $0.put.position < $1.put.position }
     }
@@ -56,12 +56,12 @@ package struct Replica: Sendable {
         return [event.topic] + serviceChanged(service, event)
     }
 
-    /// Advances past an event that is not kept.
+    /// Advances past an event that isn’t selected.
     mutating func skip(to position: StreamPosition) {
         self.position = position
     }
 
-    /// Replaces everything by what the bus retains at `position`.
+    /// Replaces the replica with the values that the bus retains at `position`.
     package mutating func replace(
         at position: StreamPosition, ready: [ServiceName: UInt32], entries fresh: [StreamEvent]
     ) {
@@ -84,11 +84,11 @@ package struct Replica: Sendable {
         self.position = position
     }
 
-    /// Whether it shows values of an earlier epoch, whose services are not ready in this one.
+    /// Whether it contains values of an earlier epoch, whose services are not ready in this one.
     var hasStaleValues: Bool { !staged.isEmpty }
 
-    /// Drops the values of earlier epochs, which whoever joins now has never seen: what their services have put in this epoch
-    /// replaces them.
+    /// Replaces the values of earlier epochs, which a new observer doesn’t have, with what their services have put in
+    /// this epoch.
     mutating func dropStaleValues() {
         for (owner, values) in staged {
             for topic in entries.keys where topic.owner == owner { entries[topic] = nil }
@@ -99,7 +99,7 @@ package struct Replica: Sendable {
 
     static let servicePrefix = "stream/bus/service/"
 
-    /// The service whose state this topic is; nil for any other topic.
+    /// The service whose status this topic holds; nil for any other topic.
     static func service(_ topic: Topic) -> ServiceName? {
         topic.text.hasPrefix(servicePrefix) ? ServiceName(String(topic.text.dropFirst(servicePrefix.count))) : nil
     }
@@ -136,24 +136,24 @@ package struct Replica: Sendable {
 
 /// The state of an observer’s connection to the bus.
 package enum ConnectionState: Sendable, Hashable {
-    /// It has never been in step.
+    /// It has never been synchronised.
     case connecting
-    /// It was in step and is catching up; what it shows may be old.
+    /// It was synchronised and is catching up; its values may be stale.
     case resyncing
-    /// It is in step.
+    /// It is synchronised.
     case live
-    /// Nothing has been heard from the bus since that moment; what it shows is old.
+    /// No message was received from the bus since then; the values are stale.
     case disconnected(since: MonotonicTime)
 }
 
 /// An update for a consumer of the stream; updates come in order.
 package enum ReplicaUpdate: Sendable {
-    /// Everything that is retained, at a position: the first update, and again after each resync or overflow. Events between
-    /// the last one before it and this position have been missed, all that is retained has not.
+    /// All retained values at a position: the first update, and again after each resync or overflow. Events between the
+    /// previous update and this position were missed, retained values weren’t.
     case snapshot(Replica)
     /// The next event of the stream.
     case event(StreamEvent)
-    /// Telemetry, lossy and in no order with the events.
+    /// Telemetry, lossy and not ordered with the events.
     case live(StreamEvent)
     /// The state of the connection changed.
     case connection(ConnectionState)

@@ -3,23 +3,23 @@ package import WireMessages
 
 /// The answer to a request.
 package struct Answer: Sendable, Hashable {
-    /// Protobuf: the service's reply message.
+    /// Protobuf: the service’s reply message.
     package var payload: [UInt8]
-    /// The position in the stream up to which the effect is included; nil if the service did not say.
+    /// The position in the stream up to which the effect is included; nil if the service gave none.
     package var position: StreamPosition?
 }
 
-/// A request as the program makes it: one ID until it is answered, however often it is sent.
+/// A request of the program, which keeps one ID through all its attempts.
 package struct OutgoingRequest: Sendable, Hashable {
     package var id: RequestID
     package var service: ServiceName
     /// Protobuf: the service’s request message.
     package var payload: [UInt8]
-    /// When the caller gives up; nil: never.
+    /// The time at which the caller stops waiting; nil: never.
     package var deadline: MonotonicTime?
-    /// When the caller gives up a request that has not reached the service; nil: at the deadline.
+    /// The time at which the caller abandons a request that hasn’t reached the service; nil: at the deadline.
     package var reachDeadline: MonotonicTime?
-    /// Whether the ID may have been used before, in another life of the caller.
+    /// Whether the ID may have been used before, by an earlier process of the caller.
     package var mayBeRepeat: Bool
 
     package init(
@@ -35,15 +35,14 @@ package struct OutgoingRequest: Sendable, Hashable {
     }
 }
 
-/// Sends each request of a client under the same ID again and again until it is answered, refused for good, or too late.
+/// Retries each request of a client under the same ID until it is answered, permanently refused or past its deadline.
 ///
-/// It holds no socket and no clock. The shell sends what it is told to, hands over what comes back, and comes back at
-/// `deadline`.
+/// It holds no socket and no clock. The shell performs its effects, passes it the replies and calls it at `deadline`.
 package struct RequestRetrier: Sendable {
     package struct Limits: Sendable, Hashable {
         /// The waits before a request is repeated.
         package var retry = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
-        /// The time for an attempt of a request without a deadline, and the silence after which any request is repeated.
+        /// The time limit of an attempt without a deadline, and the silence after which any request is repeated.
         package var attempt: Duration = .seconds(5)
         /// The maximum number of requests in flight.
         package var window = BusLimits.requestsPerClient
@@ -58,28 +57,28 @@ package struct RequestRetrier: Sendable {
         case reply(RequestID, Answer)
         case failure(RequestID, Failure)
         case unsent(RequestID)
-        /// The bus, or the connection to it, is another one: it knows none of the requests. Nothing is sent before
-        /// `joined`: it could go to a bus that dies before anybody notices.
+        /// The bus or the connection is new and knows none of the requests. Nothing is sent until `joined`: a request
+        /// could go to a bus that fails before its failure is detected.
         case connectionLost
-        /// The bus has been heard on this connection: requests go to it.
+        /// A message of the bus was received on this connection: requests may be sent.
         case joined
-        /// The service has become ready: what waits for it need not wait longer.
+        /// The service is ready: its waiting requests are sent at once.
         case ready(ServiceName)
         case tick
     }
 
     package enum Effect: Sendable, Hashable {
-        /// Send an attempt: the request with the deadline after which its owner refuses to begin, and `mayBeRepeat` from the
-        /// second attempt on.
+        /// Sends an attempt: the request with the deadline after which its owner refuses to begin, and `mayBeRepeat`
+        /// from the second attempt on.
         case send(OutgoingRequest)
-        /// Tell the program; the request is forgotten.
+        /// Reports the result to the program; the request is removed.
         case finish(RequestID, Result<Answer, Failure>)
     }
 
     private enum Phase {
         case waiting(until: MonotonicTime)
         case sent(at: MonotonicTime)
-        /// The window is full.
+        /// It waits because the window is full.
         case queued
     }
 
@@ -88,7 +87,7 @@ package struct RequestRetrier: Sendable {
         var phase: Phase
         var failures = 0
         var wasSent = false
-        /// Whether an attempt may have had its effect.
+        /// Whether an attempt may have taken effect.
         var mayHaveHappened = false
         var lastFailure: Failure?
 
@@ -102,21 +101,21 @@ package struct RequestRetrier: Sendable {
 
     private let limits: Limits
     private var requests: [RequestID: Request] = [:]
-    /// Ids in the order in which they were asked, for fairness.
+    /// The request IDs in order of arrival, for fairness.
     private var order: [RequestID] = []
     private var inFlight = 0
     private var hasJoined: Bool
 
-    /// - Parameter hasJoined: whether the bus has been heard; if not, requests wait for `joined`.
+    /// - Parameter hasJoined: whether the bus has sent a message; if not, requests wait for `joined`.
     package init(limits: Limits = Limits(), hasJoined: Bool = true) {
         self.limits = limits
         self.hasJoined = hasJoined
     }
 
-    /// The number of requests that are unanswered.
+    /// The number of unanswered requests.
     package var count: Int { requests.count }
 
-    /// When `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil: never.
     package var deadline: MonotonicTime? {
         requests.values.compactMap { due($0) }.min()
     }
@@ -135,7 +134,7 @@ package struct RequestRetrier: Sendable {
             for (id, request) in requests { retryPromptly(id, request) }
         case .connectionLost:
             hasJoined = false
-            let lost = Failure(.lostInFlight, "The bus went away while the request was with it.")
+            let lost = Failure(.lostInFlight, "The bus disconnected while the request was in flight.")
             for (id, request) in requests {
                 if case .sent = request.phase { retry(id, lost, now, sent: true) }
             }
@@ -147,7 +146,7 @@ package struct RequestRetrier: Sendable {
         return effects
     }
 
-    /// Everything that is unanswered ends with `failure`: the program stops.
+    /// Fails all unanswered requests with `failure`, because the program stops.
     package mutating func close(_ failure: Failure) -> [Effect] {
         defer {
             requests = [:]
@@ -199,7 +198,7 @@ extension RequestRetrier {
         switch failure.known {
         case .unavailable, .busy, .helloRequired: retry(id, failure, now, sent: false)
         case .lostInFlight: retry(id, failure, now, sent: true)
-        // The bus gives up at the deadline of one attempt; a request without a deadline goes on until it knows.
+        // The bus’s deadline is that of one attempt; without a deadline a request is retried until it is answered.
         case .outcomeUnknown where request.outgoing.deadline == nil: retry(id, failure, now, sent: true)
         case .expired where request.outgoing.deadline == nil: retry(id, failure, now, sent: false)
         case .expired where request.mayHaveHappened: finish(id, .failure(Self.outcomeUnknown(request)), &effects)
@@ -217,8 +216,8 @@ extension RequestRetrier {
         requests[id] = request
     }
 
-    /// Sends a waiting request at once, because what kept it waiting is over. A refusal from before may still be on its way:
-    /// it must not be followed by a long wait.
+    /// Retries a waiting request at once, because its obstacle is gone. An earlier refusal may still arrive: it must
+    /// not be followed by a long wait.
     private mutating func retryPromptly(_ id: RequestID, _ request: Request) {
         if case .waiting = request.phase { requests[id]?.phase = .queued }
         requests[id]?.failures = 0
@@ -257,7 +256,7 @@ extension RequestRetrier {
     }
 
     private static func cancelled(_ request: Request) -> Failure {
-        let message = "The program no longer waits for the answer."
+        let message = "The request was cancelled."
         if case .sent = request.phase { return Failure(.outcomeUnknown, message) }
         return Failure(request.mayHaveHappened ? .outcomeUnknown : .unavailable, message)
     }

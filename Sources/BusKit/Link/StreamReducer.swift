@@ -1,33 +1,33 @@
 import PodcastModel
 package import WireMessages
 
-/// A client’s FETCH: the stream from a position on.
+/// A client’s FETCH: the stream from a position.
 package struct FetchRequest: Sendable, Hashable {
-    /// The join that it belongs to.
+    /// The nonce of the join that it belongs to.
     package var nonce: String
-    /// The first event that is wanted; epoch and sequence 0: everything.
+    /// The first event to fetch; epoch and sequence 0: everything.
     package var from: StreamPosition
-    /// A snapshot, even if the ring reaches back.
+    /// Whether to send a snapshot even if the ring covers the events.
     package var forceSnapshot: Bool
-    /// A snapshot may leave out the topics that begin with none of these, in UTF-8; nil: it holds every topic.
+    /// A snapshot may leave out the topics that begin with none of these, in UTF-8; nil: it contains every topic.
     package var includedPrefixes: [[UInt8]]?
 }
 
-/// The client's side of joining, gaps and restarts (`protocols/bus.md`): what arrives in, what is to be done out.
+/// The client’s side of joins, gaps and restarts (`protocols/bus.md`); it turns events into effects.
 ///
-/// It holds no socket and no clock. The shell opens sockets when it is told to (`open`), hands over what they receive,
-/// and comes back at `deadline`.
+/// It holds no socket and no clock. The shell opens sockets (`open`), passes it what they receive, and calls it at
+/// `deadline`.
 struct StreamReducer: Sendable {
     struct Limits: Sendable, Hashable {
-        /// Silence that ends a connection: three heartbeats.
+        /// The silence that ends a connection: three heartbeats.
         var silence: Duration = .milliseconds(1_500)
-        /// The waits for an answer to a join, after which the next one is tried.
+        /// The waits for an answer to a join, after which the next join begins.
         var join = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
-        /// The longest that an answer to a fetch may pause.
+        /// The maximum pause in an answer to a fetch.
         var fetch: Duration = .seconds(2)
-        /// The longest that the first chunk may take while it is not known whether the bus knows prefixes in a fetch.
+        /// The maximum wait for the first chunk while it is unknown whether the bus supports prefixes in a fetch.
         var firstFetchWithPrefixes: Duration = .milliseconds(400)
-        /// The time for which values of an earlier epoch are shown while their services do not return.
+        /// The time for which values of an earlier epoch are shown while their services are not ready.
         var staleValues: Duration = .seconds(60)
         /// The maximum number of events, and of bytes of payload, that wait for an answer to a fetch.
         var bufferedEvents = 4_096
@@ -36,11 +36,11 @@ struct StreamReducer: Sendable {
 
     enum Event: Sendable {
         case start
-        /// A sequenced event arrived; topic and payload of one that is not selected may be empty.
+        /// A sequenced event arrived; topic and payload of one that isn’t selected may be empty.
         case stream(StreamEvent)
         case live(StreamEvent)
         case heartbeat(epoch: UInt64, head: UInt64)
-        /// The subscription of a join is in force.
+        /// The subscription of a join is active.
         case sync(nonce: String, epoch: UInt64, head: UInt64)
         case chunk(FetchChunk)
         case tick
@@ -63,14 +63,14 @@ struct StreamReducer: Sendable {
 
     private struct Fetch {
         var deadline: MonotonicTime
-        /// The last event that was known when it was sent.
+        /// The last event that was known when the fetch was sent.
         var from: UInt64
         var entries: [StreamEvent] = []
     }
 
     private(set) var replica = Replica()
     private(set) var connection = ConnectionState.connecting
-    /// Messages that did not fit what was going on, for a log.
+    /// The number of messages that didn’t match the current state, for a log.
     private(set) var ignored = 0
 
     private let limits: Limits
@@ -83,22 +83,22 @@ struct StreamReducer: Sendable {
     private var phase = Phase.idle
     private var lastHeard = MonotonicTime(nanoseconds: 0)
     private var failedFetches = 0
-    /// Whether the bus knows the prefixes that the selection names; nil: it has not been asked. One of an earlier version takes
-    /// such a FETCH for a message of a wrong form, and doesn't answer.
+    /// Whether the bus supports the selection’s prefixes; nil if that is unknown. An earlier version takes such a FETCH
+    /// for a malformed message and doesn’t answer.
     private var knowsPrefixes: Bool?
-    /// When values of an earlier epoch are dropped; nil: there are none.
+    /// The time at which values of an earlier epoch are dropped; nil if there are none.
     private var staleValuesUntil: MonotonicTime?
     private var buffer: [StreamEvent] = []
     private var bufferBytes = 0
 
-    /// A client that knows nothing. `seed` makes its nonces unlike those of others.
+    /// Creates a client without a state. `seed` makes its nonces differ from those of others.
     init(seed: UInt64, selection: TopicSelection = .all, limits: Limits = Limits()) {
         self.seed = seed
         self.selection = selection
         self.limits = limits
     }
 
-    /// When `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil: never.
     var deadline: MonotonicTime? {
         switch phase {
         case .idle: nil
@@ -144,7 +144,7 @@ extension StreamReducer {
         effects.append(.open(nonce: nonce))
     }
 
-    /// 32 characters of 0-9a-f: the seed, then the count.
+    /// A nonce of 32 characters of 0-9a-f: the seed, then the count.
     private static func nonce(_ seed: UInt64, _ count: UInt64) -> String {
         func digits(_ value: UInt64) -> String {
             let text = String(value, radix: 16)
@@ -153,7 +153,7 @@ extension StreamReducer {
         return digits(seed) + digits(count)
     }
 
-    /// The bus is another one than before: all that is under way belongs to a dead one.
+    /// Joins again because the bus was replaced: all pending work belongs to the old one.
     private mutating func rejoin(_ now: MonotonicTime, _ effects: inout [Effect]) {
         show(.resyncing, &effects)
         silentJoins = 0
@@ -179,16 +179,16 @@ extension StreamReducer {
         switch phase {
         case .idle: return
         case .syncing: break
-        // The sockets have reconnected by themselves. What is left of an answer could be taken for one of the next.
+        // The sockets have reconnected automatically. The rest of an answer could be taken for one of the next.
         case .fetching: return rejoin(now, &effects)
-        // To another bus: all that is under way belongs to a dead one.
+        // Connected to another bus: all pending work belongs to the old one.
         case .live: if epoch != self.epoch { return rejoin(now, &effects) }
         }
         silentJoins = 0
-        // Authoritative, even if it is smaller than the last one.
+        // This epoch is authoritative, even if it is smaller than the last one.
         if epoch != self.epoch || epoch != replica.position.epoch { show(.resyncing, &effects) }
         if case .disconnected = connection { show(.resyncing, &effects) }
-        // Another bus: it may know what the former one didn’t, or the former one was only slow.
+        // Another bus may support prefixes, or the former one was only slow.
         if epoch != self.epoch { knowsPrefixes = nil }
         self.epoch = epoch
         buffer.removeAll { $0.header.epoch != epoch }
@@ -213,7 +213,7 @@ extension StreamReducer {
     }
 }
 
-// MARK: - What arrives
+// MARK: - Messages
 
 extension StreamReducer {
     private mutating func received(_ event: StreamEvent, _ now: MonotonicTime, _ effects: inout [Effect]) {
@@ -246,7 +246,7 @@ extension StreamReducer {
             if epoch != self.epoch { rejoin(now, &effects) }
         case .live:
             guard epoch == self.epoch else { return rejoin(now, &effects) }
-            // Events and heartbeats come in order on one socket, so this is loss and no race.
+            // Events and heartbeats arrive in order on one socket, so this is a loss and not a race.
             if head > replica.position.sequence { fetch(now, &effects) }
         }
     }
@@ -259,7 +259,7 @@ extension StreamReducer {
         guard chunk.epoch == epoch else { return rejoin(now, &effects) }
         lastHeard = now
         knowsPrefixes = knowsPrefixes ?? true
-        // The phase holds the only other reference to the entries: let go of it, so that appending copies nothing.
+        // The phase holds the only other reference to the entries: it is reset, so that appending copies nothing.
         phase = .idle
         fetch.entries += chunk.isSnapshot ? chunk.entries.filter { selection.contains($0.topic) } : chunk.entries
         fetch.deadline = now.advanced(by: limits.fetch)
@@ -275,7 +275,7 @@ extension StreamReducer {
             effects.append(.update(.snapshot(replica)))
         } else {
             replay(fetch.entries, &effects)
-            // A replay that brought something was none in vain, even if more was lost meanwhile: the next goes on from there.
+            // A replay with events made progress, even if more were lost meanwhile; the next one continues from there.
             if replica.position.sequence >= fetch.from { failedFetches = 0 }
             guard replica.position.sequence == chunk.head else { return failed(now, &effects) }
         }
@@ -329,13 +329,13 @@ extension StreamReducer {
 
     private mutating func show(_ state: ConnectionState, _ effects: inout [Effect]) {
         guard state != connection else { return }
-        // Who has never been in step is still connecting.
+        // A client that was never synchronised is still connecting.
         if state == .resyncing, replica.position.epoch == 0 { return }
         connection = state
         effects.append(.update(.connection(state)))
     }
 
-    /// Beyond the limit the newest are let go: the gap that they leave is found and fetched.
+    /// Buffers an event. Beyond the limit the newest events are dropped; the resulting gap is detected and fetched.
     private mutating func keep(_ event: StreamEvent) {
         guard buffer.count < limits.bufferedEvents, bufferBytes + event.payload.count <= limits.bufferedBytes else {
             ignored += 1

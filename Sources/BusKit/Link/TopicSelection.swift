@@ -1,14 +1,14 @@
 package import WireMessages
 
-/// Which topics an observer of the stream keeps. Of the others only the places count, so that it knows of each gap.
+/// The topics that an observer keeps. Unselected topics still advance the sequence, so that it detects every gap.
 package struct TopicSelection: Sendable, Hashable {
-    /// Topics that begin with one of these are kept; nil: every topic.
+    /// The prefixes of the topics that are kept; nil: every topic.
     private let prefixes: [[UInt8]]?
 
-    /// Every topic, and telemetry.
+    /// The selection of every topic, with telemetry.
     package static let all = TopicSelection(nil)
 
-    /// The topics that begin with one of these, and the states of the services. The bus leaves the others out of its snapshots.
+    /// Selects the topics with these prefixes and the services’ states. The bus leaves the others out of its snapshots.
     package init(prefixes: [String]) {
         self.init((prefixes + [Replica.servicePrefix]).map { Array($0.utf8) })
     }
@@ -17,7 +17,7 @@ package struct TopicSelection: Sendable, Hashable {
         self.prefixes = prefixes
     }
 
-    /// The only prefixes that the bus is asked for in a snapshot; nil: for all.
+    /// The prefixes to request in a snapshot; nil: all topics.
     var prefixesToInclude: [[UInt8]]? {
         prefixes.flatMap {
             $0.count <= BusLimits.prefixesPerFetch ? $0.filter { !$0.starts(with: Self.telemetry) } : nil
@@ -31,15 +31,15 @@ package struct TopicSelection: Sendable, Hashable {
 
     private static let telemetry = Array("live/".utf8)
 
-    /// Whether nothing is left out.
+    /// Whether every topic is selected.
     var isAll: Bool { prefixes == nil }
 
-    /// Whether the topic is kept. That of an event that is not kept isn’t read: it is empty, which no other is.
+    /// Whether the topic is selected. The topic of an unselected event isn’t decoded: it is empty, unlike any other.
     package func contains(_ topic: Topic) -> Bool {
         prefixes?.contains { topic.text.utf8.starts(with: $0) } ?? true
     }
 
-    /// Whether the topic of these bytes is kept.
+    /// Whether the topic with these bytes is selected.
     func contains(topic: UnsafeRawBufferPointer) -> Bool {
         prefixes?.contains { topic.starts(with: $0) } ?? true
     }

@@ -2,18 +2,18 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
 
-/// One consumer's updates, bounded. When the consumer is too slow, what waits is replaced by a snapshot of the present
-/// state: it misses events, knows that it does, and misses nothing that is retained.
+/// Buffers one consumer’s updates. On overflow the buffered updates are replaced by a snapshot of the current state:
+/// the consumer misses events, can detect that, and misses no retained value.
 ///
-/// As much may wait as the bus's ring holds, and what arrives while a replay of all of it is on its way: whoever is so far
-/// behind that a replay still brings everything misses nothing here either.
+/// Its limit is the size of the bus’s ring plus the events that arrive during a full replay: a consumer whose backlog a
+/// replay could still cover misses nothing here either.
 package final class UpdateFeed: Sendable {
     private struct State {
         var buffer: [ReplicaUpdate] = []
         var bytes = 0
         var next = 0
         var waiter: CheckedContinuation<ReplicaUpdate?, Never>?
-        /// Those who wait until the consumer has handled everything.
+        /// The callers that wait until the consumer has handled every update.
         var drains: [CheckedContinuation<Void, Never>] = []
         var isFinished = false
         var count: Int { buffer.count - next }
@@ -51,7 +51,7 @@ package final class UpdateFeed: Sendable {
         waiter?.resume(returning: update)
     }
 
-    /// Ends the feed; whoever waits gets nil.
+    /// Ends the feed; a waiting consumer gets nil.
     func finish() {
         let (waiter, drains) = state.withLockedValue { state in
             state.isFinished = true
@@ -62,7 +62,7 @@ package final class UpdateFeed: Sendable {
         for drain in drains { drain.resume() }
     }
 
-    /// Returns when the consumer has handled everything that was added before the call: it asks for the next update.
+    /// Returns when the consumer has handled every earlier update, which is when it requests the next one.
     package func drained() async {
         await withCheckedContinuation { continuation in
             let isDrained = state.withLockedValue { state in
@@ -74,7 +74,7 @@ package final class UpdateFeed: Sendable {
         }
     }
 
-    /// The next update, in order; nil at the end or when the task is cancelled. For one consumer.
+    /// Returns the next update, in order; nil at the end or when the task is cancelled. Only one consumer may call it.
     package func next() async -> ReplicaUpdate? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -108,7 +108,7 @@ package final class UpdateFeed: Sendable {
 }
 
 extension ReplicaUpdate {
-    /// The bytes that it counts for in a limit. A snapshot shares what the replica holds anyway.
+    /// The number of bytes that it counts toward a limit. A snapshot shares the replica’s storage.
     fileprivate var bytes: Int {
         switch self {
         case .event(let event), .live(let event): event.topic.text.utf8.count + event.payload.count
