@@ -8,17 +8,17 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// The move from a finished episode to the next one, with a crash at each of its steps.
+/// Tests the advance from a finished episode to the next one, with a crash at each step.
 @Suite(.timeLimit(.minutes(5)))
 struct AdvanceCrashTests {
-    /// When it crashes.
+    /// The step at which the crash happens.
     enum Step: Sendable, CaseIterable {
-        /// While the end of the episode, the advance and the next load are made durable: before whoever wrote hears of it.
+        /// While the episode’s end, the advance or the next load is committed, before the writer gets the reply.
         case firstCommit, secondCommit, thirdCommit
-        /// As soon as the stream shows it.
+        /// When the stream first shows the step.
         case finishedSeen, advanceSeen, loadSeen, playingSeen
 
-        /// Which commit after the end of the episode it is.
+        /// The index of the commit after the episode’s end at which the crash happens.
         var commit: Int? {
             switch self {
             case .firstCommit: 1
@@ -28,7 +28,7 @@ struct AdvanceCrashTests {
             }
         }
 
-        /// Whether the stream shows it, while `entry` was being played.
+        /// Whether the stream shows this step for `entry`.
         func isSeen(_ view: FleetView, entry: String) -> Bool {
             switch self {
             case .finishedSeen: view.player?.queueEntry == entry && view.player?.status == .finished
@@ -82,19 +82,19 @@ struct AdvanceCrashTests {
                 #expect(view.alerts.isEmpty, "at \(step)")
                 let expected = Set(episodes[...index])
                 #expect(try await Self.played(of: episodes, until: expected, fleet) == expected, "at \(step)")
-                // Two crashes at one episode would pause it: the next one ends in peace.
+                // Two crashes at one episode would pause it, so the next episode ends without a crash.
                 try fleet.engine().advance(seconds: 1_000)
             }
             try await fleet.watcher.until("the last episode plays") {
                 $0.player?.episode.id == episodes[count - 1] && $0.player?.status == .playing
             }
-            // None was skipped, and none played again after the one behind it.
+            // No episode is skipped, and none is played again after its successor.
             let loads = fleet.watcher.loads
             #expect(loads.count == Set(loads).count && loads.count <= count)
         }
     }
 
-    /// Which episodes are stored as played. What a dying database has refused is saved seconds later.
+    /// The episodes that are stored as played. A state that a stopped database refused is saved seconds later.
     private static func played(
         of episodes: [String], until expected: Set<String>, _ fleet: WholeFleet
     ) async throws -> Set<String> {
@@ -108,15 +108,15 @@ struct AdvanceCrashTests {
     }
 }
 
-/// Kills, at a step of an advance, and sees to the next lives.
+/// Kills services at a step of an advance and restarts them.
 private final class Crash: Sendable {
     private let fleet: WholeFleet
     private let victim: AdvanceCrashTests.Victim
     private let files: NIOLockedValueBox<WatchedFiles?>
     private struct State {
-        /// The number of commits before it strikes.
+        /// The number of commits before the crash.
         var left: Int?
-        /// Whether the process that had the database’s files open is dead: then every operation fails.
+        /// Whether the process that opened the database’s files was killed: then every operation fails.
         var isDead = false
         var struck: AsyncStream<Void>.Continuation?
     }
@@ -132,7 +132,7 @@ private final class Crash: Sendable {
         files.withLockedValue { $0 = watched }
     }
 
-    /// On the database's thread, before the operation.
+    /// Runs on the database’s thread, before the operation.
     private func result(of event: WatchedFiles.Event) -> Int32 {
         let strikes = state.withLockedValue { state in
             guard event.operation == .sync, event.path.hasSuffix("-wal"), let left = state.left else { return false }
@@ -146,16 +146,16 @@ private final class Crash: Sendable {
     private func strike() {
         for service in victim.services { fleet.kill(service) }
         state.withLockedValue { state in
-            // The running write never reaches the disk, and no error is reported.
+            // The current write never reaches the disk, and no error is reported.
             state.isDead = victim.services.contains(.persistence)
             state.struck?.finish()
             state.struck = nil
         }
     }
 
-    /// Lets the episode end, has the victim die at the step, and begin again.
+    /// Ends the episode, kills the victim at the step, and restarts it.
     func strike(at step: AdvanceCrashTests.Step, entry: String) async throws {
-        // What it has saved since it began is durable when this is: the commits that are counted are those of the end.
+        // Once this is durable, so is everything saved before; only commits of the episode’s end are counted.
         try await fleet.player { $0.setVolume.volume = Double(40 + entry.utf8.reduce(0) { ($0 + Int($1)) % 50 }) }
         let struck = AsyncStream<Void>.makeStream()
         state.withLockedValue { state in
@@ -178,7 +178,7 @@ private final class Crash: Sendable {
         if victim == .bus { try await fleet.bus.restartBus() }
         for service in victim.services.reversed() { try fleet.start(service) }
         try await fleet.untilReady(victim.services)
-        // The player that died before its end was durable plays on, to the same end.
+        // A player that was killed before the end was durable plays the episode again to its end.
         if victim.services.contains(.playback) {
             try await fleet.watcher.until("the player is back") { $0.player?.status != .loading }
             let player = fleet.watcher.view.player

@@ -6,10 +6,10 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// New episodes that come with a feed over HTTP and enter a queue by rule, whoever dies meanwhile.
+/// Tests rules that enqueue new episodes of a feed over HTTP while services crash.
 @Suite(.timeLimit(.minutes(5)))
 struct AutoEnqueueTests {
-    /// A feed of so many episodes, the newest first. They have no dates, so that none is too old to be news.
+    /// A feed of `count` episodes, the newest first. They have no dates, so none is too old to be new.
     private static func feed(_ server: HTTPTestServer, episodes count: Int, notes: String = "") -> HTTPTestResponse {
         let items = (1...count).reversed().map { number in
             """
@@ -24,7 +24,7 @@ struct AutoEnqueueTests {
             """)
     }
 
-    /// Runs with a podcast of three episodes, of which two stand in the queue and the first is current.
+    /// Runs with a podcast of three episodes, two of them in the queue and the first current.
     private func run(
         rule: String, _ body: @escaping @Sendable (WholeFleet, HTTPTestServer) async throws -> Void
     ) async throws {
@@ -50,12 +50,12 @@ struct AutoEnqueueTests {
         }
     }
 
-    /// Waits until the rule has dealt with what its podcast had at first, by asking the database.
+    /// Waits until the rule has processed the podcast’s first episodes, by polling the database.
     private static func untilMarked(_ fleet: WholeFleet) async throws {
         var request = WirePersistenceRequest()
         request.loadRecords.owner = ServiceName.queue.text
         request.loadRecords.collection = "rule"
-        // The suite's limit ends it.
+        // The suite’s time limit ends the loop.
         while true {
             try Task.checkCancellation()
             let answer = try await fleet.client.ask(
@@ -90,7 +90,7 @@ struct AutoEnqueueTests {
 
     @Test func `a first subscription enqueues nothing, and one undo removes what was enqueued later`() async throws {
         try await HTTPTestServer.with { server in
-            // So long that it takes several messages to store it.
+            // The feed is so long that storing it takes several messages.
             let notes = String(repeating: "x", count: 30_000)
             server.route("/feed.xml", Self.feed(server, episodes: 200, notes: notes))
             try await WholeFleet.with([.persistence, .playback, .queue, .feeds]) { fleet in
@@ -100,7 +100,7 @@ struct AutoEnqueueTests {
                 }
                 let podcast = try await fleet.feeds { $0.subscribe.urls = [server.url("/feed.xml")] }
                 #expect(podcast.results.map(\.newEpisodes) == [200])
-                // What comes before the rule has seen the first ones counts as one of them.
+                // Episodes that arrive before the rule has processed the first ones count as first ones.
                 try await Self.untilMarked(fleet)
                 server.route("/feed.xml", Self.feed(server, episodes: 350, notes: notes))
                 try await fleet.feeds { $0.refresh = WireRefresh() }
@@ -130,7 +130,7 @@ struct AutoEnqueueTests {
     func `each new episode is enqueued once, whichever service dies`(victims: Victims) async throws {
         try await run(rule: "bottom") { fleet, server in
             var random = SeededGenerator(seed: UInt64(victims.rawValue.count))
-            // The rule is in force once something has entered by it.
+            // The rule is in force once it has enqueued an episode.
             server.route("/feed.xml", Self.feed(server, episodes: 4))
             try await fleet.feeds { $0.refresh = WireRefresh() }
             try await fleet.watcher.until("the first one") { Self.titles($0).contains("Part 4") }
@@ -139,7 +139,7 @@ struct AutoEnqueueTests {
                 let read = server.requests(for: "/feed.xml").count
                 async let refreshed = try? fleet.feeds { $0.refresh = WireRefresh() }
                 await server.received(read + 1, at: "/feed.xml")
-                // Before the episode is stored, after it, or when it stands in the queue.
+                // The crash happens before the episode is stored, after it, or once the episode is in the queue.
                 if random.below(3) > 0 {
                     let isLate = random.below(2) == 0
                     try await fleet.watcher.until("news of part \(number)") { view in
@@ -158,7 +158,7 @@ struct AutoEnqueueTests {
                 }
                 #expect(Self.titles(view) == (1...number).filter { $0 != 3 }.map { "Part \($0)" })
             }
-            // What was taken out does not come back.
+            // A removed entry isn’t enqueued again.
             let last = try #require(fleet.watcher.view.mainQueue?.entries.last)
             try await fleet.queue { $0.remove.entries = [last.id] }
             try await fleet.restart(.queue)

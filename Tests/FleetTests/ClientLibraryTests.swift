@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import LockstepClient
 
-/// The view of a program that uses the client library.
+/// Tests a program that uses the client library.
 @Suite(.timeLimit(.minutes(5)))
 struct ClientLibraryTests {
     private static func connection(to fleet: WholeFleet) -> Fleet {
@@ -30,7 +30,7 @@ struct ClientLibraryTests {
             """)
     }
 
-    @Test func `new episodes reach a program by themselves, and the library has them then`() async throws {
+    @Test func `new episodes reach a program without a request and are in the library by then`() async throws {
         try await HTTPTestServer.with { server in
             server.route("/feed.xml", Self.feed(server, episodes: 2))
             try await WholeFleet.with([.persistence, .feeds]) { fleet in

@@ -9,17 +9,17 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Owners live on over a database that is full, or that is another one.
+/// Tests services whose database is full or replaced.
 @Suite(.timeLimit(.minutes(3)))
 struct DatabaseTroubleTests {
-    @Test func `a restored backup under live owners is brought up to date`() async throws {
+    @Test func `a restored backup is brought up to date by running services`() async throws {
         try await WholeFleet.with(files: WholeFleet.files(4)) { fleet in
             try await fleet.fillLibrary(episodes: 4)
             try await fleet.queue { $0.add.episodes = ["e1", "e2"] }
             let backup = try await fleet.database.backup()
             #expect(FileManager.default.fileExists(atPath: backup.path))
             let before = try #require(fleet.watcher.view.database).incarnation
-            // What the copy does not know.
+            // These changes are missing from the copy.
             let added = try await fleet.queue { $0.add.episodes = ["e3"] }
             try await fleet.player { $0.setVolume.volume = 55 }
 
@@ -33,7 +33,7 @@ struct DatabaseTroubleTests {
             try await fleet.watcher.until("the alert") { view in
                 view.alerts.values.contains { $0.code == "databaseRestored" }
             }
-            // A live owner goes on where it was, and an edit of the revision that it knows is accepted.
+            // A running service keeps its state and accepts an edit of the revision that it published.
             let next = try await fleet.queue {
                 $0.ifRevision = added.revision
                 $0.add.episodes = ["e4"]
@@ -41,7 +41,7 @@ struct DatabaseTroubleTests {
             #expect(next.revision == added.revision + 1)
             try await fleet.player { $0.setSpeed.speed = 1.5 }
 
-            // Their next lives read all of it out of the restored database.
+            // The restarted services read everything from the restored database.
             for service in [ServiceName.queue, .playback] { try await fleet.restart(service) }
             try await fleet.untilReady([.queue, .playback])
             let after = try await fleet.watcher.until("the queue") { $0.mainQueue?.revision == next.revision }
@@ -50,7 +50,7 @@ struct DatabaseTroubleTests {
         }
     }
 
-    @Test func `a full disk stops nobody from pausing and the pause is saved later`() async throws {
+    @Test func `a full disk doesn’t prevent a pause, which is saved later`() async throws {
         try await WholeFleet.with(files: WholeFleet.files(2)) { fleet in
             let isFull = NIOLockedValueBox(false)
             let watch = WatchedFiles(fleet.bus.home.database) { event in
@@ -58,7 +58,7 @@ struct DatabaseTroubleTests {
                     ? WatchedFiles.diskFull : WatchedFiles.proceed
             }
             defer { withExtendedLifetime(watch) {} }
-            // Files are watched that are opened from now on.
+            // Only files that are opened from now on are watched.
             try await fleet.restart(.persistence)
             try await fleet.untilReady([.persistence])
             try await fleet.fillLibrary(episodes: 2)
@@ -78,7 +78,7 @@ struct DatabaseTroubleTests {
             }
             #expect(paused.alerts.values.contains { $0.code == FailureCode.diskFull.rawValue })
             let position = try #require(paused.player).anchor.position
-            // The effect of an edit is its being saved: that one is refused. What is stored can be read.
+            // An edit takes effect only when saved, so it’s refused. Stored data can be read.
             let refused = await #expect(throws: Failure.self) { try await fleet.queue { $0.add.episodes = ["e2"] } }
             #expect(refused?.known == .diskFull)
             #expect(try await fleet.database.episodes(ids: ["e1"]).first?.state.position == 40)
@@ -94,7 +94,7 @@ struct DatabaseTroubleTests {
 }
 
 extension WholeFleet {
-    /// Has the database service begin anew over a file that is no database any more.
+    /// Restarts the database service with a file that isn’t a database any more.
     func damageWhileDown(_ path: String) async throws {
         await stopped(.persistence)
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Files that come over HTTP from servers good and bad, and are then played.
+/// Tests downloads over HTTP from correct and faulty servers, and their playback.
 @Suite(.timeLimit(.minutes(5)))
 struct DownloadTests {
     private static let audio = Tone.wav(seconds: 20)
@@ -38,13 +38,13 @@ struct DownloadTests {
         return try #require(view.downloads["e1"])
     }
 
-    /// The finished files in the folder of the podcast.
+    /// The finished files in the podcast’s folder.
     private func files(_ fleet: WholeFleet) -> [String] {
         let folder = fleet.bus.home.downloadDirectory + "/Show"
         return (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     }
 
-    /// Waits until some of a file has come, of which the part itself is the first to tell.
+    /// Waits until part of a file has been received; the partial file shows that first.
     private func untilBytesHaveCome(_ fleet: WholeFleet) async throws {
         let folder = fleet.bus.home.downloadDirectory + "/.partial"
         let deadline = ContinuousClock.now.advanced(by: .seconds(60))
@@ -57,7 +57,7 @@ struct DownloadTests {
         throw Unseen(description: "nothing has come of the file within a minute")
     }
 
-    /// The content of a file.
+    /// Reads a file’s content.
     private func content(_ path: String) -> [UInt8] {
         guard let file = fopen(path, "re") else { return [] }
         defer { fclose(file) }
@@ -66,7 +66,7 @@ struct DownloadTests {
         return Array(bytes.prefix(count))
     }
 
-    @Test func `a downloaded episode is played from its file and from the stream once the file is gone`() async throws {
+    @Test func `a downloaded episode plays from its file, then from the stream when that is deleted`() async throws {
         try await run { fleet, server in
             server.route("/1.wav", Self.make())
             try await fleet.downloads { $0.add.episodes = ["e1"] }
@@ -90,11 +90,11 @@ struct DownloadTests {
         }
     }
 
-    /// A server's first answer, and what follows from it.
+    /// A server’s first response and the expected outcome.
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let response: HTTPTestResponse
-        /// Nil: it is tried again, and comes whole then.
+        /// The expected failure; nil: the download is retried and completes.
         let code: FailureCode?
     }
 
@@ -165,7 +165,7 @@ struct DownloadTests {
         }
     }
 
-    /// The size in the feed, and the bytes after which the connection ends; 0: none.
+    /// The size in the feed, and the number of bytes after which the connection ends; 0: none.
     @Test(arguments: [(0, 0), (audio.count, 0), (audio.count, 100_000), (audio.count / 2, 0)])
     func `a connection that ends without an announced length is checked against the length in the feed`(
         announced: Int, cut: Int
@@ -193,7 +193,7 @@ struct DownloadTests {
         }
     }
 
-    /// How the server answers the second part.
+    /// The server’s response to the second range request.
     enum Second: CaseIterable { case continues, ignoresRange, hasChanged, refusesRange }
 
     @Test(arguments: Second.allCases)
@@ -229,7 +229,7 @@ struct DownloadTests {
             let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
             #expect(content(done.path) == whole)
             let request = try #require(server.requests(for: "/1.wav").dropFirst(before).first)
-            // On a busy machine it was tried again before it was paused: the file then holds more than was told last.
+            // On a busy machine the download may run on before it pauses: the file then holds more than was reported.
             let offset = request.header("Range").flatMap { UInt64($0.filter(\.isNumber)) } ?? 0
             #expect(offset >= paused.receivedBytes && offset.isMultiple(of: 100_000))
             #expect(request.header("If-Range") == "\"one\"")
@@ -237,7 +237,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: 0..<6)
-    func `however often the service dies, the file becomes whole, and a part is never taken for it`(
+    func `a file is completed despite repeated crashes, and a partial file is never taken for a finished one`(
         seed: UInt64
     ) async throws {
         try await run { fleet, server in
@@ -264,12 +264,12 @@ struct DownloadTests {
         }
     }
 
-    /// Lets other tasks go on for a while that no clock measures.
+    /// Yields to other tasks, without a clock.
     private static func turns(_ count: Int) async throws {
         for _ in 0..<count { await Task.yield() }
     }
 
-    @Test func `a bandwidth limit that delays bytes longer than a server may be silent ends no download`()
+    @Test func `a bandwidth limit that delays bytes beyond the idle timeout ends no download`()
         async throws
     {
         try await run { fleet, server in
@@ -286,7 +286,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `progress comes beside the stream, and a limit holds the rate down`() async throws {
+    @Test func `progress is published beside the stream, and a limit reduces the rate`() async throws {
         try await run { fleet, server in
             server.route("/1.wav", Self.make { $0.chunkSize = 8_192 })
             try await fleet.downloads {
@@ -296,7 +296,7 @@ struct DownloadTests {
             let began = SystemClocks.monotonic()
             try await fleet.downloads { $0.add.episodes = ["e1"] }
             _ = try await download(fleet, until: "it is there") { $0.state == .downloaded }
-            // 320 kB at 160 kB/s, of which the first second's worth is in reserve.
+            // The limit is 160 kB/s for 320 kB; the first second’s share is available at once.
             #expect(SystemClocks.monotonic().since(began) > .milliseconds(900))
         }
     }

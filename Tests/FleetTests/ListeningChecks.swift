@@ -5,44 +5,44 @@ import PlaybackService
 import PodcastModel
 import WireMessages
 
-/// Where a listener is in each episode, and that nothing but a wish leads back from there.
+/// The playback position in each episode; only a request may move it back.
 struct ListeningChecks {
-    /// The most that the death of a process may cost, with the two places' own inexactness.
+    /// The maximum loss when a process is killed, including the inaccuracy of the two positions, in seconds.
     private static let loss = 10.5
-    /// Resuming goes back so far at most.
+    /// The maximum rewind on resumption, in seconds.
     private static let rewind = 10.0
-    /// From here on an episode begins anew.
+    /// The position from which an episode starts over, in seconds.
     private static let lastMoment = SimulatedSources.length - 1.5
 
-    /// By episode, in seconds: what was heard by the engine's word and the player's.
+    /// The position that both the engine and the player have reported, by episode, in seconds.
     private var places: [String: Double] = [:]
-    /// The last opened load, and the requested positions by episode.
+    /// The load that was opened last, and the requested positions by episode.
     private var opened = ""
     private var sought: [String: Double] = [:]
-    /// By episode: where its device was lost. Until playback is known to have resumed, it may go back to there.
+    /// The position at which each episode lost its device. Until playback has resumed, it may return there.
     private var losses: [String: Double] = [:]
-    /// The player has heard long afterwards what the engine had to say: it could not have stored that.
+    /// The engine’s report reached the player so late that the player couldn’t have stored the position.
     private var isLate = false
-    /// How many deaths were judged.
+    /// The number of restarts that were checked.
     private(set) var judged = 0
 
-    /// The engine sounds at `position`.
+    /// Records that the engine plays at `position`.
     mutating func hear(_ position: Double, in state: WirePlaybackState, at now: MonotonicTime) {
         guard state.status == .playing, state.anchor.running else { return }
         let shown = self.position(state, at: now)
-        // What was reckoned to be at the end is not kept, wherever the engine is.
+        // A position that was estimated at the end isn’t kept, whatever the engine’s position is.
         let place = shown < Self.lastMoment ? min(position, shown) : shown
         places[state.episode.id] = max(places[state.episode.id] ?? 0, place)
     }
 
-    /// Where a state is.
+    /// The position of a state.
     func position(_ state: WirePlaybackState, at now: MonotonicTime) -> Double {
         guard state.anchor.running else { return state.anchor.position }
         let elapsed = now.since(MonotonicTime(nanoseconds: state.anchor.at)) / .seconds(1)
         return min(state.anchor.position + max(0, elapsed) * state.anchor.speed, SimulatedSources.length)
     }
 
-    /// Judges what an event has done to the place in the loaded episode.
+    /// Checks the effect of an event on the position in the loaded episode.
     mutating func follow(
         _ event: PlaybackMachine.Event, from before: WirePlaybackState, to after: WirePlaybackState,
         at now: MonotonicTime
@@ -67,15 +67,15 @@ struct ListeningChecks {
             if opened == after.loadID { places[episode] = shown }
             return nil
         }
-        // What was reckoned while its device was going, or did not take the sound, was not heard: for the 1.5 s of a check of
-        // the device, after an engine that told up to 3 s late that it was open.
+        // A position estimated while the device failed or took no sound wasn’t played: for the 1.5 s of a device
+        // check, after an engine that reported up to 3 s late that the device was open.
         let lostAt = losses[episode] ?? .infinity
         if after.pausedBy == .soundDevice, shown >= place - 5 || shown >= lostAt - Self.rewind - 1 {
             losses[episode] = min(lostAt, shown)
             places[episode] = shown
             return nil
         }
-        // Before it is looked up, a load may be wrong about where it is.
+        // Until its episode is looked up, a load may have a wrong position.
         guard shown < place - 1 else { return nil }
         let from = opened == after.loadID ? place : min(place, sought[episode] ?? place)
         let isResumed = event.mayResume && shown >= from - Self.rewind - 1
@@ -88,7 +88,7 @@ struct ListeningChecks {
         return "“\(after.episode.title)” was heard to \(place) and is \(after.status) at \(shown)"
     }
 
-    /// Judges where the engine is told to begin.
+    /// Checks the start position that the engine is given.
     mutating func open(_ load: EngineLoad, of episode: WireEpisodeSummary) -> String? {
         opened = load.id.text
         guard let place = places[episode.id], load.start.seconds < place - 1 else { return nil }
@@ -99,9 +99,9 @@ struct ListeningChecks {
         return "“\(episode.title)” was heard to \(place) and is opened at \(load.start.seconds)"
     }
 
-    /// The player dies, or rests: what is stored is what there is.
+    /// Compares with the stored positions when the player is killed or idle.
     ///
-    /// - Parameter isSettled: nothing was on its way to the database, nor overdue.
+    /// - Parameter isSettled: whether no write is pending or overdue.
     mutating func judge(_ stored: [String: Double], isSettled: Bool) -> String? {
         var complaint: String?
         if isSettled, !isLate {
@@ -116,43 +116,43 @@ struct ListeningChecks {
         return complaint
     }
 
-    /// Unstored positions are lost.
+    /// Drops positions that weren’t stored.
     mutating func forget(but stored: [String: Double]) {
         for episode in places.keys { places[episode] = stored[episode] ?? 0 }
     }
 
-    /// A new life has this loaded.
+    /// The restarted player has this session loaded.
     mutating func begin(with session: WireSessionRecord?) {
         opened = session.flatMap { $0.isKnown ? $0.loadID : nil } ?? ""
         if let session, session.isSought { sought[session.episode.id] = session.position }
     }
 
-    /// The time to store what was heard has passed, and nothing was done.
+    /// The deadline for storing the position has passed without a write.
     mutating func miss() { isLate = true }
 
-    /// Playback has resumed after the loss of its device.
+    /// Playback has resumed after its device was lost.
     mutating func recover() { losses = [:] }
 
-    /// The position has been stored.
+    /// Records that the position has been stored.
     mutating func note(_ changes: [WireChange]) {
         if changes.contains(where: { $0.put.collection == "session" }) { isLate = false }
     }
 }
 
 extension WireSessionRecord {
-    /// Whether the library had told of its episode; else where it is came with the load, or was only sought.
+    /// Whether the library has returned the episode’s state; otherwise the position is that of the load or of a seek.
     var isKnown: Bool { register.updatedAt > 0 }
     var isSought: Bool { position != register.position }
 }
 
 extension MachineEvent where Input == PlaybackInput {
-    /// Whether it tells of a place that is long past.
+    /// Whether it reports a position that is long outdated.
     fileprivate func isLate(at now: MonotonicTime) -> Bool {
         guard case .input(.engine(.progress(_, let progress))) = self else { return false }
         return now.since(progress.at) > .seconds(1)
     }
 
-    /// Whether it may be somebody's wish to go on, which goes back a little.
+    /// Whether it may be a request to resume, which rewinds a little.
     fileprivate var mayResume: Bool {
         switch self {
         case .command, .committed: true

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A podcast from the net is subscribed to, heard, and survives a server that breaks off.
+/// Tests a podcast from subscription to playback, with a server that truncates a stream.
 @Suite(.timeLimit(.minutes(5)))
 struct ListeningTests {
     private static func feed(_ server: HTTPTestServer) -> String {
@@ -51,7 +51,7 @@ struct ListeningTests {
         }
     }
 
-    /// Two episodes are heard to their ends; the third breaks off.
+    /// Plays two episodes to their ends; the third is truncated.
     private static func hear(_ fleet: WholeFleet, _ ids: [String]) async throws {
         for id in ids.prefix(2) {
             try await fleet.watcher.until("\(id) plays") {
@@ -64,9 +64,9 @@ struct ListeningTests {
         #expect(view.player?.error.code == FailureCode.endedEarly.rawValue)
         #expect(view.mainQueue?.entries.map(\.episode.id) == [ids[2]])
         #expect(view.mainQueue?.current == view.player?.queueEntry)
-        // What was announced is 60 s; 64 000 bytes of it are 4 s.
+        // The announced length is 60 s; 64,000 bytes are 4 s.
         #expect(abs((view.player?.anchor.position ?? 0) - 4) < 1)
-        // What the engine did is shown at once; what was to be saved of it is saved before the answer to a later command.
+        // The engine’s events are published at once; their writes are durable before the reply to a later command.
         try await fleet.player { $0.setVolume.volume = 50 }
         let states = try await fleet.database.episodes(ids: ids)
         #expect(states.filter(\.state.played).map(\.id).sorted() == ids.prefix(2).sorted())
@@ -74,7 +74,7 @@ struct ListeningTests {
         #expect(abs(kept - 4) < 1)
     }
 
-    /// The server is healthy again: the alert's `retry` plays on from where it broke off.
+    /// The server works again: the alert’s `retry` resumes where the stream ended.
     private static func recover(_ fleet: WholeFleet, _ episode: String, heal: () -> Void) async throws {
         let failed = try #require(fleet.watcher.view.player)
         let alert = try #require(fleet.watcher.view.alertsInOrder.first)

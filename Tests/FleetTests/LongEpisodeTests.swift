@@ -6,13 +6,13 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Two hours of audio in two hundred chapters, moved about in.
+/// Tests seeks in a two-hour episode with two hundred chapters.
 @Suite(.timeLimit(.minutes(5)))
 struct LongEpisodeTests {
     private static let length = 7_200.0
     private static let chapters = 200
 
-    /// Chapter `number` of 200 begins at a multiple of 36 s.
+    /// A feed whose chapter `number` of 200 begins at a multiple of 36 s.
     private static func feed(_ server: HTTPTestServer) -> String {
         let marks = (0..<chapters).map { number in
             let start = number * 36
@@ -31,7 +31,7 @@ struct LongEpisodeTests {
             """
     }
 
-    /// The states of the player that an observer has seen, each once.
+    /// The distinct states of the player that an observer has received.
     private final class Seen: Sendable {
         let states = Awaited<[WirePlaybackState]>([])
 
@@ -72,7 +72,7 @@ struct LongEpisodeTests {
     private static func move(in fleet: WholeFleet, _ screens: [StreamWatcher]) async throws {
         var generator = SplitMix(seed: 7)
         for _ in 0..<40 {
-            // Not at the edge of a chapter, which playing on might cross.
+            // The position isn’t near a chapter’s edge, which playback might cross.
             let place = Double(generator.next() % UInt64(chapters)) * 36 + 1 + Double(generator.next() % 30)
             let before = try #require(screens[0].view.player?.revision)
             let seen = screens.map { screen in
@@ -88,7 +88,7 @@ struct LongEpisodeTests {
                         states.contains { $0.revision > before && $0.anchor.position == place }
                     })
                 let first = try #require(states.first { $0.revision > before })
-                // A state of the moment before, on its way when the place was asked for, is of the old place alone.
+                // A state that was sent before the seek may arrive; it has the old position only.
                 #expect(first.anchor.position == place || first.revision < reply.state.revision)
                 #expect(
                     states.filter { $0.revision >= reply.state.revision }.allSatisfy {
@@ -100,7 +100,7 @@ struct LongEpisodeTests {
     }
 }
 
-/// A generator of the same numbers each time.
+/// A deterministic generator of random numbers.
 private struct SplitMix {
     private var state: UInt64
 

@@ -6,12 +6,12 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A queue that is longer than any message: its changes reach the database and the stream in parts, or not at all.
+/// Tests a queue longer than any message: its changes reach the database and the stream in parts, or not at all.
 @Suite(.timeLimit(.minutes(5)))
 struct LongQueueTests {
     private static let count = 2_200
 
-    /// An address as long as feeds may have them; every hundredth is that of the one before it.
+    /// An address of the maximum length; every hundredth repeats the one before it.
     private static func address(_ number: Int) -> String {
         let file = number % 100 == 0 ? number - 1 : number
         return "https://media.example.net/\(file)/" + String(repeating: "x", count: 3_900) + ".mp3?\(file)"
@@ -25,7 +25,7 @@ struct LongQueueTests {
         }
     }
 
-    @Test func `a change of all entries is saved and undone although the database dies in between`() async throws {
+    @Test func `a change of all entries is saved and undone although the database crashes in between`() async throws {
         try await WholeFleet.with([.persistence, .playback, .queue]) { fleet in
             try await fleet.fillLibrary(episodes: Self.count, address: Self.address)
             let all = (1...Self.count).map(WholeFleet.episode)
@@ -44,14 +44,14 @@ struct LongQueueTests {
             let twice = try await fleet.queue { $0.deduplicate = WireRemoveDuplicates() }
             #expect(twice.entries.count == Self.count / 100)
             let single = all.filter { Int($0.dropFirst()).map { $0 % 100 != 0 } ?? false }
-            try await expect(single, fleet, "without those that were there twice")
+            try await expect(single, fleet, "without duplicates")
 
             try await fleet.queue { $0.clear = WireClearQueue() }
             async let undone = fleet.queue { $0.undo = WireUndo() }
             try await fleet.restart(.persistence)
             try await fleet.untilReady([.persistence])
             _ = try await undone
-            try await expect(single, fleet, "taken back")
+            try await expect(single, fleet, "undone")
             try await fleet.queue { $0.restore.revision = full }
             try await fleet.restart(.queue)
             try await fleet.untilReady([.queue])

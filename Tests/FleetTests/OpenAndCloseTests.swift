@@ -6,11 +6,11 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A service closes everything that it opens.
+/// Tests that a service closes everything that it opens.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct OpenAndCloseTests {
     @Test(arguments: [ServiceName.persistence, .playback, .queue, .feeds])
-    func `a service that opens and closes a hundred times leaves nothing`(name: ServiceName) async throws {
+    func `a service that opens and closes a hundred times leaks nothing`(name: ServiceName) async throws {
         try await WholeFleet.with(name == .persistence ? [] : [.persistence]) { fleet in
             @Sendable func once() async throws {
                 try fleet.start(name)
@@ -21,7 +21,7 @@ struct OpenAndCloseTests {
             for _ in 0..<5 { try await once() }
             let before = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)
             for _ in 0..<100 { try await once() }
-            // Other tests hold something too, but not for long; what is left behind a hundred times stays.
+            // Other tests hold descriptors and threads only briefly; a hundred leaks remain.
             var looks = 0
             while ThisProcess.descriptors > before.descriptors + 40 || ThisProcess.threads > before.threads + 20,
                 looks < 200

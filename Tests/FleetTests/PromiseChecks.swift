@@ -6,20 +6,20 @@ import WireMessages
 struct PromiseChecks {
     private struct Asked {
         var request: WirePlaybackRequest
-        /// The player's state once it had taken it.
+        /// The player’s state after the command.
         var after: WirePlaybackState?
     }
 
     private var ofPlayer: [RequestID: Asked] = [:]
     private var ofQueue: Set<RequestID> = []
-    /// Alerts that have been answered.
+    /// The alerts that have been answered.
     private var answered: Set<String> = []
-    /// Loads that have been stored.
+    /// The loads that have been stored.
     private var loads: Set<String> = []
     private(set) var kept = 0
     private(set) var refused = 0
 
-    /// Whether somebody waits for an answer.
+    /// Whether a client waits for a reply.
     var isOpen: Bool { !ofPlayer.isEmpty || !ofQueue.isEmpty }
 
     mutating func askQueue(_ id: RequestID) { ofQueue.insert(id) }
@@ -27,26 +27,26 @@ struct PromiseChecks {
         ofPlayer[id] = Asked(request: request)
     }
 
-    /// A dead process answers nobody.
+    /// Drops the player’s requests: a killed process doesn’t reply.
     mutating func forgetPlayer() { ofPlayer = [:] }
     mutating func forgetQueue() { ofQueue = [] }
 
-    /// The queue has answered.
+    /// Records that the queue has replied.
     ///
-    /// - Returns: whether somebody waited for that.
+    /// - Returns: whether a client waited for the reply.
     mutating func answerQueue(_ id: RequestID) -> Bool { ofQueue.remove(id) != nil }
 
-    /// The player has taken a command.
+    /// Records the player’s state after a command.
     mutating func note(_ state: WirePlaybackState, behind id: RequestID) { ofPlayer[id]?.after = state }
 
-    /// The stored state has changed.
+    /// Records the changed stored state.
     mutating func note(_ records: [String: StoredRecord]) {
         guard let record = records["session/current"], let session = try? WireSessionRecord(wireBytes: record.value)
         else { return }
         loads.insert(session.loadID)
     }
 
-    /// The player has answered: what it says is done is stored.
+    /// Checks that what the player’s reply reports as done is stored.
     mutating func answerPlayer(
         _ id: RequestID, _ result: Result<[UInt8], Failure>, stored: [String: StoredRecord], shown: SimulatedScreen
     ) -> String? {
@@ -69,9 +69,9 @@ struct PromiseChecks {
         }
     }
 
-    /// - Parameter isExact: whether the position is told, and not only reckoned.
+    /// - Parameter isExact: whether the position is reported, not estimated.
     private func judge(_ state: WirePlaybackState, by record: StoredRecord?, isExact: Bool) -> String? {
-        // A load that is still looked up is not stored: it is asked for again.
+        // A load that is being looked up isn’t stored; it’s requested again.
         guard state.status != .finished, loads.contains(state.loadID) else { return nil }
         guard let record, let session = try? WireSessionRecord(wireBytes: record.value) else {
             return "\(state.loadID) is not stored"
@@ -85,7 +85,7 @@ struct PromiseChecks {
             : "\(state.status) \(state.loadID) at \(state.anchor.position) was acknowledged, but \(session.status) \(session.loadID) at \(session.position) is stored"
     }
 
-    /// The effects of acknowledged requests are lost.
+    /// Checks that the effects of acknowledged requests aren’t lost.
     func judge(_ shown: SimulatedScreen) -> String? {
         shown.alerts.values.first { answered.contains($0.id) }.map { "\($0.code) stands although it was answered" }
     }

@@ -3,16 +3,16 @@ import PodcastModel
 import QueueService
 import WireMessages
 
-/// The queues as they must be.
+/// The expected state of all queues.
 struct QueueModels: Equatable {
     private(set) var queues = ["main": QueueModel(), "work": QueueModel()]
 
-    /// All lists.
+    /// The entries of each queue, by name.
     var lists: [[QueueModel.Entry]] { queues.keys.sorted().map(list) }
 
     func list(_ name: String) -> [QueueModel.Entry] { queues[name]?.list ?? [] }
 
-    /// A revision to which the named queue can be brought back.
+    /// Adds to the request a revision to which the named queue can be restored.
     func aRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
         queues[Self.name(request)]?.aRevision(&request, &random)
     }
@@ -27,7 +27,7 @@ struct QueueModels: Equatable {
         for name in queues.keys { queues[name]?.observe(state) }
     }
 
-    /// The revision and the places that the transaction has made.
+    /// Takes the revision and the new entries’ positions from the transaction.
     mutating func name(_ transaction: QueueMachine.Transaction) {
         for name in queues.keys { queues[name]?.take(transaction, of: name) }
     }
@@ -35,19 +35,19 @@ struct QueueModels: Equatable {
     private static func name(_ request: WireQueueRequest) -> String { request.queue.isEmpty ? "main" : request.queue }
 }
 
-/// The list as it must be: commands and ends of episodes as plain changes of an array, with a stack of what it was.
+/// The expected state of a queue: commands and episode ends as plain changes of an array, with a stack of past states.
 struct QueueModel: Equatable {
     struct Entry: Equatable {
         var id: String
         var episode: String
 
-        /// An entry that a command makes.
+        /// Creates the entry that a command adds.
         init(_ episode: String, _ index: Int, of command: RequestID) {
             id = QueueEntryID.derived(from: "\(command)/\(index)").text
             self.episode = episode
         }
 
-        /// One that is shown.
+        /// Creates an entry from a published one.
         init(_ wire: WireQueueEntry) {
             id = wire.id
             episode = wire.episode.id
@@ -65,17 +65,17 @@ struct QueueModel: Equatable {
     private var undone = 0
     private var ended = ""
     private var modes = WireQueueModes()
-    /// Entries that must come in, where the mark says.
+    /// New entries to be inserted at the mark.
     private var placeless: [Entry] = []
 
-    /// A revision to which the list can be brought back.
+    /// Adds to the request a revision to which the queue can be restored.
     func aRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
         let known = past.map(\.revision).filter { $0 > 0 }
         guard !known.isEmpty else { return }
         request.restore.revision = known[random.below(known.count)]
     }
 
-    /// Takes over from a transaction the positions of entries that the mark decides, and the revision.
+    /// Takes the revision and the positions of entries that are inserted at the mark from a transaction.
     mutating func take(_ transaction: QueueMachine.Transaction, of name: String) {
         for change in transaction.changes {
             guard case .put(let record)? = change.change, record.collection == "history/\(name)", undone == 0,
@@ -86,7 +86,7 @@ struct QueueModel: Equatable {
         }
     }
 
-    /// Puts the new entries in where the queue has put them, and nothing else anywhere else.
+    /// Inserts the new entries where the queue has inserted them, and checks that no other entry moved.
     private mutating func place(_ steps: [WireQueueStep]) {
         var next = list
         for case .insert(let insertion)? in steps.map(\.step) {
@@ -107,7 +107,7 @@ struct QueueModel: Equatable {
         list = next
     }
 
-    /// A change is coming: what was taken back cannot be made again.
+    /// Discards the undone changes, which can’t be redone after a new change.
     private mutating func forgetUndone() {
         past.removeLast(undone)
         undone = 0
@@ -155,7 +155,7 @@ struct QueueModel: Equatable {
             if let found = past.first(where: { $0.revision == restore.revision }) {
                 change(to: found.after)
             } else if let found = past.first(where: { $0.revision == restore.revision + 1 }) {
-                // Moving the mark led to it, or a change that was refused since: what the next change started from.
+                // The mark was moved, or a later change was refused: the next change started from this state.
                 change(to: found.before)
             }
         case .setModes(let set):
@@ -171,7 +171,7 @@ struct QueueModel: Equatable {
         placeless = new
     }
 
-    /// An episode has ended: its entry leaves, once, unless entries stay.
+    /// Records that an episode has ended: its entry is removed once, unless entries are kept.
     mutating func observe(_ state: WirePlaybackState) {
         guard state.status == .finished, state.loadID != ended else { return }
         ended = state.loadID

@@ -4,9 +4,9 @@ import PlaybackService
 import PodcastModel
 import WireMessages
 
-/// The faults around the services.
+/// Faults of the disk, the device and the files.
 extension QueueSimulation {
-    /// Something goes wrong, or is well again; every third time something dies soon after.
+    /// Causes or ends a fault; every third time a service is killed soon after.
     func trouble() {
         switch random.below(8) {
         case 0: fullFor = 5 + random.below(60)
@@ -32,14 +32,14 @@ extension QueueSimulation {
         }
     }
 
-    /// The downloaded file that plays cannot be read on.
+    /// Makes the rest of the playing downloaded file unreadable.
     private func breakFile() {
         guard case .file(let path)? = engine.source, path.hasPrefix("/downloads") else { return }
         checks.note("\(path) breaks")
         engine.breakOff(Failure(.decoderFailed, "\(path) cannot be read any further."))
     }
 
-    /// A file of one's own that failed has given way to the stream, in the same place, and somebody is told.
+    /// Checks that a failed file is replaced by the stream at the same position and that this is reported.
     func checkFallback(
         _ event: PlaybackMachine.Event, from before: WirePlaybackState, to after: WirePlaybackState
     ) {
@@ -58,7 +58,7 @@ extension QueueSimulation {
 
     // MARK: Positions
 
-    /// Where the episodes stand by what is stored.
+    /// The stored positions of the episodes.
     private var storedPlaces: [String: Double] {
         var places = states.mapValues(\.position)
         if let record = playerRecords["session/current"],
@@ -80,26 +80,26 @@ extension QueueSimulation {
 
     func checkPlaces() { complain(listening.judge(storedPlaces, isSettled: isSaved)) }
 
-    /// The player is dead: what was not stored is lost, and that is not much.
+    /// Checks that a killed player has lost only the unsaved positions, within the limit.
     func losePlaces() {
         checkPlaces()
         listening.forget(but: storedPlaces)
     }
 
-    // MARK: The device comes back, and everything is prompt
+    // MARK: Device return without delays
 
-    /// The fate of a device that was lost during playback.
+    /// The behaviour of a device that was lost during playback.
     enum Return: CaseIterable {
         case works
-        /// It can be used only a second later.
+        /// It can’t be used until a second later.
         case worksLater
-        /// It takes sound, but nothing moves.
+        /// It accepts sound, but playback doesn’t advance.
         case stands
-        /// The player dies before it is back.
+        /// The player is killed before the device returns.
         case afterDeath
     }
 
-    /// Loses the device while it plays, and brings it back; without anything to play nothing happens.
+    /// Disconnects the device during playback and reconnects it; does nothing if there is nothing to play.
     func loseDeviceWhilePlaying() throws {
         (fullFor, diesIn) = (0, 0)
         try calm(1)
@@ -143,7 +143,7 @@ extension QueueSimulation {
         }
     }
 
-    /// Lets time pass in which everything arrives at once.
+    /// Advances the time while every message arrives at once.
     private func calm(_ seconds: Double) throws {
         for _ in 0..<Int((seconds * 10).rounded()) {
             try arrive()
@@ -154,13 +154,13 @@ extension QueueSimulation {
 }
 
 extension MachineEvent where Input == PlaybackInput {
-    /// The load whose audio cannot be read on.
+    /// The load whose audio can’t be read further.
     fileprivate var brokenLoad: String? {
         if case .input(.engine(.failed(let load, _))) = self { load.text } else { nil }
     }
 }
 
 extension SimulatedScreen {
-    /// Whether it says that there is no sound device.
+    /// Whether an alert reports that there is no sound device.
     fileprivate var isWithoutDevice: Bool { alerts.values.contains { $0.code == FailureCode.noSoundDevice.rawValue } }
 }

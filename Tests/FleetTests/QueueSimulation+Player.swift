@@ -5,7 +5,7 @@ import PlaybackService
 import PodcastModel
 import WireMessages
 
-/// The steps of the player and their effects.
+/// Runs the player’s steps and their effects.
 extension QueueSimulation {
     func handlePlayer() {
         if !playerInbox.isEmpty { take(playerInbox.removeFirst()) }
@@ -51,7 +51,7 @@ extension QueueSimulation {
             case .perform(.examine(let load, let path)):
                 playerInbox.append(.input(.examined(load, isThere: sources.isThere(path))))
             case .perform(.probe(let load, let url, _, let serial)): probe(load, url, serial)
-            // What the engine answers comes later than timers here, as it would if it hung.
+            // The engine’s replies arrive later than these timers allow, like those of a hung engine.
             case .timer(.liveness, _): break
             case .timer(let name, let time): playerTimers[name] = time
             case .log(_, let text):
@@ -63,7 +63,7 @@ extension QueueSimulation {
         }
     }
 
-    /// The answer of a server to a probe; nil: none.
+    /// The server’s answer to a probe; nil: none.
     private func probe(_ load: LoadID, _ url: String, _ serial: UInt64) {
         guard random.below(2) == 0 else { return }
         let answer: ProbeAnswer
@@ -103,7 +103,7 @@ extension QueueSimulation {
         }
     }
 
-    /// A request is joined while it runs and answered from what is stored once it was durable.
+    /// Joins a request that is running, and answers one that is durable from the stored reply.
     func deliver(_ payload: [UInt8], as request: RequestID) {
         if let reply = stored[request] { return answer(request, .success(reply)) }
         guard runningCalls.insert(request).inserted else { return }

@@ -4,7 +4,7 @@ import PodcastModel
 import QueueService
 import WireMessages
 
-/// The steps of the queue and their effects.
+/// Runs the queue’s steps and their effects.
 extension QueueSimulation {
     func command(_ fill: (inout WireQueueRequest) -> Void) {
         var request = WireQueueRequest()
@@ -78,7 +78,7 @@ extension QueueSimulation {
         }
     }
 
-    /// Whether a transaction is what the models have just gone through: a command's answer, or an advance.
+    /// Whether the transaction is the change that the models have just made: a command’s or an advance.
     private func isCarried(by transaction: QueueMachine.Transaction) -> Bool {
         if transaction.answer != nil { return true }
         return transaction.changes.contains { change in
@@ -100,7 +100,7 @@ extension QueueSimulation {
         checkLists("after a commit")
     }
 
-    /// The disk is full: what waits is refused, and what the models had gone through with it never was.
+    /// The disk is full: pending changes are refused, and the models roll them back.
     private func refuseQueue() {
         checks.note("the disk refuses the queue")
         checks.refusals += 1
@@ -114,7 +114,7 @@ extension QueueSimulation {
         checkLists("after a refusal")
     }
 
-    /// A client hears what became of its request to the queue.
+    /// Delivers the result of a client’s request to the queue.
     private func answerClient(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
         if !promises.answerQueue(request) { checks.complain("\(request) was answered without being asked, or twice") }
         if case .failure = result { checks.forgetWish(request) }

@@ -6,7 +6,7 @@ import PodcastModel
 import WireMessages
 
 extension QueueSimulation {
-    /// One random step of anything.
+    /// Runs one random step.
     func step() throws {
         if fullFor > 0 { fullFor -= 1 }
         if diesIn > 0 {
@@ -28,7 +28,7 @@ extension QueueSimulation {
         collect()
     }
 
-    /// Either dies, and comes back with what is durable. To begin is to write, for which there must be room.
+    /// Restarts either service from its durable state. A start writes, so the disk must have room.
     private func restart() throws {
         fullFor = 0
         if random.below(2) == 0 { try restartQueue() } else { try restartPlayer() }
@@ -51,7 +51,7 @@ extension QueueSimulation {
         isRestarting = false
     }
 
-    /// Lets everything that is on its way arrive, and time pass until whatever loads plays or has failed.
+    /// Delivers all messages and advances the time until every load plays or has failed.
     func settle() throws {
         var rests = 0
         (fullFor, diesIn) = (0, 0)
@@ -66,7 +66,7 @@ extension QueueSimulation {
         checkNext()
     }
 
-    /// The published next entry agrees with the queues and the player while no message is in flight.
+    /// Checks that the published next entry agrees with the queues and the player while no message is in flight.
     private func checkNext() {
         let next = early.next
         let queue = early.queues[.queue(next.queue)]
@@ -136,7 +136,7 @@ extension QueueSimulation {
         }
     }
 
-    /// Such a command names the queue that it steps in, or means the one that plays.
+    /// Adds to the command the queue in which it steps, or leaves the name empty for the playing queue.
     private func step(_ request: inout WireQueueRequest, _ fill: (inout WireQueueRequest) -> Void) {
         if random.below(2) == 0 { request.queue = "" }
         fill(&request)

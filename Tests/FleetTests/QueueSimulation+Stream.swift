@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The database and the stream between the services.
+/// Simulates the database and the stream between the services.
 extension QueueSimulation {
     func lookUp<Query>(_ call: OwnerCall<Query>) -> Result<[UInt8], Failure> {
         guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else {
@@ -43,7 +43,7 @@ extension QueueSimulation {
         var before = early.player
         var isShown = false
         for publication in publications {
-            // Of two states at once each is judged.
+            // Of two states at once each is checked.
             if publication.topic == .playbackState, isShown {
                 checks.compare(before, with: early, isRestarting: isRestarting)
                 before = early.player
@@ -57,7 +57,7 @@ extension QueueSimulation {
             }
             try early.apply(publication)
             try late.apply(publication)
-            // The second screen comes and goes: what it finds must be what the first one has seen all along.
+            // The second screen reconnects; its snapshot must equal the state of the first one.
             if random.below(5) == 0 {
                 late = SimulatedScreen()
                 for topic in retained.keys.sorted() { try (retained[topic] ?? []).forEach { try late.apply($0) } }

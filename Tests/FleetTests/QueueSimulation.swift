@@ -8,14 +8,14 @@ import QueueService
 import SwiftProtobuf
 import WireMessages
 
-/// The machines of the queue and the player with a database and a stream between them, in which every message waits
-/// until a seed lets it go on, audio, files, the sound device and the disk fail and come back, and either process can die
-/// at any moment.
+/// Connects the machines of the queue and the player through a simulated database and stream. Every message waits until
+/// the seed releases it; audio, files, the sound device and the disk fail and recover; either process can be killed at
+/// any moment.
 final class QueueSimulation {
     var random: SeededGenerator
     var queue = QueueMachine()
     var player = PlaybackMachine(context: PlaybackContext(bootID: "boot", fleetRun: "run"))
-    /// The player's state since its last event.
+    /// The player’s state after its last event.
     var playerState = WirePlaybackState()
     private(set) var engine: SimulatedEngine
     private let breaksPromise: Bool
@@ -24,30 +24,30 @@ final class QueueSimulation {
     var sources: SimulatedSources
     var states: [String: WireEpisodeState] = [:]
 
-    // What outlives processes.
+    // The state that survives a restart.
     var queueRecords: [String: StoredRecord] = [:]
     var playerRecords: [String: StoredRecord] = [:]
     var stored: [RequestID: [UInt8]] = [:]
     var retained: [Topic: [Publication]] = [:]
     var device = SimulatedDevice()
-    /// The database's disk takes nothing for so many steps.
+    /// The number of steps for which the database’s disk is full.
     var fullFor = 0
-    /// The number of steps until a service is killed during a fault; 0: none is.
+    /// The number of steps until a service is killed during a fault; 0: none.
     var diesIn = 0
 
-    // What is on its way.
+    // The messages in flight.
     var queueInbox: [QueueMachine.Event] = []
     var playerInbox: [PlaybackMachine.Event] = []
     var queueCommits = SimulatedCommits<QueueMachine.Step>()
     var playerCommits = SimulatedCommits<PlaybackMachine.Step>()
     var calls: [RequestID: (number: Int, call: QueueMachine.Call)] = [:]
     var callCount = 0
-    /// Those that the player has and has not answered.
+    /// The calls that the player has received and not answered.
     var runningCalls: Set<RequestID> = []
     var queueTimers: [QueueMachine.Timer: MonotonicTime] = [:]
     var playerTimers: [PlaybackMachine.Timer: MonotonicTime] = [:]
 
-    // What is checked.
+    // The state for the checks.
     var speculative = QueueModels()
     var durable = QueueModels()
     var seenByQueue = WirePlaybackState()
@@ -59,7 +59,7 @@ final class QueueSimulation {
     var isRestarting = false
     var requests: UInt64 = 0
 
-    /// - Parameter breaksPromise: the engine begins what was prepared when something fails.
+    /// - Parameter breaksPromise: whether the engine starts the prepared episode when something fails.
     init(seed: UInt64, episodes count: Int = 12, breaksPromise: Bool = false) throws {
         random = SeededGenerator(seed: seed)
         self.breaksPromise = breaksPromise
@@ -77,7 +77,7 @@ final class QueueSimulation {
         try settleQueue()
     }
 
-    // MARK: Lives
+    // MARK: Processes
 
     func startPlayer() throws {
         player = PlaybackMachine(context: PlaybackContext(bootID: "boot", fleetRun: "run"))
@@ -125,7 +125,7 @@ final class QueueSimulation {
         }
     }
 
-    /// A new life's values take the place of all that the one before had left.
+    /// The values of a restarted service replace all retained values of its previous process.
     private func begin(_ owner: ServiceName, with values: [Publication]) -> [Publication] {
         let gone = Set(retained.keys.filter { $0.owner == owner }).subtracting(values.map(\.topic))
         return gone.sorted().map { Publication(.delete, $0) } + values
@@ -137,7 +137,7 @@ final class QueueSimulation {
 
     // MARK: Time
 
-    /// Lets time pass; what is due meanwhile goes off when it is, or late.
+    /// Advances the time; due timers fire on time or late.
     func pass(_ seconds: Double) throws {
         let end = now.monotonic.advanced(by: .seconds(seconds))
         for _ in 0..<8 {
@@ -174,7 +174,7 @@ final class QueueSimulation {
         playerInbox += events.map { .input(.engine($0)) }
     }
 
-    /// Whether nothing is on its way.
+    /// Whether no message is in flight.
     var isQuiet: Bool {
         queueInbox.isEmpty && playerInbox.isEmpty && queueCommits.isEmpty && playerCommits.isEmpty
     }

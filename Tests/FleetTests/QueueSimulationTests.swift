@@ -2,8 +2,8 @@ import EngineDouble
 import Foundation
 import Testing
 
-/// The queue and the player together, for thousands of random commands, ends, failures, delays and deaths, on a disk that
-/// fills up and a sound device that comes and goes.
+/// Simulates the queue and the player together through thousands of random commands, episode ends, failures, delays and
+/// restarts, with a disk that fills up and a sound device that is lost and returns.
 ///
 /// `LOCKSTEP_SIMULATION_SEEDS=7,8,9` chooses the seeds; a failing run names its own.
 @Suite(.timeLimit(.minutes(5)))
@@ -30,7 +30,7 @@ struct QueueSimulationTests {
         return simulation
     }
 
-    @Test func `every kind of fault is met`() throws {
+    @Test func `every kind of fault occurs`() throws {
         let runs = try (1...20).map { try Self.simulate($0) }
         let met = { (count: (QueueSimulation) -> Int) in runs.map(count).reduce(0, +) }
         #expect(met(\.checks.advances) > 10)
@@ -47,7 +47,7 @@ struct QueueSimulationTests {
         #expect(met(\.promises.kept) > 50)
     }
 
-    @Test func `an engine that starts a prepared episode by itself is noticed`() throws {
+    @Test func `an engine that starts a prepared episode without a request is detected`() throws {
         let found = try (1...20 as ClosedRange<UInt64>).contains { seed in
             let simulation = try QueueSimulation(seed: seed, breaksPromise: true)
             for _ in 0..<4_000 where simulation.checks.complaints.isEmpty { try simulation.step() }

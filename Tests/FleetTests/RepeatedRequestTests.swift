@@ -8,10 +8,10 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// One request takes effect once, and whoever repeats it hears its first answer.
+/// Tests that a request takes effect once and that its repeats get the first reply.
 @Suite(.timeLimit(.minutes(3)))
 struct RepeatedRequestTests {
-    @Test func `a repeat whose revision has moved on is given the stored answer`() async throws {
+    @Test func `a repeat whose revision is outdated gets the stored reply`() async throws {
         try await WholeFleet.with(files: WholeFleet.files(3)) { fleet in
             try await fleet.fillLibrary(episodes: 3)
             let id = RequestID.random()
@@ -57,7 +57,7 @@ struct RepeatedRequestTests {
         }
     }
 
-    @Test func `of two clients that answer an alert the first wins and both see it go`() async throws {
+    @Test func `when two clients answer an alert, the first wins and both see the alert removed`() async throws {
         try await WholeFleet.with(files: [:]) { fleet in
             try await fleet.fillLibrary(episodes: 1)
             try await fleet.queue { $0.play.episode = "e1" }
@@ -89,7 +89,7 @@ struct RepeatedRequestTests {
                     #expect(failure.message.contains(winners.first ?? "?"))
                 }
                 try await fleet.watcher.until("no alert") { $0.alerts.isEmpty }
-                // Whoever gives the answer that won hears so, however late.
+                // The client whose answer won gets it as its reply, however late.
                 let late = await answer(other, winners.first ?? "?")
                 #expect((try? late.get()) == winners.first)
                 let second = StreamWatcher(other)

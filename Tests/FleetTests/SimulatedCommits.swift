@@ -4,7 +4,7 @@ import WireMessages
 
 /// The transactions of a service in order, and the replies that wait for them as in `OwnerRuntime`.
 struct SimulatedCommits<Step: Sendable> {
-    /// A transaction, and the queues as they are once it is durable.
+    /// A transaction, and the queues once it is durable.
     struct Waiting {
         fileprivate var number: UInt64
         var transaction: OwnerTransaction<Step>
@@ -26,28 +26,28 @@ struct SimulatedCommits<Step: Sendable> {
         unsettled.append(lastNumber)
     }
 
-    /// A success may owe itself to a change that is not durable yet: then it waits for that.
+    /// Holds a reply that may depend on a change that isn’t durable yet.
     ///
-    /// - Returns: whether it waits.
+    /// - Returns: whether the reply waits.
     mutating func hold(_ request: RequestID, _ reply: [UInt8]) -> Bool {
         guard let last = unsettled.last else { return false }
         held[last, default: []].append((request, reply))
         return true
     }
 
-    /// The first is durable; with it the answers that waited for it.
+    /// Removes the first transaction, now durable, and returns it with the replies that waited for it.
     mutating func takeFirst() -> (Waiting, [Held]) {
         let first = waiting.removeFirst()
         return (first, settle(first.number))
     }
 
-    /// The outcome of a transaction is known: the answers that waited for it.
+    /// Returns the replies that waited for this transaction, whose outcome is known.
     private mutating func settle(_ number: UInt64) -> [Held] {
         unsettled.removeAll { $0 == number }
         return held.removeValue(forKey: number) ?? []
     }
 
-    /// The disk is full: the first is refused for that, and all behind it because they build on it.
+    /// Refuses all transactions: the first because the disk is full, the others because they depend on it.
     mutating func refuseAll() -> [(transaction: OwnerTransaction<Step>, failure: Failure, held: [Held])] {
         defer { waiting = [] }
         return waiting.enumerated().map { index, waiting in
@@ -58,7 +58,7 @@ struct SimulatedCommits<Step: Sendable> {
 }
 
 extension Array {
-    /// Takes out what is known to be durable.
+    /// Removes and returns the events of durable transactions.
     mutating func removeCommitted<Input, Query, Timer, Step>() -> [MachineEvent<Input, Query, Timer, Step>]
     where Element == MachineEvent<Input, Query, Timer, Step> {
         let committed = filter(\.isCommitted)
@@ -72,6 +72,6 @@ extension MachineEvent {
 }
 
 extension SimulationChecks {
-    /// Why a change behind one that was refused is refused too.
+    /// The failure of a change that follows a refused one.
     static let follows = Failure(.busy, "A change before this one could not be saved.")
 }

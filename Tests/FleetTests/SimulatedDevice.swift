@@ -5,32 +5,32 @@ import PlaybackService
 import PodcastModel
 import WireMessages
 
-/// The sound device of the machine, and what the player must make of its coming and going.
+/// The sound device, and the player’s expected reaction when it’s lost or returns.
 struct SimulatedDevice {
     private static let listed = [OutputDevice(name: "simulated", description: "Simulated device")]
-    /// From a device's return to the first try.
+    /// The delay from the device’s return to the first attempt.
     private static let settling = Duration.milliseconds(800)
 
     private(set) var isThere = true
-    /// One that is listed need not be usable yet.
+    /// Whether the device can be used; a listed one may not be usable yet.
     private(set) var works = true
 
-    // What the player has been told, and has said.
-    /// Whether the player has a file open: what is told of the output before that is of none that was heard.
+    // The events that the player has received and its reactions.
+    /// Whether the player has a file open: earlier reports of the output don’t concern audible sound.
     private var isOpen = false
-    /// Whether there was sound, for which load.
+    /// The load that was audible, and whether it was silent.
     private var heard: (load: String, silent: Bool)?
     private var seen = Self.listed
-    /// The load that was paused because its device was lost, and that nobody has told otherwise since.
+    /// The load that is paused because its device was lost, until a command changes that.
     private(set) var waiting: String?
-    /// When the player heard that one is there again, and when it has tried it last.
+    /// The times of the device’s return as the player received it and of the player’s last attempt.
     private var returned: MonotonicTime?
     private var triedAt: MonotonicTime?
-    /// How often the player has gone on, and given up.
+    /// The number of times that the player resumed, and that it gave up.
     private(set) var resumptions = 0
     private(set) var surrenders = 0
 
-    // MARK: What happens to it
+    // MARK: Events
 
     mutating func lose(_ engine: SimulatedEngine, listFirst: Bool) {
         (isThere, works) = (false, false)
@@ -39,13 +39,13 @@ struct SimulatedDevice {
         if !listFirst { engine.setDevices([], works: false) }
     }
 
-    /// It is listed again, and perhaps usable.
+    /// Lists the device again, usable or not.
     mutating func bring(_ engine: SimulatedEngine, works: Bool) {
         (isThere, self.works) = (true, works)
         engine.setDevices(Self.listed, works: works)
     }
 
-    /// A new engine finds what there is.
+    /// Gives a new engine the current device list.
     mutating func give(to engine: SimulatedEngine) {
         if !isThere { engine.setDevices([], works: false) }
         if !works { engine.setSilent(true) }
@@ -59,9 +59,9 @@ struct SimulatedDevice {
         triedAt = nil
     }
 
-    // MARK: What the player makes of it
+    // MARK: Checks
 
-    /// Judges what the player does with an event.
+    /// Checks the player’s reaction to an event.
     mutating func follow(
         _ event: PlaybackMachine.Event, from before: WirePlaybackState, to after: WirePlaybackState,
         at now: MonotonicTime
@@ -96,13 +96,13 @@ struct SimulatedDevice {
         return after.isToPlay ? "its device is lost and it plays on" : nil
     }
 
-    /// The player opens a file: what is heard of it may be nothing from the beginning.
+    /// The player opens a file, which may be silent at first.
     mutating func opens() { (isOpen, heard) = (true, nil) }
 
     /// The player closes its file.
     mutating func closes() { (isOpen, heard) = (false, nil) }
 
-    /// The player opens its output anew.
+    /// The player opens its output again.
     mutating func tryAgain(at now: MonotonicTime) -> String? {
         guard waiting != nil else { return nil }
         defer { triedAt = now }
@@ -125,12 +125,12 @@ struct SimulatedDevice {
 }
 
 extension WirePlaybackState {
-    /// Whether it plays or will.
+    /// Whether it plays or will play.
     var isToPlay: Bool { status == .playing || status == .loading && willPlay }
 }
 
 extension WirePlaybackRequest {
-    /// Whether it says what is to play, or not to.
+    /// Whether it requests or prevents playback.
     var isWish: Bool {
         switch command {
         case .load, .setPaused, .seek, .stop, .unload: true

@@ -1,14 +1,14 @@
 import BusKit
 import WireMessages
 
-/// The state of one player's screen.
+/// The state of one player’s screen.
 struct SimulatedScreen: Equatable {
     var queues: [Topic: WireQueueState] = [:]
     var player = WirePlaybackState()
     var alerts: [Topic: WireAlert] = [:]
     var next = WireQueueNext()
 
-    /// The alerts of an episode that cannot go on.
+    /// The alerts of an episode that can’t be played further.
     var failures: [WireAlert] { alerts.values.filter { $0.actions.contains("skip") } }
 
     func entries(_ name: String) -> [WireQueueEntry] { queues[.queue(name)]?.entries ?? [] }

@@ -5,24 +5,24 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Where the simulation's episodes have their audio, and what is wrong with it.
+/// The audio sources of the simulation’s episodes and their faults.
 struct SimulatedSources {
-    /// The fault of an episode's audio.
+    /// The fault of an episode’s audio.
     enum Fault: CaseIterable {
         case none
         /// A file that nothing can decode.
         case broken
-        /// The server has it no more.
+        /// The server doesn’t have it any more.
         case gone
         /// The server is too busy.
         case busy
-        /// The connection is cut somewhere.
+        /// The connection ends early.
         case cut
-        /// The server never says a word.
+        /// The server never responds.
         case silent
-        /// No data comes any more.
+        /// No more data arrives.
         case stalls
-        /// The downloaded file is not there any more.
+        /// The downloaded file is missing.
         case missing
     }
 
@@ -31,7 +31,7 @@ struct SimulatedSources {
 
     private(set) var episodes: [String: WireEpisode] = [:]
     private var faults: [AudioSource: Fault] = [:]
-    /// Those whose fault comes and goes.
+    /// The sources whose fault changes.
     private var passing: [(source: AudioSource, fault: Fault)] = []
     /// The episodes that are downloaded.
     private var downloads: [(episode: String, source: AudioSource)] = []
@@ -61,7 +61,7 @@ struct SimulatedSources {
         }
     }
 
-    /// Downloads an episode; the file is the same audio as the stream.
+    /// Downloads an episode; the file has the same audio as the stream.
     private mutating func download(_ id: String, _ number: Int) {
         let path = "/downloads/\(number).mp3"
         downloads.append((id, .file(path: path)))
@@ -72,10 +72,10 @@ struct SimulatedSources {
         episodes[id]?.download.etag = tag
     }
 
-    /// The answer of a server about its audio.
+    /// The server’s ETag for its audio.
     static func tag(of url: String) -> String { "\"\(url)\"" }
 
-    /// All of it, for an engine that begins.
+    /// The current content of all sources, for a new engine.
     func files(_ random: inout SeededGenerator) -> [AudioSource: SimulatedEngine.Audio] {
         var files: [AudioSource: SimulatedEngine.Audio] = [:]
         for source in faults.keys.sorted(by: { $0.description < $1.description }) {
@@ -101,14 +101,14 @@ struct SimulatedSources {
         return audio
     }
 
-    /// Whether a file is there.
+    /// Whether a file exists.
     func isThere(_ path: String) -> Bool { faults[.file(path: path)] != .missing }
 
     func fault(of address: String) -> Fault {
         (try? AudioSource(enclosure: address)).flatMap { faults[$0] } ?? .none
     }
 
-    /// One of those whose fault comes and goes has another condition now.
+    /// Changes the fault of a source whose fault changes.
     mutating func change(_ random: inout SeededGenerator) -> AudioSource? {
         guard !passing.isEmpty else { return nil }
         let (source, fault) = passing[random.below(passing.count)]
@@ -116,7 +116,7 @@ struct SimulatedSources {
         return source
     }
 
-    /// A downloaded file goes, breaks, loses its end, or is whole again. The library may not know of it yet.
+    /// Deletes, breaks, truncates or restores a downloaded file. The library may not know of it yet.
     mutating func changeDownload(_ random: inout SeededGenerator) -> AudioSource? {
         guard !downloads.isEmpty else { return nil }
         let (episode, source) = downloads[random.below(downloads.count)]

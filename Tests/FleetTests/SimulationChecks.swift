@@ -6,17 +6,17 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// The invariants that hold in every state.
+/// Checks the invariants that hold in every state.
 struct SimulationChecks {
     private(set) var complaints: [String] = []
     private(set) var advances = 0
-    /// How often a stream was tried again, how often an episode failed, and how often somebody passed one over.
+    /// The number of stream retries, of failed episodes, and of skips by a client.
     private(set) var retries = 0
     private(set) var failures = 0
     private(set) var skips = 0
-    /// How often an episode that failed for good gave way to the next by itself.
+    /// The number of failed episodes that were skipped automatically.
     private(set) var passes = 0
-    /// How often the disk refused, a file gave way to its stream, and the device was lost while everything was prompt.
+    /// The number of refused writes, of fallbacks to a stream, and of devices lost without message delays.
     var refusals = 0
     var fallbacks = 0
     var losses = 0
@@ -24,9 +24,9 @@ struct SimulationChecks {
     private var shownLoads: [String] = []
     private var leftLoads: Set<String> = []
     private var hasSaved = false
-    /// Loads that somebody asked for, or that follow an episode which ended or was to be passed over.
+    /// Loads that a client requested, or that follow an episode which ended or was to be skipped.
     private var expectedLoads: Set<String> = []
-    /// The last things that happened.
+    /// The most recent events, for failure reports.
     private var trail: [String] = []
     var time = MonotonicTime(nanoseconds: 0)
 
@@ -35,7 +35,7 @@ struct SimulationChecks {
         if trail.count > 80 { trail.removeFirst() }
     }
 
-    /// Without line breaks.
+    /// Records the text and the message on one line.
     mutating func note(_ text: String, _ message: any Message) {
         note(
             "\(text) \(message.textFormatString().split(whereSeparator: \.isWhitespace).joined(separator: " ").prefix(160))"
@@ -46,18 +46,18 @@ struct SimulationChecks {
         complaints.append(([text] + trail).joined(separator: "\n    "))
     }
 
-    /// Somebody has asked the queue for something, which may be to play.
+    /// Records a request to the queue, which may start playback.
     mutating func noteWish(_ request: RequestID) {
         expectedLoads.insert(LoadID.derived(from: request.description).text)
     }
 
-    /// It was refused: what it wished must not be seen.
+    /// Records that the request was refused: its effect must not appear.
     mutating func forgetWish(_ request: RequestID) {
         expectedLoads.remove(LoadID.derived(from: request.description).text)
     }
 
-    /// The unsaved loads of a killed player may be shown again: the session before them, and the load that is repeated.
-    /// Nothing older: what was saved when it died must have been shown, unless nothing was ever saved.
+    /// The unsaved loads of a killed player may be shown again: the session before them and the load that is repeated.
+    /// No older load may: what was saved at the crash must have been shown, unless nothing was saved.
     mutating func forgetLoads(since load: String?) {
         hasSaved = hasSaved || load != nil
         let saved = shownLoads.lastIndex { $0 == load }
@@ -65,7 +65,7 @@ struct SimulationChecks {
         leftLoads.subtract(shownLoads[(saved ?? 0)...])
     }
 
-    /// Judges what the player shows now by what it showed before.
+    /// Compares the player’s published state with the one before.
     mutating func compare(_ before: WirePlaybackState, with screen: SimulatedScreen, isRestarting: Bool) {
         let player = screen.player
         if before.loadID != player.loadID || before.status != player.status || before.retry != player.retry {
@@ -73,7 +73,7 @@ struct SimulationChecks {
             note("shown: \(player.status) \(player.loadID) \(player.episode.title) \(place)")
             if isRestarting { note("(found at the start)") }
         }
-        // What has failed for good gives way to the next by itself, unless somebody has just played it.
+        // An episode that failed permanently is skipped automatically, unless a client has just played it.
         if player.status == .finished || player.skip || player.status == .failed && !player.error.retry {
             expectedLoads.insert(LoadID.advance(after: player.loadID).text)
         }
@@ -97,7 +97,7 @@ struct SimulationChecks {
         if player.status == .idle { complain("idle after \(before.status) of \(before.loadID)") }
     }
 
-    /// The same load goes on, or fails: the position stays, and the failure can be answered.
+    /// Checks that within one load the position is kept and that a failure can be answered.
     private mutating func compareSame(_ before: WirePlaybackState, _ screen: SimulatedScreen) {
         let player = screen.player
         if before.status == .finished, player.status != .finished {
@@ -124,7 +124,7 @@ struct SimulationChecks {
 }
 
 extension QueueSimulation {
-    /// The queues as they are shown are those of the model.
+    /// Checks that the published queues equal the model’s.
     func checkLists(_ when: String) {
         for name in ["main", "work"] {
             let seen = early.entries(name).map(QueueModel.Entry.init)
@@ -138,7 +138,7 @@ extension QueueSimulation {
         "\(entries.map { sources.episodes[$0.episode]?.title.suffix(3) ?? "?" })"
     }
 
-    /// Nothing sounds but what the player says that it plays.
+    /// Checks that only the episode that the player reports is audible.
     func checkSound() {
         guard let sounding = engine.sounding else { return }
         let state = playerState
@@ -148,7 +148,7 @@ extension QueueSimulation {
         }
     }
 
-    /// The invariants that hold once no message is in flight and some time has passed.
+    /// Checks the invariants that hold once no message is in flight and some time has passed.
     func checkRest() {
         checkLists("in the end")
         checkPlaces()
@@ -177,7 +177,7 @@ extension QueueSimulation {
         }
     }
 
-    /// The published state has been stored.
+    /// Checks that the published state is stored.
     private func checkStored(_ player: WirePlaybackState) {
         guard !player.loadID.isEmpty, let record = playerRecords["session/current"],
             let session = try? WireSessionRecord(wireBytes: record.value)

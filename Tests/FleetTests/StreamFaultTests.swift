@@ -8,22 +8,22 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Servers that do wrong, met by the real engine in a whole fleet: every one ends as the listener was promised.
+/// Tests the real engine in a complete fleet against faulty servers; each fault ends with its documented outcome.
 @Suite(.timeLimit(.minutes(5)))
 struct StreamFaultTests {
     private static let audio = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
 
-    /// A server's answer, and what must become of the episode.
+    /// A server’s response and the expected outcome.
     struct Fault: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let response: HTTPTestResponse
-        /// The code that it fails with in the end.
+        /// The code of the final failure.
         let code: FailureCode
-        /// Whether it is tried again before that.
+        /// Whether the stream is retried before the failure.
         let isTriedAgain: Bool
-        /// Where it stops, in seconds.
+        /// The position at which playback stops, in seconds.
         var position = 0.0
-        /// The answer when it is tried again.
+        /// The response to a retry.
         let later: HTTPTestResponse
 
         init(
@@ -91,7 +91,7 @@ struct StreamFaultTests {
     }
 
     @Test(arguments: [2, 3, 4, 5, 8, 9])
-    func `a stream whose server recovers is resumed where it broke off`(_ index: Int) async throws {
+    func `a stream whose server recovers resumes where it ended`(_ index: Int) async throws {
         let fault = Self.faults[index]
         try await play { fleet, server, states in
             server.route("/1.wav", fault.response)
@@ -111,7 +111,7 @@ struct StreamFaultTests {
                 $0.player?.status == .playing && $0.player?.anchor.running == true && $0.alerts.isEmpty
                     && $0.player?.hasRetry == false
             }
-            // A cut may take what was read last with it: it breaks off where it was heard last, at the latest at the cut.
+            // A cut may lose what was read last: playback stops at the last position played, at most at the cut.
             let broken = states.withLockedValue { $0 }.last { $0.hasRetry || $0.status == .failed }
             let position = try #require(broken?.anchor.position)
             #expect(position <= fault.position + 0.6)
@@ -135,7 +135,7 @@ struct StreamFaultTests {
         }
     }
 
-    @Test func `a server of 1 kB/s is waited for and not taken for broken`() async throws {
+    @Test func `a server that sends 1 kB/s is waited for`() async throws {
         try await play { fleet, server, states in
             let slow = HTTPTestResponse(
                 headers: [("Content-Type", "audio/mpeg")], body: .bytes(Tone.slowMP3(seconds: 30)),
@@ -158,7 +158,7 @@ struct StreamFaultTests {
             try await fleet.watcher.until("its ETag is stored", episode: WholeFleet.episode(1)) {
                 $0.audioTag == "etag:\"one\""
             }
-            // Storing the tag may take until the next periodic save; it played on meanwhile.
+            // Storing the tag may take until the next periodic save, while playback continues.
             let stopped = try await fleet.player { $0.stop = WireStopPlayback() }.state
             server.route("/1.wav", Self.make { $0.etag = "\"two\"" })
             try await fleet.player { $0.setPaused.paused = false }
@@ -166,7 +166,7 @@ struct StreamFaultTests {
                 !$0.alerts.isEmpty && $0.player?.status == .playing
             }
             #expect(view.alertsInOrder.map(\.code) == ["audioChanged"])
-            // Where it began: it plays on while its server is asked which audio it has.
+            // The first position after the resumption: playback continues while the server is probed.
             let resumed =
                 states.withLockedValue { $0.first { $0.revision > stopped.revision && $0.anchor.running } }
                 ?? view.player
@@ -176,7 +176,7 @@ struct StreamFaultTests {
     }
 
     @Test
-    func `a stream whose server goes away and comes back later is resumed where it broke off`()
+    func `a stream whose server is unreachable for a while resumes where it ended`()
         async throws
     {
         let wait = Duration.milliseconds(200)
@@ -206,13 +206,13 @@ struct StreamFaultTests {
         }
     }
 
-    // MARK: What follows
+    // MARK: Next entries
 
     private static let stalling = Fault(
         "a stall after 20 s", audio.with(.stall(afterBytes: 320_044)), .streamFailed, triesAgain: true, at: 20,
         later: audio.with(.stall(afterBytes: -1)))
 
-    /// Those that never let it be opened, and those that break off what played already.
+    /// Faults that prevent the opening, and faults that interrupt playback.
     static let faultsBefore = [faults[0], faults[3], faults[6], faults[8], stalling]
 
     @Test(arguments: faultsBefore)
@@ -231,12 +231,12 @@ struct StreamFaultTests {
                 $0.player?.status == .failed && !$0.alerts.isEmpty
             }
             let alert = try #require(failed.alertsInOrder.first)
-            // Neither makes a sound of what follows.
+            // Neither command starts the next entry.
             try await fleet.player { $0.setPaused.paused = true }
             try await fleet.player { $0.stop = WireStopPlayback() }
             #expect(states.withLockedValue { $0 }.allSatisfy { $0.episode.id == first || $0.episode.id.isEmpty })
             #expect(failed.mainQueue?.entries.map(\.episode.id) == [first, second])
-            // What never was open has nothing opened behind it.
+            // If the stream was never open, nothing is opened after it.
             if fault.position == 0 { #expect(server.requests(for: "/2.wav").isEmpty) }
             try await fleet.player {
                 $0.answerAlert.alert = alert.id
@@ -253,7 +253,7 @@ struct StreamFaultTests {
     }
 
     @Test(arguments: [3, 8])
-    func `after a fault that passed, the next entry plays when the first has ended`(_ index: Int) async throws {
+    func `after a transient fault, the next entry plays when the first has ended`(_ index: Int) async throws {
         try await play(episodes: 2) { fleet, server, states in
             server.route("/1.wav", Self.faults[index].response)
             server.route("/2.wav", Self.audio)
@@ -276,11 +276,11 @@ struct StreamFaultTests {
         }
     }
 
-    // MARK: Around them
+    // MARK: Fleet setup
 
     private func play(
         stall: Duration = .seconds(20), opening: Duration = .seconds(60), episodes: Int = 1,
-        // Long enough before the last that a server can be mended meanwhile, on a busy machine too.
+        // The last delays leave time to restore a server, even on a busy machine.
         reconnect: [Duration] = [.milliseconds(200), .milliseconds(1_000), .milliseconds(3_000)],
         comeback: [Duration] = [.seconds(30)],
         _ body:

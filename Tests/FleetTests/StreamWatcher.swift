@@ -9,7 +9,7 @@ struct Unseen: Error, CustomStringConvertible {
     var description: String
 }
 
-/// Follows the stream as a screen does, and lets tests wait for what it shows.
+/// Follows the stream as a screen does, and waits for expected states.
 final class StreamWatcher: Sendable {
     private struct State {
         var view = FleetView()
@@ -26,7 +26,7 @@ final class StreamWatcher: Sendable {
         }
     }
 
-    /// The connection that it follows.
+    /// The connection that is followed.
     let client: BusClient
     private let state = Awaited(State())
 
@@ -49,18 +49,18 @@ final class StreamWatcher: Sendable {
         }
     }
 
-    /// The current state.
+    /// The current state of the fleet.
     var view: FleetView { state.now.view }
     /// The loads that have been seen playing, in order.
     var loads: [String] { state.now.loads }
 
-    /// Has `watch` called after each update.
+    /// Calls `watch` after each update.
     func each(_ watch: (@Sendable (FleetView) -> Void)?) {
         state.change { $0.watch = watch }
     }
 
     /// Waits until the condition holds.
-    /// - Throws: what was seen instead, after a minute.
+    /// - Throws: `Unseen` with the last state, after a minute.
     @discardableResult
     func until(
         _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable (FleetView) -> Bool
@@ -69,8 +69,8 @@ final class StreamWatcher: Sendable {
         throw Unseen(description: "waited for: \(what); seen: \(summary)")
     }
 
-    /// Waits until the newest stored state of an episode that has been announced meets the condition.
-    /// - Throws: what was announced instead, after a minute.
+    /// Waits until the latest stored state of a published episode meets the condition.
+    /// - Throws: `Unseen` with the published states, after a minute.
     func until(
         _ what: String, episode: String, _ condition: @escaping @Sendable (WireEpisodeState) -> Bool
     ) async throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// The next entry is prepared during playback, and chapters are read from their sources.
+/// Tests that the next entry is prepared during playback and that chapters are read from their sources.
 @Suite(.timeLimit(.minutes(5)))
 struct UpcomingTests {
     private static let chapters = """
@@ -28,7 +28,7 @@ struct UpcomingTests {
             """)
     }
 
-    /// Runs with two episodes of these lengths, in seconds; gives their ids.
+    /// Runs with two episodes of these lengths, in seconds, and passes their IDs to `body`.
     private func run(
         _ lengths: [Double], _ body: @escaping @Sendable (WholeFleet, HTTPTestServer, [String]) async throws -> Void
     ) async throws {
@@ -66,7 +66,7 @@ struct UpcomingTests {
             }
             #expect(second.player?.chapters.map(\.title) == ["One", "Two"])
             #expect(second.player?.chapters.map(\.start) == [0, 2.5])
-            // Back again: the file is not read anew within a day, and what it said is there.
+            // Back at the first entry: its file isn’t read again within a day, and its chapters are shown.
             try await fleet.queue { $0.previous = WirePrevious() }
             try await fleet.watcher.until("the chapters are there again") {
                 $0.player?.episode.id == ids[0] && $0.player?.chapters.count == 3
@@ -96,7 +96,7 @@ struct UpcomingTests {
             let states = seen.now.drop { $0.loadID != first.loadID }
             #expect(!states.contains { $0.status == .idle || $0.status == .failed })
             let change = try #require(states.firstIndex { $0.loadID != first.loadID })
-            #expect(states[change...].allSatisfy { $0.loadID != first.loadID }, "the old one after the new")
+            #expect(states[change...].allSatisfy { $0.loadID != first.loadID }, "the first load is shown after the second")
             fleet.watcher.each(nil)
         }
     }

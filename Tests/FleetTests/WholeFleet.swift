@@ -15,9 +15,9 @@ import SwiftProtobuf
 import TestSupport
 import WireMessages
 
-/// All services in this process, on a real bus and a real database; each can end and begin again by itself.
+/// All services in this process, on a real bus and a real database; each can be restarted on its own.
 final class WholeFleet: Sendable {
-    /// One life of a service.
+    /// One run of a service.
     private struct Life {
         var task: Task<Void, Never>
         var stop: @Sendable () async -> Void
@@ -25,9 +25,9 @@ final class WholeFleet: Sendable {
     }
 
     let bus: TestFleet
-    /// Follows the stream.
+    /// The watcher of the stream.
     let watcher: StreamWatcher
-    /// The engine of the player's present life; nil before its first load, and with libmpv.
+    /// The engine of the player’s current run; nil before its first load, and with libmpv.
     private let simulated = NIOLockedValueBox<SimulatedEngine?>(nil)
     private let files: [AudioSource: SimulatedEngine.Audio]
     private let usesLibrary: Bool
@@ -48,10 +48,10 @@ final class WholeFleet: Sendable {
 
     /// Runs `body` with a fleet that is ready.
     /// - Parameters:
-    ///   - services: those that are started.
-    ///   - files: what the simulated engine knows.
-    ///   - realEngine: libmpv in its place, without a sound device.
-    ///   - limits: how long the player waits; streams are tried again quickly unless a test says otherwise.
+    ///   - services: the services to start.
+    ///   - files: the audio that the simulated engine knows.
+    ///   - realEngine: whether libmpv replaces the simulated engine, without a sound device.
+    ///   - limits: the player’s timeouts; by default streams are retried quickly.
     static func with(
         _ services: [ServiceName] = [.persistence, .playback, .queue],
         files: [AudioSource: SimulatedEngine.Audio] = [:], realEngine: Bool = false,
@@ -76,9 +76,9 @@ final class WholeFleet: Sendable {
         }
     }
 
-    // MARK: Lives
+    // MARK: Runs
 
-    /// Begins a service's next life.
+    /// Starts a service’s next run.
     func start(_ name: ServiceName) throws {
         let generation = generation.withLockedValue { count in
             count += 1
@@ -117,31 +117,31 @@ final class WholeFleet: Sendable {
         }
     }
 
-    /// The service decides nothing any more and hears of no answer, as if it had died at this moment.
+    /// Cancels the service, which then neither decides nor receives anything, as if it had crashed.
     func kill(_ name: ServiceName) {
         lives.withLockedValue { $0[name] }?.task.cancel()
     }
 
-    /// Waits until a life that was killed has gone, and begins the next.
+    /// Waits until a killed run has ended, and starts the next.
     func restart(_ name: ServiceName) async throws {
         kill(name)
         await stopped(name)
         try start(name)
     }
 
-    /// Waits until a life that was killed has gone.
+    /// Waits until a killed run has ended.
     func stopped(_ name: ServiceName) async {
         await lives.withLockedValue { $0[name] }?.task.value
     }
 
-    /// Ends a service in good order.
+    /// Stops a service orderly.
     func stop(_ name: ServiceName) async {
         let life = lives.withLockedValue { $0.removeValue(forKey: name) }
         await life?.stop()
         await life?.task.value
     }
 
-    /// Waits until the present lives of the services are ready.
+    /// Waits until the current runs of the services are ready.
     func untilReady(_ services: [ServiceName]) async throws {
         let wanted = lives.withLockedValue { lives in
             services.compactMap { name in lives[name].map { (name, $0.generation) } }
@@ -155,9 +155,9 @@ final class WholeFleet: Sendable {
         for name in [ServiceName.downloads, .feeds, .queue, .playback, .persistence] { await stop(name) }
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// The simulated engine.
+    /// Returns the simulated engine.
     func engine() throws -> SimulatedEngine {
         guard let engine = simulated.withLockedValue({ $0 }) else {
             throw Unseen(description: "the player has made no engine")
@@ -200,18 +200,18 @@ final class WholeFleet: Sendable {
         return try await client.ask(.downloads, request, reply: WireDownloadsReply.self, within: .seconds(60)).reply
     }
 
-    // MARK: Material
+    // MARK: Library
 
-    /// Where the audio of the library's `number`th episode is.
+    /// The audio source of the library’s episode `number`.
     static func source(_ number: Int) -> AudioSource { .file(path: "/dev/null/\(number).wav") }
-    /// Its id.
+    /// The ID of episode `number`.
     static func episode(_ number: Int) -> String { "e\(number)" }
 
-    /// Puts a podcast of that many episodes into the database, as feeds would.
+    /// Stores a podcast of `count` episodes in the database, as feeds does.
     /// - Parameters:
-    ///   - bytes: how large their audio is, as the feed says; 0: it does not.
-    ///   - address: where the audio of the `number`th one is; without it, in a file that only the simulated engine
-    ///     knows.
+    ///   - bytes: the size of their audio in the feed; 0: none.
+    ///   - address: the audio address of episode `number`; by default a file that only the simulated
+    ///     engine knows.
     func fillLibrary(
         episodes count: Int, length: Double = 100, bytes: Int = 0,
         address: (Int) -> String = { "file:///dev/null/\($0).wav" }
@@ -234,12 +234,12 @@ final class WholeFleet: Sendable {
             change.putEpisode.enclosureLength = UInt64(bytes)
             return change
         }
-        // Few enough for one message, also with long addresses.
+        // The number is small enough for one message, even with long addresses.
         for (revision, start) in stride(from: 0, to: count, by: 500).enumerated() {
             var request = WirePersistenceRequest()
             request.commit.owner = ServiceName.feeds.text
             request.commit.generation = 1
-            // Counted, so that one that takes long and is asked for again gets the answer of the first.
+            // A sequence makes the request idempotent: a repeat gets the first reply.
             request.commit.sequence = UInt64(revision) + 1
             request.commit.commits = [
                 .with {
@@ -256,7 +256,7 @@ final class WholeFleet: Sendable {
         }
     }
 
-    /// Files of that length for the library's episodes.
+    /// Returns files of this length for the library’s episodes.
     static func files(_ count: Int, length: Double = 100) -> [AudioSource: SimulatedEngine.Audio] {
         let files = (1...count).map { (source($0), SimulatedEngine.Audio(length: length)) }
         return Dictionary(files) { first, _ in first }
@@ -264,7 +264,7 @@ final class WholeFleet: Sendable {
 }
 
 extension PlaybackLimits {
-    /// Failed feeds are retried at once, so that a test need not wait.
+    /// Retries failed streams at once, so that a test doesn’t wait.
     static let hasty: PlaybackLimits = {
         var limits = PlaybackLimits()
         limits.reconnect = .steps([.milliseconds(20), .milliseconds(50), .milliseconds(100)], repeatsLast: false)
