@@ -7,7 +7,7 @@ import WireMessages
 struct QueueModels: Equatable {
     private(set) var queues = ["main": QueueModel(), "work": QueueModel()]
 
-    /// The entries of each queue, by name.
+    /// The entries of each queue, in the order of the queues’ names.
     var lists: [[QueueModel.Entry]] { queues.keys.sorted().map(list) }
 
     func list(_ name: String) -> [QueueModel.Entry] { queues[name]?.list ?? [] }
@@ -86,7 +86,7 @@ struct QueueModel: Equatable {
         }
     }
 
-    /// Inserts the new entries where the queue has inserted them, and checks that no other entry moved.
+    /// Inserts the new entries where the queue has inserted them; no other entry moves.
     private mutating func place(_ steps: [WireQueueStep]) {
         var next = list
         for case .insert(let insertion)? in steps.map(\.step) {

@@ -96,7 +96,7 @@ struct UpcomingTests {
             let states = seen.now.drop { $0.loadID != first.loadID }
             #expect(!states.contains { $0.status == .idle || $0.status == .failed })
             let change = try #require(states.firstIndex { $0.loadID != first.loadID })
-            #expect(states[change...].allSatisfy { $0.loadID != first.loadID }, "the first load is shown after the second")
+            #expect(states[change...].allSatisfy { $0.loadID != first.loadID }, "the first load after the second")
             fleet.watcher.each(nil)
         }
     }

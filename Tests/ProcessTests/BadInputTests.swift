@@ -6,10 +6,10 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Wrong input gets a clear error and exit status, and harms nothing else.
+/// Tests that wrong input gets a clear error and exit status and has no other effect.
 @Suite(.serialized)
 struct BadInputTests {
-    /// A command line, and how it must end.
+    /// A command line and its expected result.
     struct Case: Sendable, CustomTestStringConvertible {
         var arguments: [String]
         var status: Int32
@@ -36,7 +36,7 @@ struct BadInputTests {
         var error: Content
     }
 
-    /// Runs the command twice: the JSON is as documented, and the sentence for people is the same.
+    /// Runs the command twice: the JSON is as documented, and the plain output has the same message.
     private static func check(_ bad: Case, _ fleet: ProcessFleet, _ environment: [String: String] = [:]) async throws {
         let name = Comment(rawValue: bad.testDescription)
         let json = try await fleet.lockstep(bad.arguments + ["--json"], environment: environment)
@@ -55,7 +55,7 @@ struct BadInputTests {
         #expect(!plain.errors.contains("Error Domain") && !plain.errors.contains("Swift."), name)
     }
 
-    /// The whole of what a user could lose.
+    /// Returns the state that a command could damage.
     private static func state(_ fleet: ProcessFleet) async throws -> [String] {
         var state: [String] = []
         for command in [["status"], ["queue"], ["podcasts"], ["episodes", "--all"], ["alerts"]] {
@@ -170,7 +170,7 @@ struct BadInputTests {
         }
     }
 
-    /// Files that are no feeds: name, content, status, code, and a part of the message.
+    /// Files that aren’t feeds: name, content, status, code, and a part of the message.
     static let files: [(name: String, content: @Sendable () -> Data, status: Int32, code: String, says: String)] = [
         ("page.html", { Data("<!DOCTYPE html><html><body><p>Hello</body></html>".utf8) }, 65, "notAFeed", "feed"),
         ("empty.xml", { Data() }, 65, "notAFeed", "empty"),
@@ -256,7 +256,7 @@ struct BadInputTests {
         try await ProcessFleet.with { fleet in
             let pipe = fleet.root + "/pipe"
             mkfifo(pipe, 0o600)
-            // The memory of a process begins with nothing that could be read, by whomever.
+            // No process’s memory is readable at its first byte, whatever the user’s rights.
             var paths: [(String, Int32, String)] = [
                 ("/proc/self/mem", 75, "fetchFailed"), ("/proc", 65, "notAFeed"), (pipe, 65, "notAFeed"),
             ]
@@ -286,7 +286,7 @@ struct BadInputTests {
             let alerts = try await fleet.succeed("alerts", "--json")
             #expect(alerts.contains(#""retry""#) && alerts.contains(#""severity":"error""#))
 
-            // Without the file another try fails again; with it, it plays and the alert is gone.
+            // Without the file a retry fails again; with it, the episode plays and the alert is removed.
             try FileManager.default.moveItem(atPath: audio + ".away", toPath: audio)
             try await fleet.succeed("alerts", "answer", "retry")
             try await FleetObserver.with(1, of: fleet) { observers in
@@ -309,7 +309,7 @@ struct BadInputTests {
             try await Self.check(Case(command, 69, "noFleet", "lockstep up --detach"), fleet)
         }
         #expect(try await fleet.succeed("down").contains("no fleet is running"))
-        // Without waiting for anything. The best of several, for the machine may be busy with something else.
+        // Nothing is waited for. The best of several runs counts because the machine may be busy.
         var best = Duration.seconds(60)
         for _ in 0..<10 {
             let start = ContinuousClock.now
@@ -321,7 +321,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `commands in messages name the home that was given`() async throws {
+    func `commands in messages name the specified home`() async throws {
         let fleet = try ProcessFleet()
         let home = fleet.root + "/other home"
         let advice = "lockstep up --detach --home '\(home)'"
@@ -331,7 +331,7 @@ struct BadInputTests {
         }
         let doctor = try await fleet.lockstep(["doctor", "--home", home])
         #expect(doctor.output.contains(advice), "\(doctor)")
-        // Who has it in the environment has it there for the next command too.
+        // A home that is set in the environment also applies to the next command.
         #expect(try await fleet.lockstep(["status"]).errors.contains("`lockstep up --detach`"))
     }
 

@@ -7,10 +7,10 @@ import Testing
 import WireMessages
 import ZeroMQ
 
-/// Strangers with many connections, and with none that behave: the bus of a real fleet stays small and serves the fleet.
+/// Tests that a real fleet’s bus stays small and serves the fleet despite many or faulty foreign connections.
 @Suite(.serialized)
 struct BusLimitTests {
-    /// Raw sockets on a fleet's bus, all of one context.
+    /// Raw sockets on a fleet’s bus, all of one context.
     private final class Strangers {
         let endpoints: (stream: IPCEndpoint, clients: IPCEndpoint, services: IPCEndpoint)
         let context: ZeroMQContext
@@ -47,7 +47,7 @@ struct BusLimitTests {
         return line.flatMap { Int($0.split(separator: " ").dropFirst().first ?? "") } ?? 0
     }
 
-    /// Waits until the condition holds; the limit is there for a failure only.
+    /// Waits until the condition holds; the limit matters only for a failure.
     private static func until(
         _ what: String, within limit: Duration = .seconds(90), _ condition: () async throws -> Bool
     ) async throws {
@@ -61,7 +61,7 @@ struct BusLimitTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the fleet's services get in while strangers use up the descriptors`() async throws {
+    func `the fleet’s services can connect while strangers use up the descriptors`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let started = try await fleet.run(
                 "/bin/sh", ["-c", "ulimit -n 256; exec '\(ProcessFleet.binaries)/lockstep' up --detach"])
@@ -89,13 +89,13 @@ struct BusLimitTests {
             #expect(services["bus"]?.restarts == 0)
             sockets = []
             strangers.context.terminate()
-            // Others get in again when the strangers have gone.
+            // Others can connect again once the strangers have disconnected.
             _ = try await fleet.succeed("queue")
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the memory of a thousand observers is given back`() async throws {
+    func `the memory of a thousand observers is released`() async throws {
         try await ProcessFleet.with { fleet in
             let bus = try #require(fleet.pid("bus"))
             let before = Self.anonymousMemory(bus)
@@ -121,7 +121,7 @@ struct BusLimitTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `readers that never read cost the bus no copy of the state`() async throws {
+    func `clients that never read cost the bus no copy of the state`() async throws {
         try await ProcessFleet.with { fleet in
             let bus = try #require(fleet.pid("bus"))
             let strangers = try Strangers(fleet)
@@ -145,7 +145,7 @@ struct BusLimitTests {
                 #expect(try reader.send(fetch) == .sent)
                 readers.append(reader)
             }
-            // The bus still answers whoever does read.
+            // The bus still replies to clients that read.
             _ = try await fleet.succeed("queue")
             let header = BusHeader(.ping, generation: 1, epoch: epoch)
             _ = try guest.send([Frame(header.encoded)], wait: true)
@@ -160,7 +160,7 @@ struct BusLimitTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `every service of a fleet refuses a text of two megabytes and goes on quietly`() async throws {
+    func `every service of a fleet refuses a text of two megabytes and publishes nothing because of it`() async throws {
         try await ProcessFleet.with(podcast: 1) { fleet in
             let long = String(repeating: "x", count: 2 << 20)
             var queue = WireQueueRequest()
@@ -184,13 +184,13 @@ struct BusLimitTests {
                 #expect(await Self.refusal(fleet, service, payload, origin: "cli") == .tooLarge, "\(service)")
             }
             #expect(await Self.refusal(fleet, .queue, WireQueueRequest().wireBytes, origin: long) == .tooLarge)
-            // Something else may have happened meanwhile; who puts a refused value again and again is far ahead.
+            // Other events may occur meanwhile; repeated publishing of a refused value would exceed this by far.
             #expect(try await Self.head(fleet) < before + 20)
             #expect(try await fleet.crashes().isEmpty)
         }
     }
 
-    /// The code of a service's refusal; nil if it accepts the request.
+    /// The code of a service’s refusal; nil if it accepts the request.
     private static func refusal(
         _ fleet: ProcessFleet, _ service: ServiceName, _ payload: [UInt8], origin: String
     ) async -> FailureCode? {

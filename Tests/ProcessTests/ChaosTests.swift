@@ -8,8 +8,8 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A fleet under attack: whatever is killed or stopped, nothing that was acknowledged is lost, nothing happens twice and
-/// all observers end up with the same.
+/// Tests that, whichever process is killed or stopped, no acknowledged change is lost, nothing happens twice and
+/// all observers end in the same state.
 ///
 /// `LOCKSTEP_CHAOS_SEEDS=7,8,9` chooses the seeds; a failing run names its own.
 @Suite(.serialized)
@@ -25,7 +25,7 @@ struct ChaosTests {
         try await ProcessFleet.with(podcast: 60) { fleet in
             let stalls = NIOLockedValueBox(SeededGenerator(seed: seed &* 31))
             let stall: @Sendable (Int) async -> Void = { index in
-                // Every observer but the first dawdles now and then.
+                // Every observer but the first pauses now and then.
                 let milliseconds = stalls.withLockedValue { $0.below(40) == 0 ? $0.below(200) : 0 }
                 if index > 0, milliseconds > 0 { try? await ContinuousClock().sleep(for: .milliseconds(milliseconds)) }
             }
@@ -56,7 +56,7 @@ struct ChaosTests {
         try await checkEnd(fleet, observers, editors, seed: seed)
     }
 
-    /// State changes of another service at the same time.
+    /// Changes the state of another service at the same time.
     private func turnVolume(_ client: BusClient) async {
         var volume = 0.0
         while !Task.isCancelled {
@@ -67,7 +67,7 @@ struct ChaosTests {
         }
     }
 
-    /// Ten SIGKILLs of the bus, some of every service, and stopped processes in between.
+    /// Kills the bus ten times and every service sometimes, and stops processes in between.
     private func strike(
         _ fleet: ProcessFleet, _ observer: FleetObserver, _ editors: [QueueEditor], seed: UInt64
     ) async throws {
@@ -84,7 +84,7 @@ struct ChaosTests {
                 fleet.signal("queue", SIGCONT)
             }
             fleet.signal(service, SIGKILL)
-            // Sometimes the next blow falls before the fleet has recovered from this one.
+            // Sometimes the next fault occurs before the fleet has recovered from this one.
             guard random.below(3) > 0 else { continue }
             try await observer.until("\(service) is back") { view in
                 view.connection == .live && view.replica.position.epoch > epoch
@@ -97,7 +97,7 @@ struct ChaosTests {
         }
     }
 
-    /// Waits until more edits have been acknowledged, whatever fell on the fleet.
+    /// Waits until more edits have been acknowledged, despite the faults.
     private func goOn(_ observer: FleetObserver, _ editors: [QueueEditor]) async throws {
         let changes = editors.reduce(0) { $0 + $1.changes }
         let revision = observer.view.mainQueue?.revision ?? 0
@@ -134,7 +134,7 @@ struct ChaosTests {
         )
     }
 
-    /// No two observers saw different events at one place.
+    /// Checks that no two observers received different events at one position.
     private func checkOneStream(_ observers: [FleetObserver], seed: UInt64) {
         var stream: [StreamPosition: StreamEvent] = [:]
         for observer in observers {

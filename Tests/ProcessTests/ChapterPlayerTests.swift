@@ -4,9 +4,9 @@ import LockstepClient
 import Testing
 import WireMessages
 
-/// Chapters that are in a file, on the command line and on both players.
+/// Tests chapters of a file in commands and in both players.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ChapterPlayerTests {
-    /// A fleet that has loaded ten minutes of silence in these chapters, paused at their beginning.
+    /// Runs with a fleet that has loaded ten minutes of silence with these chapters, paused at the start.
     private static func withChapters(
         _ chapters: [(title: String, start: Int)], _ body: @Sendable (ProcessFleet) async throws -> Void
     ) async throws {
@@ -50,7 +50,7 @@ import WireMessages
         }
     }
 
-    @Test func `both players show the same chapter and go to others`() async throws {
+    @Test func `both players show the same chapter and can change it`() async throws {
         try await Self.withChapters(Self.three) { fleet in
             try await TerminalShell.with(fleet, "\"$LOCKSTEP\" mini", columns: 100) { mini in
                 try await TerminalShell.with(fleet, "\"$LOCKSTEP\" expanded", columns: 100) { expanded in
@@ -80,7 +80,7 @@ import WireMessages
         try await expanded.until(sees: second)
     }
 
-    @Test func `two hundred chapters are listed and can be sought`() async throws {
+    @Test func `two hundred chapters are listed and can be selected`() async throws {
         let chapters = (0..<200).map { (title: "Chapter \($0 + 1)", start: $0 * 3) }
         try await Self.withChapters(chapters) { fleet in
             let lines = try await fleet.succeed("chapter").split(separator: "\n")
@@ -97,9 +97,9 @@ import WireMessages
     }
 }
 
-/// Silence with chapters in it, as an ID3 tag within a WAV file has them.
+/// Silence with chapters in an ID3 tag within a WAV file.
 enum ChapterAudio {
-    /// 8 bits, mono, 8 kHz.
+    /// Returns a WAV file of 8 bits, mono, 8 kHz.
     static func wave(seconds: Int, _ chapters: [(title: String, start: Int)]) -> Data {
         let ends = chapters.dropFirst().map(\.start) + [seconds]
         var frames = Data()
@@ -110,7 +110,7 @@ enum ChapterAudio {
             frames.append(frame("CHAP", body))
         }
         var tag = Data("ID3".utf8) + Data([3, 0, 0])
-        // Seven bits a byte.
+        // The size has seven bits in each byte.
         tag.append(contentsOf: [21, 14, 7, 0].map { UInt8(truncatingIfNeeded: frames.count >> $0) & 0x7f })
         tag.append(frames)
         if tag.count % 2 == 1 { tag.append(0) }

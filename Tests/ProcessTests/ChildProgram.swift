@@ -2,9 +2,9 @@ import CProcess
 import Foundation
 import NIOConcurrencyHelpers
 
-/// A process that a test has started, in a session of its own.
+/// A process that a test starts, in a session of its own.
 enum ChildProgram {
-    /// Starts a program with those descriptors as its standard input, and its standard output and error.
+    /// Starts a program with `input` as its standard input and `output` as its standard output and error.
     static func start(
         _ words: [String], environment: [String: String], input: Int32, output: Int32, in folder: String
     ) throws -> pid_t {
@@ -18,18 +18,18 @@ enum ChildProgram {
         return pid
     }
 
-    /// Opens `/dev/null`, for the length of `body`.
+    /// Runs `body` with `/dev/null` open.
     static func withNothing<Result>(_ body: (Int32) throws -> Result) rethrows -> Result {
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(nothing) }
         return try body(nothing)
     }
 
-    /// Waits for the end of a child, and takes it off the system's table: its exit status, or 128 and its signal.
+    /// Waits until a child ends, and reaps it. Returns its exit status, or 128 plus its signal.
     static func reap(_ pid: pid_t) -> Int32 {
         var (code, isSignal): (Int32, Int32) = (-1, 0)
         while lockstep_child_ended(pid, &code, &isSignal) == 0 {
-            // A descriptor of the process can be read from its end on.
+            // A process’s descriptor becomes readable when the process ends.
             let descriptor = lockstep_pidfd_open(pid)
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             _ = poll(&waiting, 1, 1_000)
@@ -42,13 +42,13 @@ enum ChildProgram {
 
 /// Reads a descriptor on a thread of its own until its end, or until it is closed.
 ///
-/// Foundation's own handlers belong to a library that reads a closed descriptor's memory when another one takes its
+/// Foundation’s handlers use a library that reads freed memory when another descriptor takes a closed one’s
 /// number.
 final class DescriptorReader: Sendable {
-    /// The end to read from; −1 once it has been closed.
+    /// The descriptor to read; −1 once it has been closed.
     private let descriptor: NIOLockedValueBox<Int32>
 
-    /// Reads `descriptor`, which is closed behind the last of it. `ended` is called then.
+    /// Reads `descriptor`, closes it at its end, and then calls `ended`.
     init(
         _ descriptor: Int32, take: @escaping @Sendable (ArraySlice<UInt8>) -> Void,
         ended: @escaping @Sendable () -> Void
@@ -73,18 +73,18 @@ final class DescriptorReader: Sendable {
             guard waiting.revents != 0 else { continue }
             let count = Glibc.read(descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            // A terminal that all have left fails with EIO.
+            // Reading a terminal fails with EIO once every process has closed it.
             guard count > 0 else { return }
             take(chunk[..<count])
         }
     }
 
-    /// Uses the descriptor, unless it has been closed.
+    /// Calls `body` with the descriptor, unless that is closed.
     func use<Result>(_ body: (Int32) -> Result) -> Result? {
         descriptor.withLockedValue { $0 >= 0 ? body($0) : nil }
     }
 
-    /// Has it closed, within moments: a read that waits would keep it open.
+    /// Closes the descriptor within moments; a blocking read would keep it open.
     func close() {
         descriptor.withLockedValue { $0 = -1 }
     }

@@ -1,12 +1,12 @@
 import Testing
 
-/// A command line, the status that it ends with, and how what it prints begins.
+/// A command line, its exit status, and the start of its output.
 struct CommandStep: Sendable {
     var command: String
     var status: Int32
     var words: String
 
-    /// The command's words are parted by spaces; `_` stands for a space within one.
+    /// The command’s words are separated by spaces; `_` is a space within a word.
     init(_ command: String, _ status: Int32, _ words: String) {
         self.command = command
         self.status = status
@@ -15,7 +15,7 @@ struct CommandStep: Sendable {
 }
 
 extension ProcessFleet {
-    /// Runs command lines one after the other, and expects that each ends and begins as it should.
+    /// Runs command lines in order and checks the status and output of each.
     func run(_ steps: [CommandStep]) async throws {
         for step in steps {
             let words = step.command.split(separator: " ").map { String($0.map { $0 == "_" ? " " : $0 }) }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Something durable over which a service crashes at each start does not keep the service from running.
+/// Tests that durable work that crashes a service at each start doesn’t keep the service from running.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct CrashLoopTests {
     private static let audio = Tone.wav(seconds: 5)
@@ -43,7 +43,7 @@ struct CrashLoopTests {
         return try #require(listed.first { $0.title == title }).id
     }
 
-    /// A fleet with a podcast for each title, restarted so that it crashes over some work; `body` gets the observer.
+    /// Runs a fleet with a podcast for each title, restarted so that a service crashes at some work.
     private func with(
         _ podcasts: [String: [String]], crashingOver key: @escaping @Sendable (ProcessFleet) async throws -> String,
         _ body: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void
@@ -69,7 +69,7 @@ struct CrashLoopTests {
         }
     }
 
-    @Test func `a download over which the service crashes is set aside with an alert, and others go on`() async throws {
+    @Test func `a download that crashes the service is set aside with an alert, and others continue`() async throws {
         try await with(["Show": ["Poison", "Sound"]]) { fleet in
             "transfer:\(try await Self.episode("Poison", of: fleet))"
         } _: { fleet, observer in
@@ -84,7 +84,7 @@ struct CrashLoopTests {
             #expect(try await fleet.crashes() == ["downloads": 2])
             let alert = try #require(observer.view.alerts.values.first { $0.episode == failed.episode })
             #expect(alert.message.contains("crashed 2 times") && alert.actions.contains("retry"))
-            // Asked for again it gets one more try, which ends as the others did.
+            // A new request gets one more attempt, which ends like the others.
             try await fleet.succeed("alerts", "answer", alert.id, "retry")
             try await observer.until("it is set aside again") { view in
                 view.alerts.values.contains { $0.episode == failed.episode && $0.id != alert.id }
@@ -93,7 +93,7 @@ struct CrashLoopTests {
         }
     }
 
-    @Test func `a feed over which the service crashes fails, and others are refreshed`() async throws {
+    @Test func `a feed that crashes the service fails, and others are refreshed`() async throws {
         try await with(["Poison": ["One"], "Sound": ["Two"]]) { fleet in
             "feed:\(try await Self.podcast("Poison", of: fleet))"
         } _: { fleet, observer in

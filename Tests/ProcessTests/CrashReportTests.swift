@@ -6,10 +6,10 @@ import ProcessKit
 import Testing
 import WireMessages
 
-/// Whatever ends a service badly leaves one report that can be read, and people are told where it is.
+/// Tests that every crash of a service leaves one readable report, whose path users are shown.
 @Suite
 struct CrashReportTests {
-    /// How a service ends.
+    /// The way in which a service ends.
     private enum Death {
         case fault, trap, hang, stop
 
@@ -87,7 +87,7 @@ struct CrashReportTests {
         }
     }
 
-    /// Has the service die and waits until it is back; the process that died.
+    /// Ends the service, waits until it is restarted, and returns the ended process.
     private static func end(
         _ service: String, by death: Death, _ fleet: ProcessFleet, _ observer: FleetObserver
     ) async throws -> Int32 {

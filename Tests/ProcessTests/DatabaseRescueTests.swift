@@ -3,14 +3,14 @@ import Foundation
 import LockstepClient
 import Testing
 
-/// A database that is damaged, and backups that are restored.
+/// Tests a damaged database and the restoration of backups.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct DatabaseRescueTests {
     private func podcasts(_ fleet: ProcessFleet) async throws -> Int {
         try await fleet.succeed("podcasts", "--json").ranges(of: #""episodeCount""#).count
     }
 
-    @Test func `a damaged database is named by doctor, and by up and status once it is restored`() async throws {
+    @Test func `a damaged database is reported by doctor, and by up and status once it is restored`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("backup")
             try await fleet.succeed("down")
@@ -28,7 +28,7 @@ struct DatabaseRescueTests {
         }
     }
 
-    @Test func `a backup is restored as its list says`() async throws {
+    @Test func `a backup is restored as listed`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("queue", "add", "Part 1 of many")
             try await fleet.succeed("backup")
@@ -44,7 +44,7 @@ struct DatabaseRescueTests {
             let queue = try await fleet.succeed("queue")
             #expect(queue.contains("Part 1 of many") && !queue.contains("Part 2 of many"), "\(queue)")
             #expect(try await podcasts(fleet) == 1)
-            // What is changed from then on is kept.
+            // Later changes are kept.
             try await fleet.succeed("queue", "add", "Part 2 of many")
             try await fleet.succeed("down")
             try await fleet.up()

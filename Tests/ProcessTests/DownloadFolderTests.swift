@@ -7,12 +7,12 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A folder of downloads that cannot be used, or that somebody has planted something in, and names that want out of it.
+/// Tests an unusable download folder, planted files in it, and names that point outside.
 @Suite(.serialized)
 struct DownloadFolderTests {
     private static let audio = Tone.wav(seconds: 20)
 
-    /// A podcast whose episodes, one for each title, are all the same audio.
+    /// A podcast with an episode for each title, all with the same audio.
     private static func feed(_ server: HTTPTestServer, podcast: String, titles: [String]) -> HTTPTestResponse {
         func escaped(_ text: String) -> String {
             text.replacingOccurrences(of: "&", with: "&amp;").replacingOccurrences(of: "<", with: "&lt;")
@@ -30,7 +30,7 @@ struct DownloadFolderTests {
             """)
     }
 
-    /// A fleet that has subscribed to a podcast.
+    /// Runs with a fleet that has subscribed to a podcast.
     private func with(
         podcast: String = "Show", titles: [String] = ["One"],
         _ body: @escaping @Sendable (ProcessFleet, FleetObserver, HTTPTestServer) async throws -> Void
@@ -57,10 +57,10 @@ struct DownloadFolderTests {
         return observer.view.downloads.values.sorted { $0.title < $1.title }
     }
 
-    /// The download fails with what is wrong in words, and nothing else does.
+    /// Checks that the download fails with a message, and that nothing else fails.
     private func checkRefused(_ fleet: ProcessFleet, _ observer: FleetObserver, says: String) async throws {
         _ = try await fleet.succeed("download", "add", "One")
-        // What may be another's doing is tried again three times; the first refusal is enough here.
+        // A failure that may have another cause is retried three times; the first one is enough here.
         try await observer.until("it is refused") { view in
             view.downloads.values.contains { $0.attempt > 0 || $0.state == .failed }
         }
@@ -72,11 +72,11 @@ struct DownloadFolderTests {
         #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" && $0.restarts == 0 })
     }
 
-    /// With the folder as it should be, it comes after all.
+    /// Checks that the download completes once the folder is usable.
     private func checkMended(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
         _ = try await fleet.lockstep(["download", "cancel", "One"])
         _ = try await fleet.succeed("download", "add", "One")
-        // What is seen may be the failure yet.
+        // The first state received may still be the failure.
         try await observer.until("it is there") { $0.downloads.values.first?.state == .downloaded }
         let download = try #require(observer.view.downloads.values.first)
         #expect(FileManager.default.contents(atPath: download.path) == Data(Self.audio))
@@ -85,7 +85,7 @@ struct DownloadFolderTests {
     // MARK: The folder
 
     @Test(.timeLimit(.minutes(5)), .enabled(if: SmallDisk.isAvailable, SmallDisk.isMissing))
-    func `a folder that nobody can write to is named; playing goes on, and elsewhere the file comes`() async throws {
+    func `a read-only folder is reported; playback and downloads to other folders continue`() async throws {
         try await with { fleet, observer, _ in
             _ = try await fleet.succeed("down")
             try await SmallDisk(folder: fleet.home.downloadDirectory, size: 80, isReadOnly: true).up(fleet)
@@ -99,7 +99,7 @@ struct DownloadFolderTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a file in the folder's place is named and left alone`() async throws {
+    func `a file instead of the folder is reported and not changed`() async throws {
         try await with { fleet, observer, _ in
             let folder = fleet.home.downloadDirectory
             try? FileManager.default.removeItem(atPath: folder)
@@ -131,7 +131,7 @@ struct DownloadFolderTests {
     @Test(.timeLimit(.minutes(5)))
     func `a symbolic link instead of a file is neither written through nor taken for the file`() async throws {
         try await with { fleet, observer, _ in
-            // The file's name is known once it has been there.
+            // The file’s name is known only after a download.
             _ = try await fleet.succeed("download", "add", "One")
             let path = try #require(try await ended(observer).first).path
             _ = try await fleet.succeed("download", "remove", "One")
@@ -147,7 +147,7 @@ struct DownloadFolderTests {
             #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path) == precious)
             unlink(path)
             try await checkMended(fleet, observer)
-            // Swapped for a link afterwards, it is not the file that was downloaded: removing leaves both alone.
+            // A link that replaces it isn’t the downloaded file: removal leaves the link and its target.
             unlink(path)
             try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
             _ = try await fleet.succeed("download", "remove", "One")
@@ -168,7 +168,7 @@ struct DownloadFolderTests {
     @Test(
         .timeLimit(.minutes(5)),
         arguments: ["../../outside", String(repeating: "ä", count: 300), "\u{202E}show", "Show"])
-    func `whatever episodes and podcasts are called, their files lie in the folder and can be read`(podcast: String)
+    func `files of episodes and podcasts with any name are in the folder and readable`(podcast: String)
         async throws
     {
         try await with(podcast: podcast, titles: Self.titles) { fleet, observer, _ in

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Processes are killed while a file comes and is heard.
+/// Tests that processes are killed during download and playback.
 @Suite(.serialized)
 struct DownloadKillTests {
     private static let audio = Tone.wav(seconds: 120)
@@ -29,7 +29,7 @@ struct DownloadKillTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: [true, false])
-    func `a download that is interrupted within seconds goes on where its file ends`(isKilled: Bool) async throws {
+    func `an interrupted download resumes at the end of its partial file`(isKilled: Bool) async throws {
         try await HTTPTestServer.with { server in
             var response = HTTPTestResponse.audio(Self.audio, type: "audio/wav")
             response.etag = "\"one\""
@@ -69,7 +69,7 @@ struct DownloadKillTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ["downloads", "playback", "persistence", "bus"], [1, 2] as [UInt64])
-    func `whichever process dies, a download becomes whole and the played position is kept`(
+    func `a download is completed and the played position is kept whichever process is killed`(
         service: String, seed: UInt64
     ) async throws {
         try await HTTPTestServer.with { server in
@@ -85,7 +85,7 @@ struct DownloadKillTests {
                     try await observer.untilReady()
                     _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
                     _ = try await fleet.succeed("play", "One")
-                    // A player that came back at the start would be noticed.
+                    // A player that restarted at the beginning would be detected.
                     _ = try await fleet.succeed("seek", "1:00")
                     _ = try await fleet.succeed("download", "add", "One")
                     var random = SeededGenerator(seed: seed)
@@ -102,7 +102,7 @@ struct DownloadKillTests {
                             return ServiceName(service).flatMap { view.replica.ready[$0] } ?? 0 > generation
                         }
                         try await observer.untilReady()
-                        // A second death of the player within a minute leaves it paused: that is for its listener.
+                        // A second crash of the player within a minute leaves it paused until a command resumes it.
                         if observer.view.player?.status != .playing { _ = try await fleet.succeed("resume") }
                         #expect(try await fleet.status().position >= heard - 10)
                     }

@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// The commands tell the truth about downloads: about files that another program has changed, downloads that can't be
-/// resumed, and episodes that the library has forgotten.
+/// Tests that commands report downloads correctly: files changed by other programs, downloads that can’t be
+/// resumed, and episodes that the library no longer has.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct DownloadTruthTests {
     private static let audio = Tone.wav(seconds: 20)
@@ -23,7 +23,7 @@ struct DownloadTruthTests {
             """)
     }
 
-    /// A fleet that has subscribed to a podcast of one episode.
+    /// Runs with a fleet that has subscribed to a podcast of one episode.
     private func with(
         _ change: (inout HTTPTestResponse) -> Void = { $0.etag = "\"one\"" },
         _ body: @escaping @Sendable (ProcessFleet, FleetObserver, HTTPTestServer) async throws -> Void
@@ -44,7 +44,7 @@ struct DownloadTruthTests {
         }
     }
 
-    /// Where the file is, once it is there; what is seen before may be the file that is gone.
+    /// Downloads the episode and returns its file’s path; an earlier state may show the deleted file.
     private func add(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws -> String {
         let before = observer.view.downloads.values.first?.requestedAt ?? 0
         #expect(try await fleet.succeed("download", "add", "One") == "Queued for download: “One”.\n")
@@ -54,7 +54,7 @@ struct DownloadTruthTests {
         return try #require(observer.view.downloads.values.first).path
     }
 
-    @Test func `a deleted file is fetched again when somebody asks for it`() async throws {
+    @Test func `a deleted file is downloaded again on request`() async throws {
         try await with { fleet, observer, server in
             let path = try await add(fleet, observer)
             #expect(
@@ -66,12 +66,12 @@ struct DownloadTruthTests {
         }
     }
 
-    @Test func `a deleted file stops being shown as downloaded although nobody asks`() async throws {
+    @Test func `a deleted file stops being shown as downloaded without a request`() async throws {
         try await with { fleet, observer, _ in
             unlink(try await add(fleet, observer))
             try await observer.until("it is not downloaded any more") { $0.downloads.isEmpty }
             #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
-            // Asked for anew, and gone again: whoever asks why hears of it at once.
+            // After a second download and deletion, `why` reports the deletion at once.
             let path = try await add(fleet, observer)
             unlink(path)
             #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
@@ -79,11 +79,11 @@ struct DownloadTruthTests {
         }
     }
 
-    @Test func `an unavailable folder loses no download and is recognised when it is back`() async throws {
+    @Test func `an unavailable folder loses no download, and its files are found when it is back`() async throws {
         try await with { fleet, observer, server in
             let path = try await add(fleet, observer)
             let folder = fleet.home.downloadDirectory
-            // It is marked when it has been looked at, which is known for certain in the next life.
+            // The file is marked once it is checked, which is certain after a restart.
             for _ in 0..<2 {
                 #expect(try await fleet.succeed("why", "One").contains("It is downloaded"))
                 _ = try await fleet.succeed("down")
@@ -112,7 +112,7 @@ struct DownloadTruthTests {
         }
     }
 
-    @Test func `a download that cannot be continued says so when it is paused and resumed`() async throws {
+    @Test func `a download that can’t be continued is reported as such when it is paused and resumed`() async throws {
         try await with({ $0.fault = .stall(afterBytes: 100_000) }) { fleet, observer, server in
             _ = try await fleet.succeed("download", "add", "One")
             try await observer.until("it comes") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }
@@ -142,7 +142,7 @@ struct DownloadTruthTests {
             try await observer.until("it is gone") { $0.downloads.isEmpty }
             let nobody = try await fleet.lockstep(["download", "remove", "One"])
             #expect(nobody.status != 0 && nobody.errors.contains("One"))
-            // What was to be deleted is deleted when the service has ended.
+            // A pending deletion is done when the service has stopped.
             _ = try await fleet.succeed("down")
             #expect(!FileManager.default.fileExists(atPath: path))
         }

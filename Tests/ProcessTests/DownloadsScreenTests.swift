@@ -9,19 +9,19 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// The output of `downloads` while files are fetched, on a terminal and without one. The bus is real; the test acts as the
-/// service of downloads.
+/// Tests the output of `downloads` with and without a terminal. The bus is real; the test acts as the downloads
+/// service.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct DownloadsScreenTests {
-    /// Speaks for the downloads on a bus.
+    /// Acts as the downloads service on a bus.
     private struct Downloads: Sendable {
         let host: ServiceHost
 
-        /// Puts the state of a file.
+        /// Publishes the state of a file.
         func put(_ episode: String, _ state: WireDownload.State, _ received: UInt64 = 0) async throws {
             try await host.publish([Self.publication(episode, state, received)])
         }
 
-        /// Tells how much has come.
+        /// Publishes the number of received bytes.
         func progress(_ episode: String, _ received: UInt64) async throws {
             let news = WireDownloadProgress.with {
                 $0.episode = episode
@@ -46,7 +46,7 @@ import WireMessages
         }
     }
 
-    /// A bus alone, and the downloads on it: one file that waits, one that comes.
+    /// Runs with a bus and the downloads service on it: one file is queued, one is downloading.
     private static func withDownloads(
         _ body: @escaping @Sendable (ProcessFleet, Downloads) async throws -> Void
     ) async throws {
@@ -95,7 +95,7 @@ import WireMessages
         }
     }
 
-    @Test func `bars move on a terminal until nothing is under way`() async throws {
+    @Test func `bars advance on a terminal until no download is active`() async throws {
         try await Self.withDownloads { fleet, downloads in
             let script = "\"$LOCKSTEP\" downloads; echo \"left with $?.\"; read line"
             try await TerminalShell.with(fleet, script, columns: 100) { shell in
@@ -104,7 +104,7 @@ import WireMessages
                 try await downloads.progress("e1", 5_000_000)
                 try await shell.until(sees: "50 % ━")
                 #expect(shell.screen.text.contains("5.0 MB of 10.0 MB, 1.0 MB/s, 5 s left"))
-                // Narrower, and wide again: nothing of the old lines stays.
+                // The terminal becomes narrower, then wide again: nothing of the old lines remains.
                 shell.resize(columns: 50, rows: 24)
                 try await downloads.progress("e1", 6_000_000)
                 try await shell.until("60 per cent on narrow lines") { screen in
@@ -123,7 +123,7 @@ import WireMessages
         }
     }
 
-    @Test(arguments: [false, true]) func `a resize shows the same table once more in place, and q leaves it`(
+    @Test(arguments: [false, true]) func `a resize redraws the same table in place, and q ends it but keeps the table`(
         wraps: Bool
     ) async throws {
         try await Self.withDownloads { fleet, downloads in
@@ -134,7 +134,7 @@ import WireMessages
                 try await shell.until(sees: "50 % ━")
                 for (columns, rows) in [(50, 24), (100, 30), (40, 10), (80, 24)] {
                     shell.resize(columns: columns, rows: rows)
-                    // Nothing comes meanwhile that would draw it.
+                    // No update arrives meanwhile that would redraw it.
                     try await shell.until("the table on \(columns) columns alone") { screen in
                         screen.lines[0] == "above" && screen.lines[1].hasPrefix("Title of e1")
                             && screen.lines[1].count == columns - 1 && screen.lines[2].hasPrefix("Title of e2")

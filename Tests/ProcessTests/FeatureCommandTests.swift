@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// The commands for settings, the sleep timer, bookmarks, queues and files, each a second time too.
+/// Tests the commands for settings, the sleep timer, bookmarks, queues and files, each also repeated.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct FeatureCommandTests {
     @Test func `settings apply to all podcasts or to one`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
@@ -37,7 +37,7 @@ import WireMessages
             try await fleet.succeed("set", "--unset", "skipForward")
             let unset = try await fleet.lockstep(["skip", "forward"], environment: environment)
             #expect(unset.output.contains("2:15"), "\(unset)")
-            // What was set outlives the fleet.
+            // Settings survive a restart of the fleet.
             try await fleet.succeed("down")
             try await fleet.up()
             try await fleet.run([
@@ -47,7 +47,7 @@ import WireMessages
         }
     }
 
-    @Test func `show reads chapters that nobody has read yet`() async throws {
+    @Test func `show reads chapters that have not been read yet`() async throws {
         try await HTTPTestServer.with { server in
             server.route(
                 "/feed.xml",
@@ -105,7 +105,7 @@ import WireMessages
                     lines.last { $0.hasPrefix("Paused by the sleep timer at ") } != nil
                         && lines.contains("No sleep timer.")
                 }
-                // What is left of the timer is never told.
+                // The timer’s remaining time is never printed.
                 #expect(programs[0].lines.filter { $0.hasPrefix("Sleep in ") }.count == 1)
             }
         }
@@ -142,7 +142,7 @@ import WireMessages
         }
     }
 
-    @Test func `what is stored for a podcast is deleted when it is forgotten`() async throws {
+    @Test func `the data of a podcast is deleted when it is forgotten`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),

@@ -1,18 +1,18 @@
 import Foundation
 import Testing
 
-/// `feed check` reads whatever a server or a disk holds.
+/// Tests `feed check` with files of servers and disks.
 @Suite(.timeLimit(.minutes(2)))
 struct FeedCheckTests {
     private static let feed =
         "<?xml version=\"1.0\" encoding=\"UTF-32\"?><rss><channel><title>Wäves</title></channel></rss>"
 
-    /// libxml2 prints what it cannot convert on the standard error of the whole process, unless it is kept from that: only
-    /// a process of its own shows it.
+    /// libxml2 prints what it can’t convert on the whole process’s standard error unless that is prevented, so only a
+    /// separate process shows it.
     @Test(arguments: [
         String.Encoding.utf32, .utf32LittleEndian, .utf32BigEndian, .utf16, .utf16LittleEndian, .utf16BigEndian, .utf8,
     ])
-    func `a feed in any encoding makes commands print their sentences alone`(encoding: String.Encoding) async throws {
+    func `commands print only their own messages for a feed in any encoding`(encoding: String.Encoding) async throws {
         let bytes = try #require(Self.feed.data(using: encoding))
         let damaged = bytes.prefix(bytes.count / 2) + [0xd8, 0x00, 0xff] + bytes.suffix(9)
         try await ProcessFleet.with(isUp: false) { fleet in

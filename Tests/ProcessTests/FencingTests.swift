@@ -7,13 +7,13 @@ import Testing
 import WireMessages
 import ZeroMQ
 
-/// A generation ahead of the clock, registered by a stranger or before the clock was set back, keeps no service out.
+/// Tests that a generation ahead of the clock, from a stranger or an earlier clock, locks no service out.
 @Suite(.serialized)
 struct FencingTests {
     private static let ahead = UInt32(clamping: SystemClocks.wall().milliseconds / 1_000) + 1_000_000
 
     @Test(.timeLimit(.minutes(5)))
-    func `a generation in the database that is ahead of the clock does not lock its owner out`() async throws {
+    func `a generation in the database that is ahead of the clock doesn’t lock its owner out`() async throws {
         try await ProcessFleet.with { fleet in
             var load = WirePersistenceRequest()
             load.load.owner = "queue"
@@ -25,14 +25,14 @@ struct FencingTests {
             ) { client in
                 _ = try await client.request(.persistence, payload, within: .seconds(60))
             }
-            // The first commit finds the fence; the command is repeated by its client until the queue is back.
+            // The first commit is fenced; the client repeats the command until the queue is back.
             _ = try await fleet.succeed("queue", "create", "later")
             try await Self.queueIsBack(fleet)
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a generation on the bus that is ahead of the clock does not lock its service out`() async throws {
+    func `a generation on the bus that is ahead of the clock doesn’t lock its service out`() async throws {
         try await ProcessFleet.with { fleet in
             let pid = try #require(fleet.pid("queue"))
             let context = try ZeroMQContext(sockets: 8)

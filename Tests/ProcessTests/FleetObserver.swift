@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A client that follows a fleet's stream and remembers everything that it saw.
+/// A client that follows a fleet’s stream and records every event.
 final class FleetObserver: Sendable {
     let client: BusClient
     private struct State {
@@ -26,7 +26,7 @@ final class FleetObserver: Sendable {
         client = BusClient(runDirectory: fleet.home.runDirectory, origin: origin, observes: .all, logger: logger)
     }
 
-    /// Runs `body` with that many observers of the fleet, each of which pauses after an update as `stall` says.
+    /// Runs `body` with `count` observers of the fleet, each of which calls `stall` after an update.
     static func with<Result: Sendable>(
         _ count: Int, of fleet: ProcessFleet, stall: @escaping @Sendable (Int) async -> Void = { _ in },
         _ body: @Sendable ([FleetObserver]) async throws -> Result
@@ -71,10 +71,10 @@ final class FleetObserver: Sendable {
     var view: FleetView { state.now.view }
     var seen: [StreamPosition: StreamEvent] { state.now.seen }
     var events: [StreamEvent] { state.now.events }
-    /// Places of the stream at which two different events were seen.
+    /// The positions of the stream at which two different events were received.
     var conflicts: [StreamPosition] { state.now.conflicts }
 
-    /// Every retained message, in a form that compares.
+    /// Every retained message, in a comparable form.
     var retained: [String: [[UInt8]]] {
         var entries: [String: [[UInt8]]] = [:]
         for (topic, value) in view.replica.entries {
@@ -83,8 +83,8 @@ final class FleetObserver: Sendable {
         return entries
     }
 
-    /// Waits until what is seen fulfils a condition.
-    /// - Throws: what was seen instead, after a minute.
+    /// Waits until the observed state meets a condition.
+    /// - Throws: the observed state, after the limit.
     func until(
         _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable (FleetView) -> Bool
     ) async throws {
@@ -102,9 +102,9 @@ final class FleetObserver: Sendable {
         return "\(view.connection) \(view.replica.position) \(services) \(queue) \(player) \(alerts)"
     }
 
-    /// Waits until all observers are at the same place behind a last change that all have seen.
+    /// Waits until all observers are at the same position after a last change that all have received.
     ///
-    /// Services may still publish when a test is done with them: then another last change is made.
+    /// Services may still publish after a test’s last change: then another change is made.
     static func untilAgreed(_ observers: [FleetObserver]) async throws {
         for observer in observers { try await observer.untilReady() }
         for attempt in 0..<20 {

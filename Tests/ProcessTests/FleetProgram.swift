@@ -4,7 +4,7 @@ import TestSupport
 
 /// A program that follows a fleet and prints lines, such as `watch --json`: a real process, which can be stopped.
 final class FleetProgram: Sendable {
-    /// One line of `watch --json`, as far as comparisons need it.
+    /// The fields of a line of `watch --json` that are compared.
     struct Event: Sendable, Hashable {
         struct Place: Sendable, Hashable, Comparable {
             var epoch: UInt64
@@ -14,14 +14,14 @@ final class FleetProgram: Sendable {
         var place: Place
         var topic: String
         var kind: String
-        /// As it was printed.
+        /// The payload as printed.
         var payload: String
     }
 
     private struct Output {
         var rest: [UInt8] = []
         var lines: [String] = []
-        /// Its exit status, or 128 and the signal that ended it; nil while it runs.
+        /// The exit status, or 128 plus the signal that ended it; nil while it runs.
         var status: Int32?
 
         mutating func take(_ bytes: ArraySlice<UInt8>) {
@@ -62,7 +62,7 @@ final class FleetProgram: Sendable {
         }
     }
 
-    /// Runs `body` with a program for each of the command lines, and ends them behind it.
+    /// Runs `body` with a program for each of the command lines, and ends the programs afterwards.
     static func with<Result: Sendable>(
         _ commands: [[String]], of fleet: ProcessFleet, _ body: @Sendable ([FleetProgram]) async throws -> Result
     ) async throws -> Result {
@@ -83,13 +83,13 @@ final class FleetProgram: Sendable {
         _ = try await untilEnded()
     }
 
-    /// Everything that it has printed.
+    /// All lines that were printed.
     var lines: [String] { output.now.lines }
 
     /// The output of `watch --json`.
     var events: [Event] { lines.compactMap(Self.event) }
 
-    /// The retained state after the printed events: each topic's put and deltas.
+    /// The retained state after the printed events: each topic’s put and deltas.
     var retained: [String: [String]] {
         var retained: [String: [String]] = [:]
         for event in events {
@@ -122,7 +122,7 @@ final class FleetProgram: Sendable {
     @discardableResult
     func signal(_ signal: Int32) -> Bool { kill(pid, signal) == 0 }
 
-    /// Waits until what was printed fulfils a condition.
+    /// Waits until the printed lines meet a condition.
     /// - Throws: the last lines, after the limit.
     func until(
         _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable ([String]) -> Bool
@@ -131,10 +131,10 @@ final class FleetProgram: Sendable {
         throw ProcessFleet.Unexpected(
             description: "\(name) should print \(what); it has printed \(lines.count) lines, last: \(lines.suffix(5))")
     }
-    /// Reads no more of what it prints.
+    /// Stops reading the output.
     func stopReading() { reader.close() }
 
-    /// Waits until it has ended: its exit status, or 128 and the signal that ended it.
+    /// Waits until the program has ended. Returns its exit status, or 128 plus the signal that ended it.
     func untilEnded(within limit: Duration = .seconds(60)) async throws -> Int32 {
         guard let status = await output.first(within: limit, where: { $0.status != nil })?.status else {
             throw ProcessFleet.Unexpected(description: "\(name) should end; last: \(lines.suffix(5))")

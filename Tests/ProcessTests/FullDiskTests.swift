@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A disk that is full in the middle of a download: that one fails, everything else goes on, and with room it works.
+/// Tests a disk that fills up during a download: only that fails, and it completes once there is space.
 @Suite(.serialized, .enabled(if: SmallDisk.isAvailable, SmallDisk.isMissing))
 struct FullDiskTests {
     private static let pattern: [UInt8] = {
@@ -14,7 +14,7 @@ struct FullDiskTests {
         return (0..<65_536).map { _ in UInt8(truncatingIfNeeded: random.next()) }
     }()
 
-    /// Audio whose server does not say how long it is.
+    /// Audio whose server doesn’t announce its length.
     private static func file(megabytes: Int, _ fault: HTTPTestResponse.Fault = .none) -> HTTPTestResponse {
         HTTPTestResponse(
             headers: [("Content-Type", "audio/mpeg")], body: .repeated(pattern, total: megabytes << 20),
@@ -34,7 +34,7 @@ struct FullDiskTests {
             """
     }
 
-    /// A fleet one of whose folders is on a disk of that many MiB, and which plays a stream.
+    /// Runs with a fleet that plays a stream and has one of its folders on a disk of `size` MiB.
     private func with(
         _ folder: @escaping @Sendable (LockstepHome) -> String, size: Int,
         _ body: @escaping @Sendable (ProcessFleet, FleetObserver, HTTPTestServer) async throws -> Void
@@ -58,7 +58,7 @@ struct FullDiskTests {
         try #require(observer.view.downloads.values.first { $0.title == title })
     }
 
-    /// The download has failed for want of room, is kept, and nothing else suffers.
+    /// Checks that the download has failed for lack of space and is kept, and that nothing else is affected.
     private func checkFailure(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
         try await observer.until("it has failed, with its alert") { view in
             view.downloads.values.contains { $0.title == "One" && $0.state == .failed }
@@ -73,7 +73,7 @@ struct FullDiskTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/.partial").count == 1)
         let said = try await fleet.succeed("downloads", "--json")
         #expect(said.contains(#""insufficientStorage""#) && said.contains(#""failed""#))
-        // Playing goes on, and so does what is stored.
+        // Playback continues, and so do writes to the database.
         let before = try await fleet.status()
         #expect(before.state == "playing")
         _ = try await fleet.succeed("queue", "add", "Three")
@@ -87,7 +87,7 @@ struct FullDiskTests {
         #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" && $0.restarts == 0 })
     }
 
-    /// With room it goes on where it was, and ends as the server has it.
+    /// Checks that with enough space the download resumes and the file is completed.
     private func checkRetry(
         _ fleet: ProcessFleet, _ observer: FleetObserver, _ server: HTTPTestServer, megabytes: Int
     ) async throws {
@@ -110,7 +110,7 @@ struct FullDiskTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `downloads survive a disk that somebody else has filled`() async throws {
+    func `downloads survive a disk that another program has filled`() async throws {
         try await with({ $0.downloadDirectory }, size: 160) { fleet, observer, server in
             server.route("/One", Self.file(megabytes: 64, .stall(afterBytes: 40 << 20)))
             _ = try await fleet.succeed("download", "add", "One")
@@ -119,7 +119,7 @@ struct FullDiskTests {
             #expect(try SmallDisk.fill(filler) > 0)
             server.release("/One")
             try await checkFailure(fleet, observer)
-            // Without room it fails again, at once, and keeps what it has.
+            // Without space it fails again at once, and keeps the received part.
             let kept = try download("One", observer).receivedBytes
             let before = observer.view.alertsInOrder.map(\.id)
             _ = try await fleet.succeed("download", "resume", "One")
@@ -130,7 +130,7 @@ struct FullDiskTests {
             try FileManager.default.removeItem(atPath: filler)
             server.route("/One", Self.file(megabytes: 64))
             try await checkRetry(fleet, observer, server, megabytes: 64)
-            // What is announced and cannot fit is not begun.
+            // A download whose announced length doesn’t fit isn’t started.
             var huge = Self.file(megabytes: 1)
             (huge.announcesLength, huge.claimedLength) = (true, 500_000_000)
             server.route("/Three", huge)
@@ -145,7 +145,7 @@ struct FullDiskTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a file of unknown length on the database's own disk stops before that is full`() async throws {
+    func `a file of unknown length on the database’s own disk stops before that is full`() async throws {
         try await with({ $0.dataDirectory }, size: 224) { fleet, observer, server in
             let filler = try SmallDisk.path(fleet.home.dataDirectory + "/filler", of: fleet)
             #expect(try SmallDisk.fill(filler, bytes: 80 << 20) == 80 << 20)
@@ -154,14 +154,14 @@ struct FullDiskTests {
             try await checkFailure(fleet, observer)
             var space = statvfs()
             #expect(statvfs(try SmallDisk.path(fleet.home.dataDirectory, of: fleet), &space) == 0)
-            // At most what comes between two looks at it is missing.
+            // At most the bytes received between two checks are missing.
             #expect(UInt64(space.f_bavail) * UInt64(space.f_frsize) > 40_000_000)
             try FileManager.default.removeItem(atPath: filler)
             try await checkRetry(fleet, observer, server, megabytes: 120)
         }
     }
 
-    /// A feed of 2 000 episodes whose notes, of 3 000 characters, don't repeat.
+    /// A feed of 2,000 episodes with distinct notes of 3,000 characters.
     private static let largeFeed: String = {
         var random = SeededGenerator(seed: 7)
         let items = (0..<2_000).map { number in
@@ -178,7 +178,7 @@ struct FullDiskTests {
     }()
 
     @Test(.timeLimit(.minutes(5)))
-    func `a subscription that doesn’t fit on the disk leaves nothing of it`() async throws {
+    func `a subscription that doesn’t fit on the disk stores nothing`() async throws {
         try await HTTPTestServer.with { server in
             server.route("/large.xml", .feed(Self.largeFeed))
             try await ProcessFleet.with(isUp: false) { fleet in

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Addresses that once trapped a service, in a real fleet: each gets its error, and no service crashes.
+/// Tests that addresses that once trapped a service get an error and crash no service.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct HostileAddressTests {
     private static let addresses = [
@@ -58,7 +58,7 @@ struct HostileAddressTests {
                     let redirected = try await fleet.lockstep(["subscribe", server.url("/redirect-\(number)")])
                     #expect([65, 69, 75].contains(redirected.status), "\(address): \(redirected.status)")
                 }
-                // The player tries a stream several times before it gives up.
+                // The player retries a stream several times before it fails.
                 _ = try await fleet.lockstep(["play", "Good 0"])
                 for number in Self.addresses.indices.prefix(5) {
                     for command in [["download", "add", "Good \(number)"], ["show", "Good \(number)"]] {
@@ -106,7 +106,7 @@ struct HostileAddressTests {
         }
     }
 
-    /// Returns how often it was found.
+    /// Returns the number of replacements.
     private static func replace(_ old: [UInt8], with new: [UInt8], in bytes: inout [UInt8]) -> Int {
         var count = 0
         var index = 0

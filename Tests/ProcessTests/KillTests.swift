@@ -8,11 +8,11 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Any process may die at any moment, and all of them at once.
+/// Tests that any process, or all at once, can be killed at any moment.
 @Suite(.serialized)
 struct KillTests {
     @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
-    func `every acknowledged edit survives the death of a service`(service: String) async throws {
+    func `every acknowledged edit survives the crash of a service`(service: String) async throws {
         try await survive { fleet, observer in
             let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
             let epoch = observer.view.replica.position.epoch
@@ -25,7 +25,7 @@ struct KillTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `every acknowledged edit survives the death of all at once`() async throws {
+    func `every acknowledged edit survives the crash of all services at once`() async throws {
         try await survive { fleet, observer in
             try await fleet.killEverything()
             try await fleet.up()
@@ -33,7 +33,7 @@ struct KillTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `of twenty starts at once one starts the fleet and the others say so`() async throws {
+    func `of twenty simultaneous starts one starts the fleet and the others report that it is up`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let outcomes = try await withThrowingTaskGroup(of: ProcessFleet.Outcome.self) { group in
                 for _ in 0..<20 { group.addTask { try await fleet.lockstep(["up", "--detach"]) } }
@@ -50,7 +50,7 @@ struct KillTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the death of the supervisor leaves no process and up works again`() async throws {
+    func `a crash of the supervisor leaves no process and up works again`() async throws {
         try await ProcessFleet.with { fleet in
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count)
@@ -59,7 +59,7 @@ struct KillTests {
             #expect(fleet.signal("supervisor", SIGKILL) != nil)
             let times = ends.wait(within: .seconds(20)).map { $0.map { $0 - start } }
             print("the supervisor's death: the services ended after \(times)")
-            // Long before a missed heartbeat would tell them.
+            // The limit is far below the heartbeat timeout.
             #expect(times.allSatisfy { $0.map { $0 < .seconds(5) } ?? false }, "\(times)")
             #expect(fleet.processes.isEmpty)
             try await fleet.up()
@@ -67,7 +67,7 @@ struct KillTests {
         }
     }
 
-    /// Edits the queue while `blow` falls, and checks what is left.
+    /// Edits the queue while `blow` runs, and checks the result.
     private func survive(_ blow: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void) async throws {
         try await ProcessFleet.with(podcast: 20) { fleet in
             try await FleetObserver.with(2, of: fleet) { observers in
@@ -103,7 +103,7 @@ struct KillTests {
     }
 }
 
-/// The ends of processes, told by the kernel at the moment that they happen.
+/// The ends of processes, as the kernel reports them.
 final class ProcessEnds {
     private var descriptors: [pollfd] = []
 
@@ -119,7 +119,7 @@ final class ProcessEnds {
         for entry in descriptors { close(abs(entry.fd)) }
     }
 
-    /// When each ended; nil for those that live on after the limit.
+    /// The time at which each process ended; nil for those that still run after the limit.
     func wait(within limit: Duration) -> [ContinuousClock.Instant?] {
         let deadline = ContinuousClock.now.advanced(by: limit)
         var ends = [ContinuousClock.Instant?](repeating: nil, count: descriptors.count)
@@ -128,7 +128,7 @@ final class ProcessEnds {
             let now = ContinuousClock.now
             for index in descriptors.indices where ends[index] == nil && descriptors[index].revents != 0 {
                 ends[index] = now
-                // A negative one is passed over.
+                // A negative descriptor is ignored.
                 descriptors[index].fd = -descriptors[index].fd
             }
         }

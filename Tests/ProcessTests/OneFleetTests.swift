@@ -2,9 +2,9 @@ import Foundation
 import LockstepClient
 import Testing
 
-/// One set of data has one fleet, and everybody finds it.
+/// Tests that one set of data has one fleet, which every command finds.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct OneFleetTests {
-    /// Folders as the XDG variables name them, below the fleet's own.
+    /// Creates the folders of the XDG variables, below the fleet’s own.
     private func variables(_ fleet: ProcessFleet, runtime: String?) throws -> [String: String] {
         if let runtime {
             try FileManager.default.createDirectory(
@@ -17,7 +17,7 @@ import Testing
         ]
     }
 
-    @Test func `every command finds the one fleet whatever XDG_RUNTIME_DIR says`() async throws {
+    @Test func `every command finds the one fleet whatever XDG_RUNTIME_DIR is`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let login = try variables(fleet, runtime: "r1")
             let others = [try variables(fleet, runtime: "r2"), try variables(fleet, runtime: nil)]
@@ -39,14 +39,14 @@ import Testing
             for environment in others + [login] {
                 #expect(try await fleet.lockstep(["status"], environment: environment).status == 69)
             }
-            // The next one may have its sockets elsewhere.
+            // The next fleet may have its sockets elsewhere.
             #expect(try await fleet.lockstep(["up", "--detach"], environment: others[1]).status == 0)
             #expect(try await fleet.lockstep(["status"], environment: login).status == 0)
             #expect(try await fleet.lockstep(["down"], environment: login).output == "The fleet is down.\n")
         }
     }
 
-    @Test func `a fleet whose folder was deleted is stopped by down and keeps another from starting`() async throws {
+    @Test func `a fleet whose folder was deleted prevents another’s start until down stops it`() async throws {
         try await ProcessFleet.with { fleet in
             let pids = fleet.processes
             #expect(pids.count == ProcessFleet.all.count + 1)
@@ -65,7 +65,7 @@ import Testing
 }
 
 extension ProcessFleet {
-    /// The supervisor's process, asked for in an environment.
+    /// The supervisor’s process ID, requested in an environment.
     fileprivate func supervisor(_ variables: [String: String]) async throws -> Int32? {
         let listing = try await lockstep(["ps", "--json"], environment: variables)
         return try JSONDecoder().decode([ServiceLine].self, from: Data(listing.output.utf8)).last?.pid

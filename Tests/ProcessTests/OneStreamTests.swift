@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Programs that watch the same fleet see the same, fast or slow.
+/// Tests that programs that watch the same fleet, fast or slow, receive the same events.
 @Suite(.serialized)
 struct OneStreamTests {
     @Test(.timeLimit(.minutes(5)))
@@ -43,7 +43,7 @@ struct OneStreamTests {
                 }
                 let streams = watchers.map { $0.events.filter { $0.kind != "snapshot" } }
                 #expect(streams.allSatisfy { $0.count > 20 })
-                // Each began where it began; from the last of these places on all have seen the same.
+                // The streams start at different positions; from the last of these on all have received the same.
                 let beginnings = streams.compactMap(\.first).map(\.place)
                 let ends = streams.compactMap(\.last).map(\.place)
                 let start = try #require(beginnings.max())
@@ -62,7 +62,7 @@ struct OneStreamTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a program whose reader is gone ends though nothing happens`() async throws {
+    func `a program whose reader is gone ends without a further event`() async throws {
         try await ProcessFleet.with { fleet in
             let commands = [
                 ["watch", "--json"], ["watch", "--for", "600"], ["mini", "--plain"], ["expanded", "--json"],
@@ -78,7 +78,7 @@ struct OneStreamTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `watchers that were suspended know what they have missed`() async throws {
+    func `suspended watchers detect the events that they missed`() async throws {
         try await ProcessFleet.with(podcast: 40) { fleet in
             let commands = Array(repeating: ["watch", "--json"], count: 5)
             try await FleetObserver.with(2, of: fleet) { observers in
@@ -99,7 +99,7 @@ struct OneStreamTests {
         }
     }
 
-    /// Thousands of events, while watchers are stopped for longer than their buffers last, and while the bus dies.
+    /// Causes thousands of events while watchers are stopped beyond their buffers’ capacity and the bus is killed.
     private func flood(_ fleet: ProcessFleet, _ observers: [FleetObserver], _ watchers: [FleetProgram]) async throws {
         let page = try await PersistenceClient(observers[0].client).episodes(.with { $0.limit = 40 })
         let editor = QueueEditor(observers[1].client, episodes: page.episodes.map(\.id))
@@ -138,7 +138,7 @@ struct OneStreamTests {
         for watcher in watchers {
             var last: FleetProgram.Event?
             for event in watcher.events {
-                // A resync, and what it says to be gone, begins anew.
+                // A resync, and the removals that it reports, start over.
                 if event.kind == "snapshot" {
                     if let last, last.kind != "snapshot" { resyncs += 1 }
                 } else if let last, last.kind != "snapshot" {
@@ -166,7 +166,7 @@ struct OneStreamTests {
         lines.last { $0.contains(#""topic":"\#(topic.text)""#) }
     }
 
-    /// Two programs that say where it plays at different moments say different times.
+    /// Two programs that print the position at different moments print different times.
     private static func withoutTimes(_ line: String) -> String {
         line.replacingOccurrences(of: "[0-9]+:[0-9:]+", with: "TIME", options: .regularExpression)
     }

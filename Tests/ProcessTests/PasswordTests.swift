@@ -3,14 +3,14 @@ import LockstepClient
 import TestSupport
 import Testing
 
-/// A password that is given once is used wherever it is needed and stands in one file only.
+/// Tests that a password is used for every request that needs it and is stored in one file only.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct PasswordTests {
     private static let planted = "Geheim-4711"
     private static let user = "me@mail.example"
     private static let authorization =
         "Basic " + Data("\(user):\(planted)".utf8).base64EncodedString()
 
-    /// The files below a folder that have the password in clear, percent-encoded with its user, or in Base64.
+    /// The files below a folder that contain the password in clear text, percent-encoded with its user, or in Base64.
     private static func holders(in root: String) throws -> [String] {
         let encoded = String(authorization.dropFirst(6))
         return try FileManager.default.subpathsOfDirectory(atPath: root).filter { name in
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `a password is used for feed and audio and found in its file alone`() async throws {
+    @Test func `a password is used for feed and audio and stored in its file alone`() async throws {
         try await HTTPTestServer.with { server in
             Self.serve(server)
             try await ProcessFleet.with { fleet in

@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Both players show the alert about a failing episode, and each can answer it.
+/// Tests that both players show the alert for a failing episode and can answer it.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct PlayerAlertTests {
-    /// A fleet with one episode, whose audio is at `path` of the server.
+    /// Runs with a fleet with one episode, whose audio is at `path` on the server.
     private static func withEpisode(
         answering response: HTTPTestResponse,
         _ body: @escaping @Sendable (ProcessFleet) async throws -> Void
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `the key of an answer clears the alert on every player`() async throws {
+    @Test func `an answer’s key clears the alert on every player`() async throws {
         try await Self.withEpisode(answering: .status(404)) { fleet in
             #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)
             try await Self.withPlayers(fleet, showing: "An episode") { mini, expanded in
@@ -60,14 +60,14 @@ import Testing
         }
     }
 
-    @Test func `a retry counts down on both players and is announced once in words`() async throws {
+    @Test func `a retry counts down on both players and is announced once in plain text`() async throws {
         try await Self.withEpisode(answering: .status(503)) { fleet in
             try await fleet.succeed("queue", "add", "An episode")
             try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
                 try await Self.withPlayers(fleet, showing: "Nothing is loaded.") { mini, expanded in
                     mini.type(" ")
                     for player in [mini, expanded] {
-                        // Both are looked at one after the other, and a second lies between any two of these.
+                        // The players are checked one after the other; these texts are at least a second apart.
                         let moments = player === mini ? ["in 5 s", "in 4 s"] : ["in 3 s", "in 2 s"]
                         for moment in moments { try await player.until(sees: "retry 2 of 3 \(moment)") }
                     }
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `an episode whose address leads to nothing doesn’t end playback`() async throws {
+    @Test func `an episode with an unreachable address doesn’t end playback`() async throws {
         try await HTTPTestServer.with { server in
             for name in ["first", "third"] {
                 server.route("/\(name).wav", .audio(Tone.wav(seconds: name == "first" ? 2 : 60), type: "audio/wav"))
@@ -108,13 +108,13 @@ import Testing
                 #expect(queue.contains("second") && queue.contains("third") && !queue.contains("first"), "\(queue)")
                 #expect(try await !fleet.succeed("episodes", "--unplayed").contains("first"))
                 #expect(try await fleet.succeed("episodes", "--unplayed").contains("second"))
-                // It is about a server, not about this installation.
+                // The failure concerns a server, not this installation.
                 #expect(try await fleet.lockstep(["doctor"]).status == 0)
             }
         }
     }
 
-    @Test func `keys are typed to a plain player`() async throws {
+    @Test func `a player without a terminal accepts keys`() async throws {
         try await Self.withEpisode(answering: .status(404)) { fleet in
             #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)
             let script = "\"$LOCKSTEP\" mini --plain; echo \"left with $?.\""

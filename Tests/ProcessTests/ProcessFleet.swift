@@ -10,14 +10,14 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A real fleet in a folder of its own: the executables that were built with the tests, started, killed and stopped.
+/// A real fleet in its own folder, with the executables that were built with the tests.
 final class ProcessFleet: Sendable {
     private let folder: TemporaryFolder
-    /// The fleet's `LOCKSTEP_HOME`, removed with the fleet.
+    /// The fleet’s `LOCKSTEP_HOME`, removed with the fleet.
     var root: String { folder.path }
     let home: LockstepHome
 
-    /// Where the executables are: beside the tests.
+    /// The folder of the executables, which is that of the tests.
     static let binaries: String = {
         let executable = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         return (executable as NSString).deletingLastPathComponent
@@ -30,7 +30,7 @@ final class ProcessFleet: Sendable {
             directoryExists: { _ in true })
     }
 
-    /// Runs `body` with a fleet that is up, and leaves nothing behind.
+    /// Runs `body` with a fleet that is up, and removes it afterwards.
     static func with<Result: Sendable>(
         podcast episodes: Int = 0, isUp: Bool = true, _ body: @Sendable (ProcessFleet) async throws -> Result
     ) async throws -> Result {
@@ -58,17 +58,17 @@ final class ProcessFleet: Sendable {
         var errors: String
     }
 
-    /// Why a fleet did not do what a test needs.
+    /// The reason why a fleet isn’t in the state that a test needs.
     struct Unexpected: Error, CustomStringConvertible {
         var description: String
     }
 
-    /// Runs `lockstep` with the arguments in this fleet's home. It is killed after a minute.
+    /// Runs `lockstep` with the arguments in this fleet’s home, and kills it after a minute.
     func lockstep(_ arguments: [String], environment extra: [String: String] = [:]) async throws -> Outcome {
         try await run(Self.binaries + "/lockstep", arguments, environment: extra)
     }
 
-    /// Runs a program with the environment of this fleet, but for `extra`; what is empty there is left out of it. It is
+    /// Runs a program with this fleet’s environment, changed by `extra`, whose empty values remove variables. It is
     /// killed after a minute.
     func run(
         _ program: String, _ arguments: [String], environment extra: [String: String] = [:]
@@ -98,7 +98,7 @@ final class ProcessFleet: Sendable {
             errors: (try? String(contentsOfFile: files[1], encoding: .utf8)) ?? "")
     }
 
-    /// Runs `lockstep` and expects that it succeeds; gives what it printed.
+    /// Runs `lockstep`, expects that it succeeds, and returns its output.
     @discardableResult
     func succeed(_ arguments: String...) async throws -> String {
         let outcome = try await lockstep(arguments)
@@ -148,11 +148,11 @@ final class ProcessFleet: Sendable {
         var restarts: Int
     }
 
-    /// How often each service crashed, as the supervisor’s log has it. An end that was asked for is no crash, and neither
-    /// is one that silence led to: on a busy machine any service may be silent for long.
+    /// The number of each service’s crashes in the supervisor’s log. Requested ends and those after missed heartbeats
+    /// don’t count: on a busy machine any service may miss heartbeats.
     func crashes() async throws -> [String: Int] {
         let restarts = try await services().values.reduce(0) { $0 + $1.restarts }
-        // The log is written a little later.
+        // The log is written with a delay.
         let deadline = ContinuousClock.now + .seconds(30)
         var ends = try loggedEnds()
         while ends.count < restarts, ContinuousClock.now < deadline {
@@ -168,7 +168,7 @@ final class ProcessFleet: Sendable {
         return Dictionary(crashes.map { ($0.name, 1) }, uniquingKeysWith: +)
     }
 
-    /// The ends of processes that did not exit of their own accord, in the supervisor’s words.
+    /// The ends of processes that didn’t exit normally, as the supervisor logs them.
     private func loggedEnds() throws -> [(name: String, words: Substring)] {
         let log = try String(contentsOfFile: home.logDirectory + "/supervisor.log", encoding: .utf8)
         return log.split(separator: "\n").flatMap { line in
@@ -180,29 +180,29 @@ final class ProcessFleet: Sendable {
         }
     }
 
-    // MARK: Violence
+    // MARK: Faults
 
-    /// The process that holds the service's lock.
+    /// The process that holds the service’s lock.
     func pid(_ service: String) -> Int32? { FileLock.holder(of: lock(service)) }
 
     private func lock(_ name: String) -> String {
         name == "supervisor" ? home.fleetLock : home.runFile("\(name).lock")
     }
 
-    /// Sends a signal to a service's process.
+    /// Sends a signal to a service’s process and returns the process ID.
     @discardableResult
     func signal(_ service: String, _ signal: Int32) -> Int32? {
         guard let pid = pid(service), pid > 1 else { return nil }
         return kill(pid, signal) == 0 ? pid : nil
     }
 
-    /// Has a service's work loop hang, while the rest of its process lives on.
+    /// Stops a service’s work loop while its other threads run on.
     func hang(_ service: String) -> Int32? {
         guard let pid = pid(service), pid > 1, let loop = ProcessTable.thread("bus", of: pid) else { return nil }
         return lockstep_signal_thread(pid, loop, SIGSYS) == 0 ? pid : nil
     }
 
-    /// The processes of this fleet that run, whoever started them.
+    /// The running processes of this fleet, including those of other starters.
     var processes: [Int32] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { Int32($0) }.filter { pid in
@@ -214,7 +214,7 @@ final class ProcessFleet: Sendable {
         }
     }
 
-    /// Has every process of the fleet die at once, and waits until they are gone.
+    /// Kills every process of the fleet at once, and waits until they have ended.
     func killEverything() async throws {
         let pids = (["supervisor"] + Self.all).compactMap { pid($0) }
         #expect(pids.count == Self.all.count + 1)
@@ -233,7 +233,7 @@ final class ProcessFleet: Sendable {
         }
     }
 
-    /// Shows the ends of the logs.
+    /// Prints the ends of the logs.
     private func reportAndEnd() async {
         for file in (try? FileManager.default.contentsOfDirectory(atPath: home.logDirectory).sorted()) ?? [] {
             let log = (try? String(contentsOfFile: home.logDirectory + "/" + file, encoding: .utf8)) ?? ""
@@ -242,9 +242,9 @@ final class ProcessFleet: Sendable {
         await end()
     }
 
-    // MARK: Material
+    // MARK: Feed
 
-    /// A feed of that many episodes, all with the same ten minutes of silence.
+    /// Writes a feed of `episodes` episodes, all with the same ten minutes of silence, and returns its path.
     func writeFeed(episodes: Int) throws -> String {
         let audio = root + "/silence.wav"
         if !FileManager.default.fileExists(atPath: audio) {
@@ -277,7 +277,7 @@ final class ProcessFleet: Sendable {
         return formatter.string(from: Date(timeIntervalSince1970: 1_600_000_000 + Double(number) * 3_600))
     }
 
-    /// A WAV file: 8 bits, mono, 8 kHz.
+    /// Returns a WAV file of 8 bits, mono, 8 kHz.
     private static func silence(seconds: Int) -> Data {
         let count = UInt32(seconds * 8_000)
         var data = Data()

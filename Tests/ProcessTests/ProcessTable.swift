@@ -2,20 +2,20 @@ import Foundation
 
 /// The processes of this machine, as the kernel lists them.
 enum ProcessTable {
-    /// The kernel’s facts about a process.
+    /// The kernel’s data on a process.
     struct Entry {
         var pid: pid_t
-        /// `R`, `S`, `Z` and so on.
+        /// The state’s letter: `R`, `S`, `Z` and so on.
         var state: Character
-        /// The leader of the session that it is in.
+        /// The leader of the process’s session.
         var session: pid_t
 
-        /// Whether it still does something: one that has ended may wait for its parent to notice.
+        /// Whether it runs; an ended process may still wait to be reaped.
         var isRunning: Bool { state != "Z" && state != "X" }
 
         init?(pid: pid_t) {
             guard let stat = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
-                // The name, in parentheses, may hold anything.
+                // The name, in parentheses, may contain any character.
                 let end = stat.lastIndex(of: ")")
             else { return nil }
             let fields = stat[stat.index(after: end)...].split(separator: " ")
@@ -26,18 +26,18 @@ enum ProcessTable {
         }
     }
 
-    /// Every process that runs now and of which `condition` is true.
+    /// Returns the running processes for which `condition` is true.
     static func running(where condition: (Entry) -> Bool) -> [pid_t] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { pid_t($0).flatMap(Entry.init) }.filter { $0.isRunning && condition($0) }.map(\.pid)
     }
 
-    /// The thread of a process whose name ends so.
+    /// Returns the thread of a process whose name ends with `name`.
     static func thread(_ name: String, of pid: pid_t) -> pid_t? {
         let folder = "/proc/\(pid)/task"
         let threads = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).compactMap { pid_t($0) }
         return threads.first { thread in
-            // The first thread has the program's name.
+            // The first thread has the program’s name.
             thread != pid
                 && (try? String(contentsOfFile: "\(folder)/\(thread)/comm", encoding: .utf8))?
                     .hasSuffix(name + "\n") == true
@@ -45,12 +45,12 @@ enum ProcessTable {
     }
 
     /// Waits until the processes have ended.
-    /// - Throws: those that live on after a while.
+    /// - Throws: the processes that still run after a while.
     static func untilGone(_ pids: [pid_t]) async throws {
         try await untilNone { pids.filter { Entry(pid: $0)?.isRunning == true } }
     }
 
-    /// Kills every process of a session, and those that they start meanwhile, and waits until none is left.
+    /// Kills every process of a session, including new ones, and waits until none is left.
     static func endSession(_ leader: pid_t) async throws {
         try await untilNone {
             let left = running { $0.session == leader }

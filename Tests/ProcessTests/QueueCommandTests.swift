@@ -4,7 +4,7 @@ import LockstepClient
 import Testing
 import WireMessages
 
-/// Several queues, their order, their modes and their history, by command.
+/// Tests the commands for several queues, their order, modes and history.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct QueueCommandTests {
     @Test func `a sorted queue is restored by undo`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
@@ -26,7 +26,7 @@ import WireMessages
         }
     }
 
-    @Test func `plays that are superseded end at once`() async throws {
+    @Test func `superseded play commands end at once`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             _ = try await fleet.succeed("queue", "add", "Part 1", "Part 2", "Part 3", "Part 4")
             for round in 0..<8 {
@@ -45,7 +45,7 @@ import WireMessages
         }
     }
 
-    @Test func `several next commands at once are performed one after the other`() async throws {
+    @Test func `several simultaneous next commands run one after the other`() async throws {
         try await ProcessFleet.with(podcast: 8) { fleet in
             try await fleet.succeed("queue", "add", "--podcast", "Many")
             try await fleet.succeed("play", "1")
@@ -116,17 +116,17 @@ import WireMessages
                 CommandStep("play --queue evening", 0, "Playing at 0:0"),
                 CommandStep("play --queue evening", 0, "No change: playing at "),
                 CommandStep("pause", 0, "Paused at "),
-                // What plays goes on in its own queue.
+                // Playback continues in the queue of the playing entry.
                 CommandStep("next", 0, "Paused at 0:00 of 10:00: Part 3 of many"),
                 CommandStep("next", 69, "lockstep: "),
-                // Its numbers and those of Up Next aren’t mixed up.
+                // Its numbers aren’t confused with those of Up Next.
                 CommandStep(
                     "play 1", 65,
                     "lockstep: Number 1 could be an entry of “evening” (--queue evening) or Up Next (--queue main)."),
                 CommandStep("next --queue main", 0, "Paused at 0:00 of 10:00: Part 1 of many"),
             ])
             #expect(try await fleet.succeed("show", "Part 2").contains("in “evening”"))
-            // An episode of neither goes to Up Next.
+            // An episode that is in neither queue is added to Up Next.
             try await fleet.run([
                 CommandStep("play --queue evening 1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
                 CommandStep("play Part_4", 0, "Playing at 0:00"), CommandStep("pause", 0, "Paused at "),

@@ -5,22 +5,22 @@ import SwiftProtobuf
 import TestSupport
 import WireMessages
 
-/// Edits the queue of a living fleet and keeps account of what was acknowledged.
+/// Edits the queue of a running fleet and records what was acknowledged.
 final class QueueEditor: Sendable {
-    /// The known facts about an episode's position in the queue.
+    /// The known facts about an episode in the queue.
     enum Belief: Sendable, Hashable {
         case present
         case absent
-        /// A command about it had no known outcome.
+        /// A command for it had no known outcome.
         case unknown
     }
 
     private struct State {
         var beliefs: [String: Belief] = [:]
         var entries: [String: String] = [:]
-        /// Acknowledged commands that changed the queue.
+        /// The number of acknowledged commands that changed the queue.
         var changes = 0
-        /// Commands whose outcome is not known.
+        /// The number of commands whose outcome is unknown.
         var unknown = 0
         var failures: [Failure] = []
     }
@@ -28,7 +28,7 @@ final class QueueEditor: Sendable {
     private let client: BusClient
     private let episodes: [String]
 
-    /// Edits with these episodes, which no other editor touches.
+    /// Creates an editor of these episodes, which no other editor uses.
     init(_ client: BusClient, episodes: [String]) {
         self.client = client
         self.episodes = episodes
@@ -37,10 +37,10 @@ final class QueueEditor: Sendable {
     var beliefs: [String: Belief] { state.withLockedValue { $0.beliefs } }
     var changes: Int { state.withLockedValue { $0.changes } }
     var unknown: Int { state.withLockedValue { $0.unknown } }
-    /// Refusals that should not have happened.
+    /// The refusals that were not expected.
     var failures: [Failure] { state.withLockedValue { $0.failures } }
 
-    /// Adds, removes and moves until it is cancelled or has done `limit` commands.
+    /// Adds, removes and moves entries until it is cancelled or has run `limit` commands.
     func edit(seed: UInt64, limit: Int = .max) async {
         var random = SeededGenerator(seed: seed)
         var done = 0
@@ -82,7 +82,7 @@ final class QueueEditor: Sendable {
         _ request: WireQueueRequest, _ episode: String, then belief: Belief,
         _ note: @Sendable (WireQueueReply, inout State) -> Void
     ) async {
-        // A command that is on its way is waited for, even by an editor that is to stop: its outcome is part of the account.
+        // A pending command is awaited even by a cancelled editor, because its outcome is recorded.
         let client = client
         let answer = Task { () -> Result<WireQueueReply, Failure> in
             do throws(Failure) {
@@ -106,7 +106,7 @@ final class QueueEditor: Sendable {
                     state.unknown += 1
                     state.beliefs[episode] = .unknown
                 case .unavailable, .busy, .lostInFlight, .expired:
-                    // Refused for good: nothing happened.
+                    // The refusal is final: nothing has changed.
                     break
                 case .notFound where state.beliefs[episode] == .unknown, .invalidArgument:
                     break

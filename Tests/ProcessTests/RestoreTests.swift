@@ -6,11 +6,11 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
-/// The restored playback after the death of processes.
+/// Tests the restored playback after processes are killed.
 @Suite(.serialized)
 struct RestoreTests {
     @Test(.timeLimit(.minutes(5)))
-    func `a player that dies plays on by itself and a second death within a minute leaves it paused with an alert`()
+    func `a crashed player resumes by itself, and a second crash within a minute leaves it paused with an alert`()
         async throws
     {
         try await whilePlaying { fleet, observer, before in
@@ -30,7 +30,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the death of all services during playback loses at most ten seconds`() async throws {
+    func `a crash of all services during playback loses at most ten seconds`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             for service in ProcessFleet.all { fleet.signal(service, SIGKILL) }
@@ -43,7 +43,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `after the death of every process the fleet comes back paused, at most ten seconds behind`() async throws {
+    func `after a crash of every process the fleet restarts paused, at most ten seconds behind`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             try await fleet.killEverything()
@@ -56,7 +56,7 @@ struct RestoreTests {
         }
     }
 
-    /// Runs `body` in a fleet that plays an episode, with its status.
+    /// Runs `body` in a fleet that plays an episode, and passes its status.
     private func whilePlaying(
         _ body: @Sendable (ProcessFleet, FleetObserver, ProcessFleet.StatusLine) async throws -> Void
     ) async throws {
@@ -65,7 +65,7 @@ struct RestoreTests {
                 try await observers[0].untilReady()
                 try await fleet.succeed("play", "Part 2 of many")
                 try await fleet.succeed("seek", "100")
-                // A while longer than the time between two saved positions would make no difference to what is promised.
+                // More time than between two saved positions isn’t needed for the guarantee.
                 try await observers[0].until("it plays behind 100 s") { view in
                     view.player?.status == .playing && view.player?.anchor.position ?? 0 >= 99
                 }
@@ -74,7 +74,7 @@ struct RestoreTests {
         }
     }
 
-    /// It is the same episode, and at most ten seconds are lost.
+    /// Checks that it is the same episode, at most ten seconds behind.
     private func expect(_ after: ProcessFleet.StatusLine, isWhere before: ProcessFleet.StatusLine) {
         #expect(after.episode?.id == before.episode?.id)
         #expect(after.position >= before.position - 10)

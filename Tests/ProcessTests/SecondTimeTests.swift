@@ -2,9 +2,9 @@ import Foundation
 import LockstepClient
 import Testing
 
-/// Every command given a second time says that nothing changed, or why it cannot, and ends with the right status.
+/// Tests that a repeated command reports that nothing changed, or why it fails, with the right status.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SecondTimeTests {
-    @Test func `a command that changes nothing says so`() async throws {
+    @Test func `a command that changes nothing reports that`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             let page = try JSONDecoder().decode(
                 [Named].self, from: Data(try await fleet.succeed("episodes", "--json").utf8))
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// Settings keep a fleet from being started, but never keep anybody from one that runs.
+    /// Invalid settings prevent the start of a fleet, but not the use of a running one.
     @Test func `settings that can’t be used prevent only the start`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let file = fleet.root + "/config.yaml"

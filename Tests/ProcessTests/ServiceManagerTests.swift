@@ -2,9 +2,9 @@ import CProcess
 import Foundation
 import Testing
 
-/// The supervisor as systemd starts it (`deploy/lockstep.service`, `Type=notify`): what it sends to the socket.
+/// Tests what the supervisor sends to systemd’s socket (`deploy/lockstep.service`, `Type=notify`).
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ServiceManagerTests {
-    /// Collects datagrams until one holds `line`; gives their lines and who sent them.
+    /// Collects datagrams until one contains `line`, and returns their lines and senders.
     private func lines(_ socket: Int32, until line: String) throws -> [(line: Substring, sender: Int32)] {
         var heard: [(Substring, Int32)] = []
         var buffer = [UInt8](repeating: 0, count: 4_096)
@@ -22,14 +22,14 @@ import Testing
         return heard
     }
 
-    @Test func `a manager that reads late still learns that the supervisor stops`() async throws {
+    @Test func `a manager that reads late still receives that the supervisor stops`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let path = fleet.root + "/notify"
             let socket = lockstep_notification_socket(path)
             try #require(socket >= 0)
             defer { close(socket) }
             let process = Process()
-            // As ExecStart does.
+            // ExecStart runs the same command.
             process.executableURL = URL(fileURLWithPath: ProcessFleet.binaries + "/lockstep")
             process.arguments = ["up"]
             process.environment = fleet.environment.merging(
@@ -43,7 +43,7 @@ import Testing
             let pid = process.processIdentifier
 
             let start = try lines(socket, until: "READY=1")
-            // NotifyAccess=main: only what the main process itself says counts, and the children speak to the supervisor.
+            // NotifyAccess=main: only the main process’s messages count; services send theirs to the supervisor.
             #expect(start.allSatisfy { $0.sender == pid })
             #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" })
             let first = ContinuousClock.now
@@ -52,7 +52,7 @@ import Testing
             #expect(ContinuousClock.now - first < .seconds(15), "half of WatchdogSec at the most")
 
             kill(pid, SIGTERM)
-            // The kernel queues a few datagrams only; signs of life must not take the room of what is sent once.
+            // The kernel queues only a few datagrams; heartbeats must not displace messages that are sent once.
             for await _ in ended.stream {}
             let end = try lines(socket, until: "STOPPING=1")
             #expect(end.allSatisfy { $0.sender == pid })

@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// A small file system in memory at a folder, in a mount namespace that a fleet alone lives in: nobody else sees it, and
-/// it is gone with the fleet.
+/// A small file system in memory, in the mount namespace of one fleet: other processes don’t see it, and it is
+/// removed with the fleet.
 struct SmallDisk: Sendable {
     private static let program = "/usr/bin/unshare"
 
-    /// Only root makes namespaces without becoming root in a user's namespace first.
+    /// Only root can create mount namespaces without a user namespace.
     private static var options: [String] { geteuid() == 0 ? ["-m"] : ["-m", "-r"] }
 
-    /// Whether such a file system can be made here.
+    /// Whether such a file system can be created here.
     static let isAvailable: Bool = {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)
@@ -20,17 +20,17 @@ struct SmallDisk: Sendable {
         return process.terminationStatus == 0
     }()
 
-    /// The words with which a test is skipped.
+    /// The reason for skipping a test.
     static let isMissing: Comment =
         "No small file system can be mounted here, so that a full disk cannot be shown: be root, or allow user namespaces."
 
-    /// Where it is, and how large, in units of 1 MiB.
+    /// The mount point, and the size in MiB.
     let folder: String
     let size: Int
-    /// Whether nobody can write to it, root included.
+    /// Whether it is read-only, even for root.
     var isReadOnly = false
 
-    /// Has a fleet come up on it.
+    /// Starts a fleet on it.
     func up(_ fleet: ProcessFleet) async throws {
         let script = #"mkdir -p "$1" && mount -t tmpfs -o "size=$2m,mode=700,$3" none "$1" && exec "$4" up --detach"#
         let outcome = try await fleet.run(
@@ -44,7 +44,7 @@ struct SmallDisk: Sendable {
         }
     }
 
-    /// A path in it as this process sees it.
+    /// Returns a path in it as this process sees it.
     static func path(_ path: String, of fleet: ProcessFleet) throws -> String {
         guard let pid = fleet.pid("downloads") else {
             throw ProcessFleet.Unexpected(description: "there is no process of downloads")
@@ -52,8 +52,8 @@ struct SmallDisk: Sendable {
         return "/proc/\(pid)/root" + path
     }
 
-    /// Writes a file of so many bytes, or as many as there is room for.
-    /// - Returns: how many.
+    /// Writes a file of `bytes` bytes, or as many as fit.
+    /// - Returns: the number of bytes written.
     @discardableResult
     static func fill(_ path: String, bytes: Int = .max) throws -> Int {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)

@@ -6,11 +6,11 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Sound devices that come and go, with real sound servers; what is heard is what their sinks’ monitors record.
+/// Tests sound devices that are lost and return, with real sound servers, by recording their sinks’ monitors.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: SoundServer.isAvailable, SoundServer.isMissing))
 struct SoundDeviceTests {
-    /// Nothing is left out from one recording to the next, and little is heard twice. A machine that is busy with other
-    /// things drops some tenths of a second; a recording that is broken up at its end, or empty, says less of what was heard.
+    /// Checks that nothing is omitted between recordings and little is repeated. A busy machine drops some tenths of a
+    /// second; a recording with a fragmented end, or an empty one, shows less of what was played.
     static func expectContinuity(_ recordings: [Float]...) {
         let heard = recordings.map(Sweep.stretches)
         var end: Double?
@@ -32,7 +32,7 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `after a restart of the sound server it sounds again by itself`(_ kind: SoundServer.Kind) async throws {
+    func `sound resumes by itself after a restart of the sound server`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind) { player in
             var recorder = try await SoundRecorder.of("one", on: player.server)
             try await player.fleet.succeed("play", "One")
@@ -51,7 +51,7 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a sound server that starts after playing has begun is heard`(_ kind: SoundServer.Kind) async throws {
+    func `playback is audible on a sound server that starts later`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind, sinks: nil) { player in
             try await player.fleet.succeed("play", "One")
             try await player.until("it plays silently") { $0.nullOutput && $0.status == .playing }
@@ -64,7 +64,7 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `pausing while the device is gone holds when it has returned`(_ kind: SoundServer.Kind) async throws {
+    func `a pause while the device is gone holds when it returns`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind) { player in
             var recorder = try await SoundRecorder.of("one", on: player.server)
             try await player.fleet.succeed("play", "One")
@@ -79,14 +79,14 @@ struct SoundDeviceTests {
             recorder = try await SoundRecorder.of("one", on: player.server)
             defer { recorder.end() }
             #expect(try await recorder.more(seconds: 5).allSatisfy { $0 == 0 })
-            // By hand it sounds at once.
+            // A command makes it audible at once.
             try await player.setPaused(false)
             try await recorder.untilHeard()
             try await player.untilNoAlert()
         }
     }
 
-    @Test func `silent playback without a device is not taken for the loss of one`() async throws {
+    @Test func `silent playback without a device isn’t treated as its loss`() async throws {
         try await SoundFleet.with(.pulseAudio, sinks: nil) { player in
             try await player.fleet.succeed("play", "One")
             for title in ["One", "Two", "One", "Two"] {
@@ -103,7 +103,7 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a chosen device that leaves pauses playback, which resumes when it returns`(_ kind: SoundServer.Kind)
+    func `the loss of a selected device pauses playback, which resumes when it returns`(_ kind: SoundServer.Kind)
         async throws
     {
         try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in
@@ -123,7 +123,7 @@ struct SoundDeviceTests {
             defer { headset.end() }
             let after = try await headset.untilHeard(seconds: 1)
             try await player.untilNoAlert()
-            // The other one hears no more of it than the moment that it takes to notice.
+            // The other device plays it only until the loss is detected.
             let stray = Array(speakers.heard[start...])
             Self.expectContinuity(before, stray, after)
             let strayed = Sweep.windows(stray).count { $0.position != nil }
@@ -151,7 +151,7 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a device that is plugged in while it plays can be chosen at once`(_ kind: SoundServer.Kind) async throws {
+    func `a device that is plugged in during playback can be selected at once`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind) { player in
             try await player.fleet.succeed("play", "One")
             try await player.untilPlaying()
@@ -164,7 +164,7 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a chosen device that is absent at the start gives way to the default, and says so`(
+    func `a selected device that is missing at the start is replaced by the default, and this is reported`(
         _ kind: SoundServer.Kind
     ) async throws {
         try await SoundFleet.with(kind, sinks: ["one", "headset"]) { player in
@@ -193,7 +193,7 @@ struct SoundDeviceTests {
         }
     }
 
-    @Test func `a device that flaps loses nothing of what is played`() async throws {
+    @Test func `a device that flaps loses nothing of the playback`() async throws {
         try await SoundFleet.with(.pulseAudio, sinks: ["one"]) { player in
             var recorder = try await SoundRecorder.of("one", on: player.server)
             try await player.fleet.succeed("play", "One")
@@ -203,7 +203,7 @@ struct SoundDeviceTests {
                 try await player.untilLost()
                 recorder.end()
                 before = recorder.heard
-                // It comes and goes before it can be used.
+                // The device is removed before it can be used.
                 try player.server.addSink("one")
                 try player.server.removeSink("one")
                 recorder = try await player.recorder(plugging: "one")
@@ -222,7 +222,7 @@ struct SoundDeviceTests {
             let loud = try await recorder.untilHeard(seconds: 1).suffix(SoundRecorder.rate / 2).map(abs).max() ?? 0
             for volume in [1.0, 5, 10, 12, 15, 20] {
                 try await player.ask { $0.setVolume.volume = volume }
-                // The factor of a volume is its cube.
+                // The amplification is the cube of the volume.
                 let expected = loud * Float(volume * volume * volume / 1e6)
                 try await recorder.until("volume \(volume)") { samples in
                     let top = samples.suffix(SoundRecorder.rate / 10).map(abs).max() ?? 0

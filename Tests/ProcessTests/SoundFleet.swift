@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A fleet that plays through a sound server of the test’s own.
+/// A fleet that plays through the test’s own sound server.
 struct SoundFleet: Sendable {
     let fleet: ProcessFleet
     let server: SoundServer
@@ -63,14 +63,14 @@ struct SoundFleet: Sendable {
         return path
     }
 
-    // MARK: What is heard
+    // MARK: Recording
 
-    /// Plugs a device in and records it. The player is stopped until the recording has begun: what it plays there is
-    /// heard from the first sample on.
+    /// Plugs a device in and records it. The player is stopped until the recording has begun, so its output is
+    /// recorded from the first sample.
     func recorder(plugging sink: String) async throws -> SoundRecorder {
         let life = self.life
         if fleet.signal("playback", SIGSTOP) == nil {
-            // The one before has ended because its engine hung.
+            // The previous process ended because its engine hung.
             try await observer.until("another player is there") { Self.life(in: $0) > life }
             guard fleet.signal("playback", SIGSTOP) != nil else {
                 throw ProcessFleet.Unexpected(description: "there is no player")
@@ -81,14 +81,14 @@ struct SoundFleet: Sendable {
         return try await SoundRecorder.of(sink, on: server)
     }
 
-    // MARK: What the player does
+    // MARK: Player
 
     var player: WirePlaybackState { observer.view.player ?? WirePlaybackState() }
 
-    /// Which process of the player it is.
+    /// The generation of the player’s current process.
     var life: UInt32 { Self.life(in: observer.view) }
 
-    /// The same, as it is seen when it serves; else 0.
+    /// The generation of the player’s process while it is ready; else 0.
     static func life(in view: FleetView) -> UInt32 { view.replica.ready[.playback] ?? 0 }
 
     @discardableResult
@@ -110,7 +110,7 @@ struct SoundFleet: Sendable {
         }
     }
 
-    /// Waits until the player has paused because its device is gone, and says so.
+    /// Waits until the player has paused because its device is gone, and reports that.
     func untilLost() async throws {
         try await observer.until("the loss of the device is told") { view in
             view.player?.status == .paused && view.player?.pausedBy == .soundDevice
@@ -120,7 +120,7 @@ struct SoundFleet: Sendable {
 
     func untilNoAlert() async throws { try await observer.until("there is no alert") { $0.alertsInOrder.isEmpty } }
 
-    /// Every message of an alert that has been on the stream.
+    /// The messages of all alerts on the stream so far.
     var alertsTold: [String] {
         observer.events.compactMap { event in
             guard event.topic.text.hasPrefix("stream/playback/alert/"), event.header.kind == .put else { return nil }
@@ -128,7 +128,7 @@ struct SoundFleet: Sendable {
         }
     }
 
-    /// Every state of the player that has been on the stream.
+    /// All player states on the stream so far.
     var states: [WirePlaybackState] {
         observer.events.filter { $0.topic == .playbackState }.compactMap {
             try? WirePlaybackState(wireBytes: $0.payload)

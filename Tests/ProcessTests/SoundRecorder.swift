@@ -3,9 +3,9 @@ import NIOConcurrencyHelpers
 import TestSupport
 import Testing
 
-/// Records the output of a sink from its first sample on.
+/// Records the output of a sink from its first sample.
 final class SoundRecorder: Sendable {
-    /// Samples a second.
+    /// The number of samples per second.
     static let rate = 8_000
 
     private let server: SoundServer
@@ -13,7 +13,7 @@ final class SoundRecorder: Sendable {
     private let reader: DescriptorReader
     private let pid: pid_t
 
-    /// Records a sink until `end()`; returns when its first samples have come.
+    /// Records a sink until `end()`; returns once the first samples have arrived.
     static func of(_ sink: String, on server: SoundServer) async throws -> SoundRecorder {
         let recorder = try SoundRecorder(sink, server)
         try await recorder.until("the sink \(sink) runs") { !$0.isEmpty }
@@ -58,13 +58,13 @@ final class SoundRecorder: Sendable {
         _ = ChildProgram.reap(pid)
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     var count: Int { samples.now.count }
-    /// All samples.
+    /// The recorded samples.
     var heard: [Float] { samples.now }
 
     /// Waits until the samples meet a condition.
-    /// - Returns: the samples that did.
+    /// - Returns: the samples that met it.
     @discardableResult
     func until(_ what: String, _ condition: @escaping @Sendable ([Float]) -> Bool) async throws -> [Float] {
         if let met = await samples.first(within: .seconds(60), where: condition) { return met }
@@ -76,7 +76,7 @@ final class SoundRecorder: Sendable {
                 """)
     }
 
-    /// Waits until the sweep has been heard for so many seconds on end, behind the first `start` samples.
+    /// Waits until the sweep is audible for `seconds` without a gap, after the first `start` samples.
     @discardableResult
     func untilHeard(seconds: Double = 0.5, from start: Int = 0) async throws -> [Float] {
         let wanted = Int(seconds / Sweep.window)
@@ -87,7 +87,7 @@ final class SoundRecorder: Sendable {
         }
     }
 
-    /// Waits for so many more seconds of samples, whatever is in them.
+    /// Waits for `seconds` of further samples, whatever they contain.
     @discardableResult
     func more(seconds: Double) async throws -> ArraySlice<Float> {
         let start = count
@@ -96,16 +96,16 @@ final class SoundRecorder: Sendable {
     }
 }
 
-/// A tone that rises by 20 Hz a second, so that its pitch says which place of the file is heard.
+/// A tone that rises by 20 Hz per second, so its pitch identifies the position in the file.
 enum Sweep {
-    /// How long a window is in which the pitch is measured, in seconds.
+    /// The length of a window in which the pitch is measured, in seconds.
     static let window = 0.05
     private static let start = 300.0
     private static let rise = 20.0
     /// The level below which a window counts as silent.
     private static let quiet: Float = 0.005
 
-    /// A mono WAV file of 16 bits.
+    /// Returns a mono WAV file of 16 bits.
     static func wav(seconds: Double) -> [UInt8] {
         let rate = Double(SoundRecorder.rate)
         let count = Int(seconds * rate)
@@ -124,15 +124,15 @@ enum Sweep {
         return bytes
     }
 
-    /// One moment of a recording.
+    /// A window of a recording.
     struct Window: Sendable {
-        /// When it is, in seconds of the recording.
+        /// The time in the recording, in seconds.
         var time: Double
-        /// The place of the file that is heard, in seconds; nil: there is no sound.
+        /// The position in the file, in seconds; nil: there is no sound.
         var position: Double?
     }
 
-    /// The place that is heard in each window.
+    /// Returns the position in each window.
     static func windows(_ samples: some RandomAccessCollection<Float>) -> [Window] {
         let all = Array(samples)
         let length = Int(window * Double(SoundRecorder.rate))
@@ -143,18 +143,18 @@ enum Sweep {
         }
     }
 
-    /// Part of a recording in which the file is heard on end, from its first to its last window.
+    /// Part of a recording in which the file plays without a gap, from its first to its last window.
     struct Stretch: Sendable, CustomStringConvertible {
-        /// When it begins, in seconds of the recording.
+        /// The start in the recording, in seconds.
         var time: Double
-        /// The places of the file, in seconds.
+        /// The first and last position in the file, in seconds.
         var from: Double
         var to: Double
         var description: String { String(format: "%.2f–%.2f at %.2f s", from, to, time) }
     }
 
-    /// The parts of the file that are heard without a gap. Windows in which the sound begins or ends have no defined pitch and
-    /// are left out, so two parts may be joined.
+    /// Returns the parts of the file that play without a gap. Windows in which the sound begins or ends have no
+    /// defined pitch and are omitted, so two parts may be joined.
     static func stretches(_ samples: [Float]) -> [Stretch] {
         var found: [Stretch] = []
         var last: Double?
@@ -170,7 +170,7 @@ enum Sweep {
         return found.filter { $0.to - $0.from > Self.window + 0.03 }
     }
 
-    /// The place of the file in the middle of some samples, by the distance of the zero crossings.
+    /// Returns the position in the file in the middle of `samples`, from the distance of the zero crossings.
     private static func position(_ samples: ArraySlice<Float>) -> Double? {
         guard samples.allSatisfy({ $0.isFinite }), let top = samples.max(), top > quiet else { return nil }
         var crossings: [Double] = []

@@ -4,9 +4,9 @@ import NIOConcurrencyHelpers
 import TestSupport
 import Testing
 
-/// A sound server of the test's own, whose devices are null sinks that can be recorded.
+/// The test’s own sound server, whose devices are null sinks that can be recorded.
 final class SoundServer: Sendable {
-    /// The sound systems that desktops have.
+    /// The sound systems of desktops.
     enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case pulseAudio, pipeWire
 
@@ -21,24 +21,24 @@ final class SoundServer: Sendable {
         func device(_ sink: String) -> String { (self == .pulseAudio ? "pulse/" : "pipewire/") + sink }
     }
 
-    /// Whether every program of both kinds, and what controls and records them, is installed.
+    /// Whether the programs of both kinds, and those to control and record them, are installed.
     static let isAvailable = (Kind.allCases.flatMap(\.programs) + ["pactl", "parec"]).allSatisfy {
         access(path($0), X_OK) == 0
     }
     static let isMissing: Comment = "PulseAudio, PipeWire and WirePlumber aren’t all installed"
 
-    /// How many more may run now: sound goes on in real time, which many at once would not keep.
+    /// The number of servers that may still start: sound is real-time, and many at once would fall behind.
     private static let turns = Awaited(4)
 
     let kind: Kind
     private let folder: TemporaryFolder
     private let processes = NIOLockedValueBox<[pid_t]>([])
-    /// Says what plays through it.
+    /// Describes the player that uses this server.
     private let player = NIOLockedValueBox<@Sendable () -> String>({ "no player" })
-    /// The modules that make sinks, by the sink’s name.
+    /// The modules of the sinks, by the sink’s name.
     private let modules = NIOLockedValueBox<[String: String]>([:])
 
-    /// A server that doesn’t run yet.
+    /// Creates a server that isn’t running yet.
     init(_ kind: Kind) throws {
         self.kind = kind
         folder = try TemporaryFolder()
@@ -49,7 +49,7 @@ final class SoundServer: Sendable {
         }
     }
 
-    /// Runs `body` with a server that leaves nothing behind.
+    /// Runs `body` with a server, and removes it afterwards.
     static func with<Result: Sendable>(
         _ kind: Kind, _ body: @Sendable (SoundServer) async throws -> Result
     ) async throws -> Result {
@@ -87,9 +87,9 @@ final class SoundServer: Sendable {
         return environment.merging(self.environment) { $1 }
     }
 
-    // MARK: Life
+    // MARK: Start and end
 
-    /// Starts it with these sinks, the first of which is the default; returns when it serves.
+    /// Starts the server with these sinks, the first of which is the default; returns once it is ready.
     func start(sinks: [String] = ["one"]) throws {
         switch kind {
         case .pulseAudio:
@@ -103,27 +103,27 @@ final class SoundServer: Sendable {
             try spawn("dbus-run-session", "--", "wireplumber")
             try spawn("pipewire-pulse")
         }
-        // Without a device of its own there is the dummy.
+        // Without a real device the server creates a dummy.
         try until("there is a sink") { try self.sinks().contains("auto_null") }
         for sink in sinks { try addSink(sink) }
     }
 
-    /// Kills it with all that belongs to it.
+    /// Kills the server and its helpers.
     func kill() {
         let pids = processes.withLockedValue { pids in
             defer { pids = [] }
             return pids
         }
         modules.withLockedValue { $0 = [:] }
-        // The server first, as when it crashes: the others follow it.
+        // The server is killed first, as in a crash: the others follow it.
         for pid in pids { _ = Glibc.kill(-pid, SIGKILL) }
         for pid in pids { _ = ChildProgram.reap(pid) }
     }
 
-    /// Has it answer nothing, with all that belongs to it, until `thaw()`; its sockets stay.
+    /// Stops the server and its helpers until `thaw()`; the sockets remain.
     func freeze() { signal(SIGSTOP) }
 
-    /// Has it go on.
+    /// Continues the stopped processes.
     func thaw() { signal(SIGCONT) }
 
     private func signal(_ signal: Int32) {
@@ -141,7 +141,7 @@ final class SoundServer: Sendable {
 
     // MARK: Sinks
 
-    /// Plugs a device in; the only one is the default.
+    /// Adds a device, which is the default if it is the only one.
     func addSink(_ name: String) throws {
         let isFirst = modules.withLockedValue(\.isEmpty)
         let loaded = try control(
@@ -151,7 +151,7 @@ final class SoundServer: Sendable {
         if isFirst { try setDefault(name) }
     }
 
-    /// Unplugs a device.
+    /// Removes a device.
     func removeSink(_ name: String) throws {
         guard let module = modules.withLockedValue({ $0.removeValue(forKey: name) }) else { return }
         try control("unload-module", module)
@@ -160,7 +160,7 @@ final class SoundServer: Sendable {
 
     /// Makes a device the default.
     private func setDefault(_ name: String) throws {
-        // WirePlumber offers this a moment later than the server serves.
+        // WirePlumber accepts this slightly later than the server is ready.
         try until("\(name) is the default") { try self.tool("pactl", "set-default-sink", name).status == 0 }
     }
 
@@ -194,7 +194,7 @@ final class SoundServer: Sendable {
         return (ChildProgram.reap(pid), String(decoding: bytes, as: UTF8.self))
     }
 
-    /// Starts a program that talks to this server; its output is read from the descriptor.
+    /// Starts a program that uses this server; the descriptor has its output.
     func launch(_ name: String, _ words: [String]) throws -> (pid: pid_t, output: Int32) {
         var ends: [Int32] = [-1, -1]
         guard lockstep_pipe(&ends, 0) == 0 else { throw ProcessFleet.Unexpected(description: "no pipe") }
@@ -207,7 +207,7 @@ final class SoundServer: Sendable {
         return (pid, ends[0])
     }
 
-    /// Has `description` say what plays through it, for time-outs.
+    /// Sets the description of the player for timeouts.
     func setPlayer(_ description: @escaping @Sendable () -> String) {
         player.withLockedValue { $0 = description }
     }
@@ -222,7 +222,7 @@ final class SoundServer: Sendable {
 
     private static func path(_ program: String) -> String { "/usr/bin/" + program }
 
-    /// Asks the server until it answers as expected; each question takes it some milliseconds.
+    /// Queries the server until the condition holds; each query takes some milliseconds.
     private func until(_ what: String, _ condition: () throws -> Bool) throws {
         let clock = ContinuousClock()
         let limit = clock.now + .seconds(60)

@@ -5,16 +5,16 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Real sound servers that stop answering, and hold libmpv with that.
+/// Tests real sound servers that hang and block libmpv.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: SoundServer.isAvailable, SoundServer.isMissing))
 struct SoundServerHangTests {
-    /// Plays “One” on the default device, and has the player ask a server that doesn’t answer for another.
+    /// Plays “One” on the default device, and requests another device from a server that is stopped.
     private func hang(_ player: SoundFleet) async throws -> (speakers: SoundRecorder, headset: SoundRecorder) {
         let speakers = try await SoundRecorder.of("speakers", on: player.server)
         let headset = try await SoundRecorder.of("headset", on: player.server)
         try await player.fleet.succeed("play", "One")
         try await speakers.untilHeard(seconds: 1)
-        // From here on nothing else can be listed.
+        // Afterwards nothing else can be listed.
         try await player.fleet.succeed("output")
         player.server.freeze()
         let life = player.life
@@ -41,7 +41,7 @@ struct SoundServerHangTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a sound server that hangs while it plays is noticed`(_ kind: SoundServer.Kind) async throws {
+    func `a sound server that hangs during playback is detected`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind) { player in
             let recorder = try await SoundRecorder.of("one", on: player.server)
             defer { recorder.end() }
@@ -53,14 +53,14 @@ struct SoundServerHangTests {
             try await player.observer.until("another process plays") { SoundFleet.life(in: $0) > life }
             let count = recorder.count
             player.server.thaw()
-            // What the server had taken in advance comes first.
+            // The audio that the server had buffered plays first.
             SoundDeviceTests.expectContinuity(try await recorder.untilHeard(seconds: 1, from: count))
             try await player.untilNoAlert()
         }
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a sound server that hangs holds no command`(_ kind: SoundServer.Kind) async throws {
+    func `a sound server that hangs blocks no command`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in
             let (speakers, headset) = try await hang(player)
             defer { [speakers, headset].forEach { $0.end() } }
@@ -78,7 +78,7 @@ struct SoundServerHangTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `a sound server that dies while it hangs is found again`(_ kind: SoundServer.Kind) async throws {
+    func `a sound server that is killed while it hangs is found again`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in
             let (speakers, headset) = try await hang(player)
             player.server.kill()

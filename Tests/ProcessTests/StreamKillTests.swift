@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Processes are killed at random moments while a server does wrong to what is heard and to what is downloaded.
+/// Tests that processes are killed at random moments while a server fails during playback and download.
 ///
 /// `LOCKSTEP_KILL_SEEDS=7,8,9` chooses the seeds; a failing run names its own.
 @Suite(.serialized)
@@ -20,7 +20,7 @@ struct StreamKillTests {
     @Test(
         .timeLimit(.minutes(5)),
         arguments: seeds)
-    func `the position is kept, no part is taken for a file, and nothing acknowledged is lost`(seed: UInt64)
+    func `the position is kept, no partial file counts as finished, and nothing acknowledged is lost`(seed: UInt64)
         async throws
     {
         try await HTTPTestServer.with { server in
@@ -62,7 +62,7 @@ private struct Listener {
     private let wrong: Wrong
     private let audio: [UInt8]
     private let name: Comment
-    /// Its length, and the place that is sought to, in seconds.
+    /// The audio’s length and the position of the seek, in seconds.
     private let length: Double
     private let place: Double
     private var random: SeededGenerator
@@ -83,14 +83,14 @@ private struct Listener {
         return response
     }
 
-    /// Goes well, but takes its time, so that something is under way when a process dies.
+    /// The response is correct but slow, so that a transfer is active when a process is killed.
     private var paced: HTTPTestResponse {
         var response = good
         (response.chunkSize, response.chunkInterval) = wrong == .dawdles ? (100, 100) : (16_384, 100)
         return response
     }
 
-    /// Has a path answer wrongly from now on.
+    /// Makes a path respond with the fault.
     private mutating func spoil(_ path: String) {
         let bytes = 1_000 + random.below(300_000)
         switch wrong {
@@ -118,12 +118,12 @@ private struct Listener {
             """)
     }
 
-    // MARK: What happens
+    // MARK: Steps
 
-    /// Plays one episode from its middle, and asks for the file of another.
+    /// Plays an episode from its middle, and downloads another.
     mutating func begin() async throws {
         server.route("/feed.xml", feed())
-        // At 1 kB/s it would take half a minute to begin; what comes at once ends before the place that it goes to.
+        // At 1 kB/s the start would take half a minute; the data that arrives at once ends before the seek position.
         server.route("/1", wrong == .dawdles ? good.with(.stall(afterBytes: 300_000)) : paced)
         try await observer.untilReady()
         _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
@@ -133,7 +133,7 @@ private struct Listener {
         _ = try await fleet.succeed("download", "add", "Number 2.")
     }
 
-    /// One or two processes die.
+    /// Kills one or two processes.
     mutating func strike(_ round: Int) async throws {
         let volume = Double(20 + round)
         let request = WirePlaybackRequest.with { $0.setVolume.volume = volume }
@@ -155,19 +155,19 @@ private struct Listener {
         #expect(position > place - 10, name)
         #expect(observer.view.player?.volume == volume, name)
         checkFiles(wanted: round < 1 ? ["Number 2."] : ["Number 2.", "Number 3."])
-        // A second death of the player within a minute leaves it paused: that is for its listener.
+        // A second crash of the player within a minute leaves it paused until a command resumes it.
         if observer.view.player?.status == .paused { try await setPaused(false) }
     }
 
-    /// The server comes to its senses.
+    /// Restores the server and waits for the expected end.
     func end() async throws {
         for path in ["/1", "/2", "/3"] {
             server.route(path, good)
             server.release(path)
         }
         let late = observer.view.downloads.values.filter { $0.state != .downloaded }.map(\.episode).sorted()
-        // What waits for its next attempt, or for bytes that don’t come, begins again. Each by itself: a command is about all
-        // or none, and one of them may be downloaded meanwhile.
+        // Downloads that wait for a retry or for data are restarted, one by one: a command applies to all
+        // or none, and one of them may be completed meanwhile.
         for episode in late {
             for action in ["pause", "resume"] {
                 let outcome = try await fleet.lockstep(["download", action, episode])
@@ -193,9 +193,9 @@ private struct Listener {
             within: .seconds(60))
     }
 
-    // MARK: What must be
+    // MARK: Checks
 
-    /// Where it is heard now, as far as anybody knows.
+    /// The current position, as far as it is known.
     private var position: Double {
         guard let player = observer.view.player else { return 0 }
         let anchor = player.anchor
@@ -204,7 +204,7 @@ private struct Listener {
         return min(length, anchor.position + (anchor.running ? max(0, elapsed) * speed : 0))
     }
 
-    /// Every requested download is known, and every finished file is complete.
+    /// Checks that every requested download is known and every finished file is complete.
     private func checkFiles(wanted: [String]) {
         let downloads = observer.view.downloads.values
         #expect(downloads.map(\.title).sorted() == wanted, name)
@@ -222,7 +222,7 @@ private struct Listener {
         }
     }
 
-    /// The queue holds what was acknowledged.
+    /// Checks that the queue contains what was acknowledged.
     func checkQueue(_ editor: QueueEditor) async throws {
         let last = try await observer.client.ask(
             .queue, WireQueueRequest.with { $0.history.limit = 1 }, reply: WireQueueReply.self, within: .seconds(60))

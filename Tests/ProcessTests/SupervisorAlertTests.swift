@@ -5,7 +5,7 @@ import PodcastModel
 import Testing
 import WireMessages
 
-/// The supervisor's alerts on the stream, with real programs.
+/// Tests the supervisor’s alerts on the stream, with real programs.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorAlertTests {
     private struct AlertLine: Decodable {
         var id: String
@@ -19,8 +19,8 @@ import WireMessages
         try JSONDecoder().decode([AlertLine].self, from: Data(try await fleet.succeed("alerts", "--json").utf8))
     }
 
-    /// A lock in another hand keeps the service from starting; when it is free again, `retry` brings it back.
-    @Test func `a service that does not start is an alert until it is ready again`() async throws {
+    /// While another process holds its lock, the service can’t start; once that is released, `retry` starts it.
+    @Test func `a service that doesn’t start has an alert until it is ready again`() async throws {
         try await ProcessFleet.with { fleet in
             try await FleetObserver.with(1, of: fleet) { observers in
                 let observer = observers[0]

@@ -7,18 +7,18 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// A machine that goes to sleep, as its login manager tells it.
+/// Tests the suspension of the machine, as its login manager reports it.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct SuspendTests {
     @Test func `the machine sleeps only when the position is saved`()
         async throws
     {
         try await whilePlaying { fleet, observer, manager in
-            // Every 10 s it is saved anyway, and was when it was sought.
+            // The position is also saved every 10 s, and was at the seek.
             try await fleet.succeed("seek", "100")
             try await observer.until("it has played on for seconds") { view in
                 guard let player = view.player, player.status == .playing, player.anchor.running else { return false }
-                // The engine may be a moment before the place.
+                // The engine’s position may be slightly before the target.
                 return player.anchor.position >= 99
             }
             let begun = try await fleet.status().position
@@ -33,7 +33,7 @@ struct SuspendTests {
         }
     }
 
-    @Test func `a machine that wakes resumes at the position of the engine, and its next sleep is delayed again`()
+    @Test func `a machine that wakes resumes at the engine’s position, and its next sleep is delayed again`()
         async throws
     {
         try await whilePlaying { fleet, observer, manager in
@@ -71,7 +71,7 @@ struct SuspendTests {
     }
 }
 
-/// A message bus of the test's own.
+/// The test’s own message bus.
 private final class MessageBus: Sendable {
     let address: String
     private let pid: pid_t
@@ -103,7 +103,7 @@ private final class MessageBus: Sendable {
                 environment: ProcessInfo.processInfo.environment, input: nothing, output: output, in: folder.path)
         }
         close(output)
-        // It says where it listens once it does, and may complain before.
+        // It prints its address once it listens, perhaps after warnings.
         var (lines, byte): ([[UInt8]], UInt8) = ([[]], 0)
         while read(said, &byte, 1) == 1 {
             if byte != UInt8(ascii: "\n") {
@@ -128,7 +128,7 @@ private final class MessageBus: Sendable {
     }
 }
 
-/// The login manager on a message bus, and what holds the sleep up.
+/// The login manager on a message bus, and the inhibitor lock that it grants.
 private actor LoginManager {
     private let manager: OpaquePointer
     private var holding: Int32 = -1
@@ -137,13 +137,13 @@ private actor LoginManager {
         manager = try #require(logind_double_open(address), "nothing can take the login manager's name")
     }
 
-    /// Waits until the player asks that sleeps be held up.
+    /// Waits until the player requests an inhibitor lock.
     func grant() throws {
         holding = logind_double_grant(manager)
         try #require(holding >= 0, "nobody asked to hold the sleep up")
     }
 
-    /// Says that the machine is about to sleep, and waits until it may.
+    /// Announces that the machine is about to sleep, and waits until it may.
     func sleep() throws {
         try #require(logind_double_tell(manager, 1) >= 0)
         var waiting = pollfd(fd: holding, events: 0, revents: 0)
@@ -152,7 +152,7 @@ private actor LoginManager {
         holding = -1
     }
 
-    /// Says that the machine is awake, and waits until its next sleep is held up.
+    /// Announces that the machine is awake, and waits until its next sleep is inhibited.
     func wake() throws {
         try #require(logind_double_tell(manager, 0) >= 0)
         try grant()

@@ -4,9 +4,9 @@ struct TerminalScreen: Sendable {
     private(set) var rows: Int
     private(set) var cursor = (row: 0, column: 0)
     private(set) var isCursorVisible = true
-    /// Whether the screen is the one that full-screen programs use and leave.
+    /// Whether the alternate screen of full-screen programs is shown.
     private(set) var isAlternate = false
-    /// Whether arrow keys send what programs with a keypad want.
+    /// Whether the arrow keys send application-mode sequences.
     private(set) var sendsApplicationKeys = false
     private var cells: [[Character]]
     private var kept: [[Character]] = []
@@ -14,11 +14,11 @@ struct TerminalScreen: Sendable {
     private var keptCursor = (row: 0, column: 0)
     private var scroll: Range<Int>
     private var isWrapDue = false
-    /// Whether text that is longer than a line goes on in the next one.
+    /// Whether text that is longer than a line continues on the next.
     private var goesOn = true
-    /// Whether lines that no longer fit are wrapped, as newer terminals do, or cut.
+    /// Whether lines that no longer fit are wrapped, as in newer terminals, or truncated.
     private let wraps: Bool
-    /// The rows that go on with the line of the row above, since the terminal became narrower.
+    /// The rows that continue the line of the row above, since the terminal became narrower.
     private var continued: Set<Int> = []
     private var input = Input.text
     private var pending: [UInt8] = []
@@ -39,7 +39,7 @@ struct TerminalScreen: Sendable {
         scroll = 0..<rows
     }
 
-    /// The lines from the top, without the blanks at their ends.
+    /// The lines from the top, without trailing blanks.
     var lines: [String] {
         cells.map { row in
             var text = String(row.filter { $0 != "\0" })
@@ -50,7 +50,7 @@ struct TerminalScreen: Sendable {
 
     var text: String { lines.joined(separator: "\n") }
 
-    /// As a terminal that cuts what no longer fits, and lets the top go when it becomes lower than the cursor.
+    /// Resizes like a terminal that truncates what no longer fits and drops top rows if the cursor wouldn’t fit.
     mutating func resize(columns: Int, rows: Int) {
         if wraps { wrap(columns: columns) }
         let lost = max(0, cursor.row - rows + 1)
@@ -66,7 +66,7 @@ struct TerminalScreen: Sendable {
         isWrapDue = false
     }
 
-    /// Breaks the lines anew for so many columns; the cursor stays where it is in its line.
+    /// Rewraps the lines to `columns`; the cursor keeps its position in its line.
     private mutating func wrap(columns: Int) {
         var lines: [[Character]] = []
         var place = (line: 0, offset: 0)
@@ -162,7 +162,7 @@ struct TerminalScreen: Sendable {
         if let column { cursor.column = max(0, min(columns - 1, column)) }
     }
 
-    /// Moves the lines of a part of the screen up, or with a negative number down.
+    /// Moves lines of a part of the screen up, or down if `count` is negative.
     private mutating func shift(_ range: Range<Int>, by count: Int) {
         guard !range.isEmpty else { return }
         let old = cells

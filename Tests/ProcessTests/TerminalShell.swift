@@ -2,15 +2,15 @@ import CProcess
 import Foundation
 import TestSupport
 
-/// A shell with job control on a terminal of its own, and what is to be seen on it.
+/// A shell with job control on its own terminal, and that terminal’s screen.
 ///
-/// It runs one script; the test is the user, and the kernel's terminal the real one.
+/// It runs one script; the test acts as the user, on a terminal of the kernel.
 final class TerminalShell: Sendable {
-    /// The side of the terminal that the user is on.
+    /// The controlling side of the pseudo-terminal.
     private let user: DescriptorReader
-    /// The shell.
+    /// The process ID of the shell.
     let pid: pid_t
-    /// How the terminal was set before anything ran on it.
+    /// The modes of the terminal before anything ran on it.
     let modes: Modes
     private let display: Awaited<Display>
 
@@ -18,7 +18,7 @@ final class TerminalShell: Sendable {
     private struct Display {
         var screen: TerminalScreen
         var written: [UInt8] = []
-        /// Keeps the terminal open until something has been written: before, it would seem to have been left.
+        /// Keeps the terminal open until something has been written; before, it would appear closed.
         var keeper: Int32
 
         mutating func take(_ bytes: ArraySlice<UInt8>) {
@@ -44,7 +44,7 @@ final class TerminalShell: Sendable {
         let user = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var lock: Int32 = 0
         var number: UInt32 = 0
-        // Linux's own requests, for the C library's functions cannot be seen from here.
+        // Linux’s own requests, because the C library’s functions aren’t available here.
         let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
         guard user >= 0, ioctl(user, setLock, &lock) == 0, ioctl(user, getNumber, &number) == 0 else {
             throw ProcessFleet.Unexpected(description: "no terminal: \(String(cString: strerror(errno)))")
@@ -61,7 +61,7 @@ final class TerminalShell: Sendable {
         environment["LC_ALL"] = "C.UTF-8"
         environment["LOCKSTEP"] = ProcessFleet.binaries + "/lockstep"
         for variable in ["LOCKSTEP_PLAIN", "COLUMNS", "LINES", "ENV"] { environment[variable] = nil }
-        // The first terminal that the leader of a session opens controls it.
+        // The first terminal that a session leader opens becomes its controlling terminal.
         let words = ["/bin/sh", "-c", "exec <>\(terminal) >&0 2>&0\nset -m\n" + script]
         do {
             pid = try ChildProgram.withNothing { nothing in
@@ -79,7 +79,7 @@ final class TerminalShell: Sendable {
         }
     }
 
-    /// Runs `body` with a shell, which is gone afterwards with all that it ran, in the background too.
+    /// Runs `body` with a shell, and afterwards ends it and all of its processes.
     static func with(
         _ fleet: ProcessFleet, _ script: String, columns: Int = 80, rows: Int = 24, wraps: Bool = false,
         _ body: (TerminalShell) async throws -> Void
@@ -95,13 +95,13 @@ final class TerminalShell: Sendable {
     }
 
     var screen: TerminalScreen { display.now.screen }
-    /// All that has been written to the terminal.
+    /// The text written to the terminal.
     var written: String { String(decoding: display.now.written, as: UTF8.self) }
-    /// How many bytes have been written to the terminal.
+    /// The number of bytes written to the terminal.
     var bytesWritten: Int { display.now.written.count }
 
-    /// Waits until the screen is as it should be.
-    /// - Throws: what is on it instead, after a while.
+    /// Waits until the screen meets the condition.
+    /// - Throws: the actual screen, after the limit.
     func until(
         _ what: String, within limit: Duration = .seconds(40),
         _ condition: @escaping @Sendable (TerminalScreen) -> Bool
@@ -117,7 +117,7 @@ final class TerminalShell: Sendable {
         try await until("“\(text)”") { $0.text.contains(text) }
     }
 
-    // MARK: - The user
+    // MARK: - User input
 
     /// Presses keys.
     func type(_ text: String) {
@@ -130,7 +130,7 @@ final class TerminalShell: Sendable {
         type(screen.sendsApplicationKeys ? "\u{1b}O\(letter)" : "\u{1b}[\(letter)")
     }
 
-    /// Makes the window larger or smaller.
+    /// Resizes the window.
     func resize(columns: Int, rows: Int) {
         display.change { $0.screen.resize(columns: columns, rows: rows) }
         user.use { Self.setSize($0, columns, rows) }
@@ -139,10 +139,10 @@ final class TerminalShell: Sendable {
     /// Closes the window.
     func hangUp() { user.close() }
 
-    /// The leader of the processes in the foreground.
+    /// The leader of the foreground process group.
     var foreground: pid_t { user.use(tcgetpgrp) ?? -1 }
 
-    /// How the terminal is set now.
+    /// The current modes of the terminal.
     var modesNow: Modes? { user.use(Self.modes) }
 
     private func end() async throws {

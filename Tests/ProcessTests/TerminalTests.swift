@@ -5,12 +5,12 @@ import PodcastModel
 import Testing
 import WireMessages
 
-/// Both players on a real terminal, under a shell with job control, beside a real fleet.
+/// Tests both players on a real terminal, under a shell with job control, with a real fleet.
 @Suite(.serialized)
 struct TerminalTests {
     static let players = ["mini", "expanded"]
 
-    /// Runs a player until it ends or is stopped, and tells its status; after a line it goes on with it.
+    /// Runs a player until it ends or is stopped, and prints its status; continues it after a line of input.
     private static func script(_ player: String) -> String {
         """
         "$LOCKSTEP" \(player)
@@ -22,7 +22,7 @@ struct TerminalTests {
         """
     }
 
-    /// A fleet in which a long episode of silence is loaded, paused half a second into it, with another behind it.
+    /// Runs a fleet with a long silent episode, paused after half a second, and another entry after it.
     private static func withPaused(_ body: @Sendable (ProcessFleet) async throws -> Void) async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("play", "Part 1 of many")
@@ -33,7 +33,7 @@ struct TerminalTests {
         }
     }
 
-    /// A player on a terminal that shows the episode of such a fleet.
+    /// Runs a player on a terminal that shows the episode of such a fleet.
     private static func withPlayer(
         _ player: String, _ body: @escaping @Sendable (ProcessFleet, TerminalShell) async throws -> Void
     ) async throws {
@@ -49,7 +49,7 @@ struct TerminalTests {
         screen.text.contains("Part 1 of many") && screen.text.contains(place)
     }
 
-    /// Nothing of the player is left: modes, cursor, and the screen that was there before.
+    /// Checks that modes, cursor and screen are those from before the player.
     private static func expectRestored(_ shell: TerminalShell) {
         #expect(shell.modesNow == shell.modes)
         #expect(shell.screen.isCursorVisible)
@@ -63,7 +63,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `every way to leave restores the terminal`(player: String) async throws {
+    func `every way to quit restores the terminal`(player: String) async throws {
         try await Self.withPaused { fleet in
             for ending in Ending.allCases {
                 try await TerminalShell.with(fleet, Self.script(player)) { shell in
@@ -84,7 +84,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `while suspended a player leaves the terminal to the shell, and afterwards the screen is right`(player: String)
+    func `a suspended player releases the terminal to the shell, and restores its screen on return`(player: String)
         async throws
     {
         try await Self.withPlayer(player) { fleet, shell in
@@ -95,7 +95,7 @@ struct TerminalTests {
                 Self.expectRestored(shell)
                 #expect(!shell.screen.text.contains("\(stopped)0."))
                 guard round == 1 else { break }
-                // What happens meanwhile is shown afterwards.
+                // Changes during the suspension are shown afterwards.
                 try await fleet.succeed("seek", "5:00.5")
                 shell.type("\n")
                 try await shell.until("the place after going on") { Self.shows("5:00", $0) }
@@ -132,7 +132,7 @@ struct TerminalTests {
                     shell.resize(columns: columns, rows: rows)
                     try await shell.until("a screen of \(columns) by \(rows)") { screen in
                         guard Self.shows("0:00", screen) else { return false }
-                        // What matters most stays.
+                        // The most important parts remain.
                         if rows < 10 { return screen.lines.contains { $0.hasPrefix("‖ 0:00") && $0.count == 20 } }
                         return screen.lines[0].hasPrefix("Lockstep") && screen.lines[0].hasSuffix("ready")
                             && screen.lines[0].count == columns
@@ -147,9 +147,9 @@ struct TerminalTests {
             }
             try await TerminalShell.with(fleet, Self.script("mini")) { shell in
                 let whole = "‖ 0:00/10:00 ──────────────────── Part 1 of many — Many parts"
-                // Nothing is drawn any more, and the cursor is back at the beginning.
+                // Nothing is drawn any more, and the cursor is at the start of the line.
                 try await shell.until("the episode") { $0.lines.contains(whole) && $0.cursor.column == 0 }
-                // The whole lines: a part of one would also be what the terminal has made of the one before.
+                // Whole lines are compared: part of one could be a remnant of the line before.
                 for (columns, line) in [
                     (40, "‖ 0:00/10:00 Part 1 of many — Many par…"),
                     (100, whole),
@@ -189,7 +189,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `a key held down seeks to the right place in few requests`(player: String) async throws {
+    func `a key held down seeks to the right position in few requests`(player: String) async throws {
         try await Self.withPaused { fleet in
             try await FleetObserver.with(1, of: fleet) { observers in
                 try await observers[0].untilReady()
@@ -197,7 +197,7 @@ struct TerminalTests {
                     try await shell.until("the episode") { Self.shows("0:00", $0) }
                     let before = observers[0].events.count
                     for _ in 0..<15 { shell.arrow("C") }
-                    // Half a minute each, and the screen is where they lead at once.
+                    // Each key skips half a minute, and the screen shows the target at once.
                     try await shell.until("7:30") { Self.shows("7:30", $0) }
                     for _ in 0..<6 { shell.arrow("D") }
                     try await shell.until("6:30") { Self.shows("6:30", $0) }
@@ -215,9 +215,9 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `a player shows that the bus is gone and is right again afterwards`(player: String) async throws {
+    func `a player shows that the bus is gone and is correct again afterwards`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
-            // Nobody brings the bus back until it has been missed.
+            // The supervisor is stopped, so that the bus isn’t restarted before the player notices its absence.
             fleet.signal("supervisor", SIGSTOP)
             fleet.signal("bus", SIGKILL)
             try await shell.until("that it reconnects") { Self.shows("reconnecting", $0) }
@@ -254,7 +254,7 @@ struct TerminalTests {
             ] {
                 shell.type(key)
                 try await shell.until("the whole of \(key)") { screen in
-                    // Broken between words, wherever the line ended.
+                    // The text is wrapped between words, at any width.
                     let text = screen.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
                     guard let begin = text.range(of: beginning) else { return false }
                     return text[begin.upperBound...].contains(end) && !text.contains("…")
@@ -279,13 +279,13 @@ struct TerminalTests {
             let before = shell.bytesWritten
             try await fleet.succeed("seek", "0:07.5")
             try await shell.until("0:07") { Self.shows("0:07", $0) }
-            // One digit of the position, the remaining time and their place in the queue: no redrawn screen.
+            // Only one digit each of the position and the remaining time changes: the screen isn’t redrawn.
             #expect(shell.bytesWritten - before < 400)
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `words written to a player are pressed as keys and the end of the input ends it`() async throws {
+    func `text written to a player is pressed as keys, and the end of the input ends it`() async throws {
         try await Self.withPaused { fleet in
             let script = """
                 printf 'b\ni' | "$LOCKSTEP" mini --plain
@@ -300,14 +300,14 @@ struct TerminalTests {
                 try await shell.until(sees: "left with 0.")
                 #expect(shell.screen.text.contains("Bookmarked at 0:00."))
                 #expect(shell.screen.text.contains("10:00 left;"))
-                // Its key ends it, too, while more could come.
+                // Its key ends it too, before the input ends.
                 try await shell.until(sees: "left again with 0.")
             }
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `without a terminal a player says each change on a line`() async throws {
+    func `without a terminal a player prints each change on a line`() async throws {
         try await Self.withPaused { fleet in
             let script = """
                 "$LOCKSTEP" mini --plain </dev/null | cat &

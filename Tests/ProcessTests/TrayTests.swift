@@ -3,16 +3,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The example of the README on a terminal, against a fleet of real processes.
+/// Tests the README’s example on a terminal, with a fleet of real processes.
 @Suite(.serialized)
 struct TrayTests {
     private static let tray = ProcessFleet.binaries + "/tray"
 
-    /// The last line that was printed.
+    /// The last line on the screen.
     private static func last(_ screen: TerminalScreen) -> String { screen.lines.last { !$0.isEmpty } ?? "" }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the tray shows what plays and toggles on Enter, also when the bus is killed`() async throws {
+    func `the tray shows the current episode and toggles on Enter, also when the bus is killed`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("play", "Part 1 of many")
             try await fleet.succeed("pause")
@@ -28,7 +28,7 @@ struct TrayTests {
                 }
                 shell.type("\n")
                 try await shell.until("the episode plays again") { Self.last($0).hasPrefix("Playing at ") }
-                // The position moves on although nothing is published.
+                // The position advances although nothing is published.
                 let shown = Self.last(shell.screen)
                 try await shell.until("the next second") {
                     Self.last($0).hasPrefix("Playing at ") && Self.last($0) != shown
@@ -38,7 +38,7 @@ struct TrayTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `without a fleet the tray says so and ends at once`() async throws {
+    func `without a fleet the tray reports that and ends at once`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let outcome = try await fleet.run(Self.tray, [])
             #expect(outcome.output == "No fleet is running. Start one with `lockstep up --detach`.\n")
