@@ -2,50 +2,50 @@ package import PodcastModel
 
 /// Decodes and plays audio, one file at a time. Commands drive it, and it reports their outcome as events.
 ///
-/// An engine decides nothing. Commands take effect in order, and every event about a file names its load, so that a late
-/// one is recognised. An engine costs nothing before its first `open`.
+/// An engine makes no decisions. Commands take effect in order, and every event about a file names its load, so that a
+/// stale one is recognised. An engine uses no resources before its first `open`.
 package protocol AudioEngine: Sendable {
-    /// Queues a command and returns at once; may be called from any thread. After `close()` nothing happens.
+    /// Queues a command and returns at once; may be called from any thread. It does nothing after `close()`.
     func perform(_ command: EngineCommand)
-    /// Stops the engine and frees everything; returns when no event can follow. May be called again.
+    /// Stops the engine and frees its resources; returns when no event can follow. It may be called again.
     func close() async
 }
 
-/// Receives an engine’s events, on a thread of the engine’s: it must not block.
+/// Receives an engine’s events on one of its threads; it must not block.
 package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
 /// A command to an engine. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
 package enum EngineCommand: Sendable, Hashable {
-    /// Replaces what is open.
+    /// Opens a file in place of the open one.
     case open(EngineLoad)
     case setPaused(Bool)
-    /// Moves, exactly. `serial` comes back in the progress that knows of it.
+    /// Seeks exactly. The progress after the seek repeats `serial`.
     case seek(PlaybackPosition, serial: UInt64)
-    /// Changes the speed; the pitch stays.
+    /// Changes the speed without changing the pitch.
     case setSpeed(PlaybackSpeed)
     case setVolume(Volume)
-    /// Moves to another sound device, by the engine’s name for it; empty: the system’s default.
+    /// Selects a sound device by the engine’s name for it; empty: the system’s default.
     case setOutput(String)
-    /// Changes the sound processing, without a gap and without moving.
+    /// Changes the sound processing without a gap or a change of position.
     case setSound(EngineSound)
-    /// Names the file that will be opened next, so that it can be opened in advance; nil: none. It makes no sound before the
-    /// `open` of the same load, and no `end` leads to it by itself.
+    /// Names the file that will be opened next, so that it can be opened in advance; nil: none. It makes no sound
+    /// before the `open` of the same load, and doesn’t start by itself at an end.
     case prepare(EngineLoad?)
-    /// Opens the sound device anew: the chosen one if it is there, else the system’s default.
+    /// Reopens the sound device: the chosen one if it is available, else the system’s default.
     case reloadOutput
-    /// Asks the sound systems for their devices, and reports `outputs`; works without an open file, too.
+    /// Lists the devices of the sound systems and reports `outputs`; a file need not be open.
     case listOutputs
-    /// Asks for a `progress` now.
+    /// Requests a `progress` now.
     case sample
-    /// Asks for a `pong` of this number when all commands before it have been carried out.
+    /// Requests a `pong` of this number when all commands before it have been carried out.
     case ping(UInt64)
     /// Closes the file, without an event.
     case unload
 }
 
-/// A file to open, and how it starts.
+/// A file to open, and its initial settings.
 package struct EngineLoad: Sendable, Hashable {
-    /// The load that its events name.
+    /// The load that identifies its events.
     package var id: LoadID
     package var source: AudioSource
     package var start = PlaybackPosition.zero
@@ -55,15 +55,15 @@ package struct EngineLoad: Sendable, Hashable {
     /// The sound device by the engine’s name; empty: the system’s default.
     package var output = ""
     package var sound = EngineSound()
-    /// The serial number that its progress carries until a seek: a load can be opened again, and older progress is stale.
+    /// The serial number of its progress until a seek: a load can be opened again, and older progress is stale.
     package var serial: UInt64 = 0
-    /// The podcast whose user and password the server may ask for; empty: of none.
+    /// The podcast whose user and password the server may require; empty: none.
     package var podcast = ""
     /// The user and password for the server; the shell looks them up.
     package var credentials: WebCredentials?
 
-    /// The address or path as libmpv takes it, which reads a user and password in the address alone. FFmpeg sends them to no
-    /// other server after a redirect, as it would a header.
+    /// The address or path for libmpv, which reads a user and password in the address only. FFmpeg doesn’t send these
+    /// to another server after a redirect, unlike a header.
     var target: String {
         guard let credentials, case .web(let url) = source, let address = WebAddress(url) else {
             return source.description
@@ -72,15 +72,15 @@ package struct EngineLoad: Sendable, Hashable {
     }
 }
 
-/// The sound processing beside the volume. None of it moves the position.
+/// The sound processing beside the volume. It doesn’t change the position.
 package struct EngineSound: Sendable, Hashable {
-    /// How much louder than recorded, in dB, from −20 to 20.
+    /// The gain relative to the recording, in dB, from −20 to 20.
     var gain = 0.0
-    /// Whether silence is passed over quickly: the engine plays it faster, and its progress says so.
+    /// Whether silence is shortened: the engine plays it faster, and its progress reports that speed.
     var trimSilence = false
     /// Whether quiet passages are made louder.
     var boost = false
-    /// Whether all episodes are brought to the same loudness.
+    /// Whether all episodes are normalised to the same loudness.
     var normalise = false
 }
 
@@ -88,29 +88,29 @@ package struct EngineSound: Sendable, Hashable {
 package enum EngineEvent: Sendable, Hashable {
     /// The file is open and has audio, of this length (nil: unknown) and with these chapters.
     case opened(LoadID, MeasuredDuration?, chapters: [ChapterMark])
-    /// Its length turned out to be another.
+    /// The file’s length was corrected.
     case measured(LoadID, MeasuredDuration)
-    /// The position: at every start and halt of the sound, after a seek, and when asked to `sample`.
+    /// The position, at every start and stop of the sound, after a seek, and in response to `sample`.
     case progress(LoadID, EngineProgress)
-    /// The audio came to an end, and has been heard to the last sample. `EndOfFile` judges whether it is the episode’s end.
+    /// The audio has ended and was heard to the last sample. `EndOfFile` decides whether it is the episode’s end.
     case ended(LoadID, EndOfFile)
-    /// It could not be opened, or nothing more can be played of it; it is closed.
+    /// The file could not be opened, or no more of it can be played; it is closed.
     case failed(LoadID, Failure)
     case outputs(EngineOutputs)
     /// All commands before the `ping` of this number have been carried out.
     case pong(UInt64)
-    /// The engine cannot be used, as when its library is not installed. A later `open` tries again.
+    /// The engine cannot be used, for example because its library is not installed. A later `open` retries.
     case unusable(Failure)
 }
 
-/// A length as the engine knows it, and how well.
+/// A length as the engine knows it, and its reliability.
 package struct MeasuredDuration: Sendable, Hashable {
     package enum Source: Sendable, Hashable {
-        /// The file says so.
+        /// The file declares it.
         case declared
-        /// Computed from size and bit rate.
+        /// It is computed from size and bit rate.
         case estimated
-        /// Only what has been read so far: it grows, and proves nothing.
+        /// Only the length that has been read so far: it grows, and proves nothing.
         case growing
     }
 
@@ -125,18 +125,18 @@ package struct MeasuredDuration: Sendable, Hashable {
 
 /// The engine’s position in its file.
 package struct EngineProgress: Sendable, Hashable {
-    /// The position that is heard at the moment `at`.
+    /// The position that is heard at the time `at`.
     package var position: PlaybackPosition
     package var at: MonotonicTime
-    /// Whether sound goes out, so that the position moves.
+    /// Whether sound is played, so that the position moves.
     package var running: Bool
-    /// Whether it waits for data although it should sound.
+    /// Whether it waits for data although it should play.
     package var buffering: Bool
     /// The last seek that has been carried out; the load’s own serial: none since the file was opened.
     package var serial: UInt64
-    /// Up to where it has data, in seconds; it stands still while none comes.
+    /// The position up to which it has data, in seconds; it doesn’t change while none arrives.
     package var cached: Double
-    /// How fast the position runs; nil: at the speed that is set.
+    /// The speed at which the position runs; nil: the speed that is set.
     package var speed: PlaybackSpeed?
 
     package init(
@@ -153,7 +153,7 @@ package struct EngineProgress: Sendable, Hashable {
     }
 }
 
-/// A sound device: the engine’s name for it, and its name for people.
+/// A sound device: the engine’s name for it, and its name for users.
 package struct OutputDevice: Sendable, Hashable {
     package var name: String
     package var description: String
@@ -164,13 +164,13 @@ package struct OutputDevice: Sendable, Hashable {
     }
 }
 
-/// The sound devices, and what is in use.
+/// The sound devices, and the one in use.
 package struct EngineOutputs: Sendable, Hashable {
-    /// All devices; nil: not looked up this time.
+    /// All devices; nil: not listed this time.
     package var devices: [OutputDevice]?
-    /// The device in use; empty: the system’s default, also where the chosen one is not there.
+    /// The device in use; empty: the system’s default, also if the chosen one is not available.
     package var inUse: String
-    /// Whether there is no real device, so that nothing is heard; nil: not known, as while no device is open.
+    /// Whether there is no real device, so that nothing is heard; nil: unknown, for example while no device is open.
     package var silent: Bool?
 
     package init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool? = false) {

@@ -1,13 +1,13 @@
 import PodcastModel
 import WireMessages
 
-/// Identifies the audio of a source by its ETag, or else its size. Two tags of one kind that differ mean other audio;
-/// tags of different kinds say nothing about each other.
+/// Identifies the audio of a source by its ETag, or else its size. Different tags of one kind mean different audio;
+/// tags of different kinds can’t be compared.
 package struct AudioTag: Sendable, Hashable {
     /// `etag:…` or `size:…`; empty: unknown.
     package let text: String
 
-    /// - Parameter size: in bytes; 0: unknown.
+    /// - Parameter size: the size in bytes; 0: unknown.
     package init(etag: String, size: UInt64) {
         let strong = etag.hasPrefix("W/") ? String(etag.dropFirst(2)) : etag
         text = strong.isEmpty ? size == 0 ? "" : "size:\(size)" : "etag:\(strong.prefix(200))"
@@ -15,7 +15,7 @@ package struct AudioTag: Sendable, Hashable {
 
     init(stored text: String) { self.text = text }
 
-    /// Whether it is certainly other audio than `other`.
+    /// Whether it is certainly different audio from `other`.
     func differs(from other: AudioTag) -> Bool {
         guard !text.isEmpty, !other.text.isEmpty, text.prefix(5) == other.text.prefix(5) else { return false }
         return text != other.text
@@ -25,7 +25,7 @@ package struct AudioTag: Sendable, Hashable {
 /// Identifies the loaded episode’s audio and knows its length: a server may insert other advertisements for each
 /// listener, or send an announcement instead.
 struct AudioIdentity: Sendable, Hashable {
-    /// Whether the open audio is the one that was begun, as far as its source says.
+    /// Whether the open audio is the one that was begun, according to its source.
     private enum Match: Sendable, Hashable { case unknown, same, other }
 
     let announced: EpisodeDuration?
@@ -35,15 +35,15 @@ struct AudioIdentity: Sendable, Hashable {
     /// The tag of the source; nil: it isn’t known yet.
     private var sourceTag: AudioTag?
     private var match = Match.unknown
-    /// The open audio isn’t the episode’s, for which it has failed.
+    /// The open audio isn’t the episode’s, and playback has failed for that.
     private(set) var isReplaced = false
     /// The listener has accepted other audio as the episode, however long.
     private(set) var acceptsReplacement = false
-    /// It was opened beyond its declared end, and has not been heard there.
+    /// It was opened beyond its declared end, and nothing has been heard there.
     private var isBehindEnd = false
     /// The tag in the episode’s state is unsaved.
     private var hasNewTag = false
-    /// It was loaded at its stored position, and has not been open since.
+    /// It was loaded at its stored position, and has not been opened since.
     private var beginsAnew = false
 
     init(announced: Double, recorded: EpisodeDuration? = nil) {
@@ -60,7 +60,7 @@ struct AudioIdentity: Sendable, Hashable {
         return measured?.source == .growing ? measured?.duration : nil
     }
 
-    /// The length as it is or was measured; nil: only announced, or growing.
+    /// The present or earlier measured length; nil: only announced, or growing.
     func knownDuration(at position: PlaybackPosition) -> EpisodeDuration? {
         if let measured, measured.source != .growing, !isPassed(measured.duration, position) {
             return measured.duration
@@ -68,8 +68,8 @@ struct AudioIdentity: Sendable, Hashable {
         return recorded.flatMap { isPassed($0, position) ? nil : $0 }
     }
 
-    /// Whether playback is beyond a length, which is wrong then: announced lengths often are, and estimates from the
-    /// first moments of a file with a changing bit rate.
+    /// Whether playback is beyond a length, which is then wrong: announced lengths often are, as are estimates from the
+    /// beginning of a file with a variable bit rate.
     private func isPassed(_ length: EpisodeDuration, _ position: PlaybackPosition) -> Bool {
         position.seconds > length.seconds + 1
     }
@@ -93,7 +93,7 @@ struct AudioIdentity: Sendable, Hashable {
 
     // MARK: The open audio
 
-    /// - Parameter isAnew: whether it begins at its stored position, not at one that was requested.
+    /// - Parameter isAnew: whether it begins at its stored position, not at a requested one.
     mutating func begins(_ duration: EpisodeDuration?, isAnew: Bool) {
         recorded = duration
         beginsAnew = isAnew
@@ -110,32 +110,32 @@ struct AudioIdentity: Sendable, Hashable {
     mutating func acceptReplacement() { acceptsReplacement = true }
 
     /// The failure of audio that isn’t the episode: it is less than half as long as what was measured or heard before.
-    /// Hearing that to its end proves nothing, and the position is not in it.
+    /// Playing it to its end proves nothing, and it doesn’t contain the position.
     mutating func replacement(
         _ measured: MeasuredDuration?, playedFrom: PlaybackPosition, title: String
     ) -> Failure? {
         guard let measured, measured.source != .growing, !acceptsReplacement else { return nil }
         let length = measured.duration.seconds
         let recorded = recorded?.seconds ?? 0
-        // An estimate from the first moments may be much too short.
+        // An estimate from the beginning may be much too short.
         let isHeardBeyond = measured.source == .declared && match != .same
         let heard = isHeardBeyond ? playedFrom.seconds : 0
         guard length < max(recorded, heard) / 2 else { return nil }
-        // Audio of the announced length is the episode: what was there before was not.
+        // Audio of the announced length is the episode: the earlier audio was not.
         if let announced, abs(length / announced.seconds - 1) < 0.1 { return nil }
         isReplaced = true
         let before =
             recorded >= heard ? "was \(ClockText.format(recorded)) long" : "was left at \(ClockText.format(heard))"
         return Failure(
             .endedEarly,
-            "“\(title)” is \(ClockText.format(length)) long now and \(before); something else may stand in its place.")
+            "“\(title)” is \(ClockText.format(length)) long now and \(before); the audio may have been replaced.")
     }
 
-    /// The position where to begin instead of one at the end of the open audio, or beyond it; nil: there.
+    /// The start position that replaces one at the end of the open audio, or beyond it; nil: it isn’t replaced.
     ///
-    /// A position in the last moment is heard out. One that was saved for a longer version of the audio, perhaps with
-    /// advertisements, leads to half a minute before the end. If nothing says that it is another version, the length
-    /// may be wrong: then there is something to hear there.
+    /// A position in the last second stays in it. One that was saved for a longer version of the audio, perhaps with
+    /// advertisements, is replaced by half a minute before the end. If nothing indicates another version, the length
+    /// may be wrong, and there may be audio at the position.
     mutating func start(insteadOf position: PlaybackPosition) -> PlaybackPosition? {
         defer { beginsAnew = false }
         guard let measured, measured.source == .declared else { return nil }
@@ -145,13 +145,13 @@ struct AudioIdentity: Sendable, Hashable {
             if match == .other { return Self.before(end) }
             isBehindEnd = true
         } else if position.seconds > end - 1 {
-            // An episode that is played anew begins at its start.
+            // An episode that is played again begins at its start.
             return PlaybackPosition(clamping: beginsAnew ? 0 : max(0, end - 1))
         }
         return nil
     }
 
-    /// The position where to go on when nothing was heard beyond the declared end; nil: it has ended.
+    /// The position at which to continue if nothing was heard beyond the declared end; nil: the episode has ended.
     mutating func resumption(afterEnd end: EndOfFile, playedFrom: PlaybackPosition) -> PlaybackPosition? {
         defer { isBehindEnd = false }
         guard isBehindEnd, end.position.seconds < playedFrom.seconds + 1 else { return nil }
@@ -168,8 +168,8 @@ struct AudioIdentity: Sendable, Hashable {
         match = tag.text == begun.text ? .same : tag.differs(from: begun) ? .other : .unknown
     }
 
-    /// The new tag of the episode, as the open audio is the episode; nil: the stored one stays. Accepted other audio
-    /// has none, so that the original is recognised when it is back.
+    /// The new tag of the episode if the open audio is the episode; nil: the stored one stays. Accepted other audio
+    /// has none, so that the original is recognised when it returns.
     mutating func newTag(insteadOf stored: String) -> String? {
         guard let tag = sourceTag?.text, tag != stored, !acceptsReplacement || stored.isEmpty else { return nil }
         hasNewTag = true

@@ -3,16 +3,16 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The bookmarks. A change applies at once to the requests behind it, and is rolled back if it can’t be saved.
+/// Stores the bookmarks. A change applies at once to later requests, and is rolled back if it can’t be saved.
 struct BookmarkStore: Sendable {
     enum Outcome: Sendable {
         case unchanged(WireBookmark)
         case changed(Change)
-        /// The library is to be asked for its episode; its answer goes to `complete`.
+        /// The library must be asked for its episode; the answer is passed to `complete`.
         case needsEpisode(WireBookmark)
     }
 
-    /// A bookmark as it was set or removed, and as it was before.
+    /// A bookmark that was set or removed, and its previous value.
     struct Change: Sendable {
         let bookmark: WireBookmark
         let was: WireBookmark?
@@ -25,12 +25,12 @@ struct BookmarkStore: Sendable {
     private static let replyLimit = 900_000
 
     private(set) var bookmarks = KeyedRecords<WireBookmark>("bookmark")
-    /// Changes that have no outcome yet, in order, and the bookmark before each.
+    /// Changes without an outcome yet, in order, and the bookmark before each.
     private var uncommitted: [(transaction: TransactionID, bookmark: String, was: WireBookmark?)] = []
 
     // MARK: Requests
 
-    /// Makes a bookmark, or changes the note of one.
+    /// Creates a bookmark, or changes the note of one.
     ///
     /// - Parameter session: the loaded episode, for a request that names no episode or position.
     mutating func set(
@@ -78,7 +78,7 @@ struct BookmarkStore: Sendable {
         return put(bookmark)
     }
 
-    /// Makes a bookmark of an episode that has been looked up; nil: it doesn’t exist.
+    /// Creates a bookmark of an episode after its lookup; nil: it doesn’t exist.
     mutating func complete(_ bookmark: WireBookmark, _ episode: WireEpisode?) throws(Failure) -> Outcome {
         guard let episode else { throw Failure(.notFound, "There is no episode “\(bookmark.episode)”.") }
         var bookmark = bookmark
@@ -127,7 +127,7 @@ struct BookmarkStore: Sendable {
         return change
     }
 
-    /// Returns the bookmarks of an episode; empty: of all.
+    /// Returns the bookmarks of an episode; empty: of all episodes.
     func list(of episode: String) throws(Failure) -> WirePlaybackReply {
         var reply = WirePlaybackReply()
         reply.bookmarks.bookmarks = ordered { episode.isEmpty || $0.episode == episode }
@@ -143,7 +143,7 @@ struct BookmarkStore: Sendable {
 
     mutating func restore(_ record: StoredRecord) throws -> Bool { try bookmarks.restore(record) }
 
-    /// A change is being committed.
+    /// Records that a change is being committed.
     mutating func begin(_ transaction: TransactionID, _ change: Change) {
         uncommitted.append((transaction, change.bookmark.id, change.was))
     }
@@ -152,8 +152,8 @@ struct BookmarkStore: Sendable {
         uncommitted.removeAll { $0.transaction == transaction }
     }
 
-    /// Rolls back the change of a refused transaction. If the same bookmark has been changed again, it keeps that value, and
-    /// that change would be rolled back to the bookmark before both.
+    /// Rolls back the change of a refused transaction. A bookmark that has been changed again keeps its value, and that
+    /// change would be rolled back to the bookmark before both.
     ///
     /// - Returns: the episode whose bookmarks have changed.
     mutating func refused(_ transaction: TransactionID) -> String? {
@@ -204,7 +204,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// Makes a bookmark, as its episode has been looked up.
+    /// Creates a bookmark after the lookup of its episode.
     mutating func makeBookmark(_ bookmark: WireBookmark, _ command: Command, _ result: Result<[UInt8], Failure>) {
         do throws(Failure) {
             if case .failure(let failure) = result { throw failure }

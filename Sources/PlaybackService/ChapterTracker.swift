@@ -3,20 +3,20 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The chapters of the loaded episode, and those of other episodes’ files as they were when they were opened last.
+/// The chapters of the loaded episode, and those of other episodes’ files when they were last opened.
 struct ChapterTracker: Sendable {
-    /// The chapters out of files, by episode.
+    /// The chapters from files, by episode.
     private(set) var files = KeyedRecords<WirePlaybackChaptersRecord>("chapters", limit: 64) { $0.at }
-    /// The loaded episode’s chapters out of the library, which come from its feed.
+    /// The loaded episode’s chapters from the library, which its feed provides.
     private var stored: [WireChapter] = []
-    /// Those that its file carries.
+    /// The chapters that its file contains.
     private var ofFile: [WireChapter] = []
-    /// The number of the present chapter, from 1, as it was published last; 0: none.
+    /// The number of the current chapter, from 1, as last published; 0: none.
     private(set) var number = 0
 
     var chapters: [WireChapter] { stored.isEmpty ? ofFile : stored }
 
-    /// Where the present chapter ends, in seconds; nil: with the episode, or there is none.
+    /// The end of the current chapter, in seconds; nil: it ends with the episode, or there is none.
     var end: Double? {
         // The chapters may have changed since the number was computed.
         guard chapters.indices.contains(number - 1) else { return nil }
@@ -32,18 +32,18 @@ struct ChapterTracker: Sendable {
         state.chapter = UInt32(number)
     }
 
-    /// Begins with the loaded episode, whose file’s chapters may be known from before.
+    /// Starts with the loaded episode; its file’s chapters may be known already.
     mutating func load(_ episode: String) {
         stored = []
         ofFile = files[episode]?.chapters ?? []
         number = 0
     }
 
-    /// Takes the loaded episode’s chapters out of the library.
+    /// Sets the loaded episode’s chapters from the library.
     ///
     /// - Returns: whether they have changed.
     mutating func found(_ episode: WireEpisode, duration: EpisodeDuration?) -> Bool {
-        // Those of the file were reported from here.
+        // The chapters of the file were reported by the player.
         let found = episode.chaptersOfFile ? [] : episode.chapters
         let chapters = Self.shown(found.compactMap(ChapterMark.init), duration: duration)
         guard stored != chapters else { return false }
@@ -51,9 +51,9 @@ struct ChapterTracker: Sendable {
         return true
     }
 
-    /// The file of the loaded episode is open.
+    /// Handles the opening of the loaded episode’s file.
     ///
-    /// - Returns: the records that are to be saved.
+    /// - Returns: the records to save.
     mutating func opened(
         _ marks: [ChapterMark], _ duration: MeasuredDuration?, of episode: WireEpisodeSummary, now: Timestamp
     ) -> OwnerChange {
@@ -72,30 +72,30 @@ struct ChapterTracker: Sendable {
         return change
     }
 
-    /// - Returns: the records that are to be deleted.
+    /// - Returns: the records to delete.
     mutating func forget(podcast: String) -> OwnerChange {
         var change = OwnerChange()
         for (episode, file) in files.sorted where file.podcast == podcast { files.remove(episode, &change.changes) }
         return change
     }
 
-    /// The episode has moved to a position; nil: to its end.
+    /// Handles a move to a position; nil: to the episode’s end.
     ///
-    /// - Returns: whether it is in another chapter now.
+    /// - Returns: whether the current chapter has changed.
     mutating func moved(to position: PlaybackPosition?) -> Bool {
-        // A chapter that is sought to begins there, whatever is lost in converting.
+        // A seek to a chapter’s start is in that chapter, despite rounding.
         let number = position.map { chapters.number(at: $0.seconds, tolerance: 0.001) } ?? 0
         defer { self.number = number }
         return number != self.number
     }
 
-    /// The first position after another one where a chapter begins or ends, in seconds.
+    /// The next position after another one at which a chapter begins or ends, in seconds.
     func nextBoundary(after position: Double) -> Double? {
         chapters.flatMap { [$0.start, $0.end] }.filter { $0 > position + 0.001 }.min()
     }
 
-    /// Chapters as the state shows them: in order and sound, without their addresses, which are in the library and would
-    /// make each change of the state many times larger.
+    /// Chapters for the state: valid and in order, without their addresses, which are in the library and would make
+    /// each change of the state many times larger.
     private static func shown(_ marks: [ChapterMark], duration: EpisodeDuration?) -> [WireChapter] {
         let titled = marks.map { ChapterMark(start: $0.start, end: $0.end, title: $0.title) }
         return ChapterMark.normalised(titled, duration: duration).map(WireChapter.init)

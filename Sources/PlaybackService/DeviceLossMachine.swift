@@ -1,14 +1,14 @@
 import OwnerKit
 import PodcastModel
 
-/// Decides what happens when the sound device is lost: pausing, looking for a device, resuming.
+/// Decides what happens when the sound device is lost: pausing, searching for a device, resuming.
 struct DeviceLossMachine: Sendable, Hashable {
     enum Audibility: Int, Sendable, Hashable, Comparable {
         /// There is no real device.
         case silent
         /// It plays on another device than the chosen one.
         case onOther
-        /// It plays on the chosen device, or on the system’s default where none is chosen.
+        /// It plays on the chosen device, or on the system’s default if none is chosen.
         case onChosen
 
         static func < (a: Audibility, b: Audibility) -> Bool { a.rawValue < b.rawValue }
@@ -16,13 +16,13 @@ struct DeviceLossMachine: Sendable, Hashable {
 
     /// The loss of a device during playback.
     struct Loss: Sendable, Hashable {
-        /// Where playback resumes.
+        /// The position at which playback resumes.
         var position: PlaybackPosition
         var at: MonotonicTime
         var before: Audibility
     }
 
-    /// The next attempt to open the output anew.
+    /// The next attempt to reopen the output.
     struct Reload: Sendable, Hashable {
         var attempt = 0
         var at: MonotonicTime
@@ -49,7 +49,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         case giveUp
     }
 
-    /// How far before the loss playback resumes, in seconds: sound that had left the player may not have been heard.
+    /// The distance before the loss at which playback resumes, in seconds: buffered sound may not have been heard.
     static let overlap = 0.5
     /// The progress that proves a successful resumption, in seconds.
     private static let moves = 0.2
@@ -102,7 +102,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         }
     }
 
-    /// The engine no longer answers: nothing is heard, and the output can’t be opened anew.
+    /// The engine no longer answers: nothing is heard, and the output can’t be reopened.
     mutating func stopsAnswering(isPlaying: Bool, at position: PlaybackPosition, now: MonotonicTime) -> [Action] {
         let before = audibility ?? .onChosen
         audibility = .silent
@@ -124,7 +124,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         phase = .waiting(Loss(position: position, at: now, before: .onChosen), Reload(at: now))
     }
 
-    /// - Parameter isThere: whether the awaited device is listed, while nothing is open.
+    /// - Parameter isThere: whether the awaited device is listed while nothing is open.
     mutating func devicesAnswered(isThere: Bool, now: MonotonicTime) -> [Action] {
         guard case .waiting(let loss, _) = phase, isThere else { return [] }
         phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
@@ -137,13 +137,13 @@ struct DeviceLossMachine: Sendable, Hashable {
         switch phase {
         case .waiting(let loss, _): phase = .waiting(loss, reload)
         case .searching: phase = .searching(reload)
-        // Opening the output anew would interrupt other playback.
+        // Reopening the output would interrupt other playback.
         case .idle where isPlaying && isChosen && audibility == .onOther: phase = .searching(reload)
         case .idle, .checking: break
         }
     }
 
-    /// Follows whether anything plays: devices are looked for only during silent playback.
+    /// Tracks whether anything plays: devices are searched for only during silent playback.
     mutating func follow(isPlaying: Bool, now: MonotonicTime) {
         switch phase {
         case .idle where isPlaying && audibility == .silent, .waiting where isPlaying:
@@ -175,12 +175,12 @@ struct DeviceLossMachine: Sendable, Hashable {
     /// Stops waiting for a device.
     mutating func release() { phase = .idle }
 
-    /// The engine opens a file: whether it is heard isn’t known.
+    /// The engine opens a file; whether it is audible isn’t known.
     mutating func opens() {
         if !isLost { audibility = nil }
     }
 
-    /// Forgets everything, as something else is loaded or chosen.
+    /// Resets the machine because another episode is loaded or another device chosen.
     mutating func reset() {
         phase = .idle
         audibility = nil
@@ -213,7 +213,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         }
     }
 
-    // MARK: Opening the output anew
+    // MARK: Reopening the output
 
     private func first(_ backoff: Backoff, _ now: MonotonicTime) -> Reload {
         Reload(at: now.advanced(by: backoff.wait()))

@@ -1,6 +1,6 @@
 package import PodcastModel
 
-/// An end of audio as the engine met it, from which is judged whether the episode was heard to its end.
+/// An end of audio that the engine reports; it decides whether the episode was played to its end.
 ///
 /// libmpv reports a cut connection as an ordinary end, so an end proves nothing by itself.
 package struct EndOfFile: Sendable, Hashable {
@@ -8,8 +8,8 @@ package struct EndOfFile: Sendable, Hashable {
     package var measured: MeasuredDuration?
     /// The stream was cut and not reconnected, or the file is truncated.
     package var cut: Bool
-    /// Whether the source has declared its size. If not, a cut can’t be told from the end, and a declared length may be
-    /// that of what had come when the file was opened.
+    /// Whether the source has declared its size. If not, a cut can’t be distinguished from the end, and a declared
+    /// length may cover only the data that had arrived when the file was opened.
     package var hasSize: Bool
 
     package init(position: PlaybackPosition, measured: MeasuredDuration?, cut: Bool = false, hasSize: Bool = true) {
@@ -21,9 +21,9 @@ package struct EndOfFile: Sendable, Hashable {
 
     /// Whether it is the episode’s end.
     ///
-    /// A declared length is believed before any other: announced ones are often wrong, as when advertisements are
-    /// inserted on delivery. But without a size, an end far from the announced length is none. Next come an estimate
-    /// and the announced length: being near either is enough, but not after a cut. A growing length proves nothing.
+    /// A declared length takes precedence: announced ones are often wrong, for example if advertisements are inserted
+    /// on delivery. But without a size, an end far from the announced length isn’t the end. Otherwise an end near an
+    /// estimate or the announced length is enough, except after a cut. A growing length proves nothing.
     ///
     /// - Parameter announced: the length in the feed.
     package func isProven(announced: EpisodeDuration?) -> Bool {
@@ -40,7 +40,7 @@ package struct EndOfFile: Sendable, Hashable {
     }
 
     /// Whether the end is within a tolerance of `duration`: 2 s (encoders pad, players round), or a fraction of the
-    /// whole if that is more.
+    /// duration if that is more.
     private func isNear(_ duration: EpisodeDuration?, fraction: Double, atMost limit: Double = .infinity) -> Bool {
         guard let duration else { return false }
         let tolerance = max(2, min(duration.seconds * fraction, limit))

@@ -4,8 +4,7 @@ import WireMessages
 
 /// Detects that the engine no longer carries out commands.
 ///
-/// It counts checks, and measures no time: after a stop of the process, or the computer’s sleep, the engine hasn’t
-/// hung.
+/// It counts checks instead of measuring time, because a stopped process or a sleeping computer isn’t a hung engine.
 struct EngineLiveness: Sendable, Hashable {
     static let interval = Duration.seconds(1)
     /// The number of checks without an answer that mean a hang: more than a disk needs to spin up.
@@ -13,7 +12,7 @@ struct EngineLiveness: Sendable, Hashable {
 
     enum Verdict: Sendable, Hashable {
         case isAlive
-        /// The engine is to be asked with a `ping` of this number.
+        /// The engine must be sent a `ping` with this number.
         case asks(UInt64)
         case hangs
     }
@@ -21,10 +20,10 @@ struct EngineLiveness: Sendable, Hashable {
     /// The limit for saving the position when the engine hangs.
     private static let saving = Duration.seconds(2)
 
-    /// When the process ends at the latest, as the engine hangs; nil: it works.
+    /// The deadline for ending the process while the engine hangs; nil: it works.
     private var endsBy: MonotonicTime?
     private var isEnding = false
-    /// The engine runs, from its first file on.
+    /// The engine is running, which it does from its first file on.
     private var isRunning = false
     private var commands: UInt64 = 0
     /// The number of commands that have certainly been carried out.
@@ -35,12 +34,12 @@ struct EngineLiveness: Sendable, Hashable {
 
     var isWaiting: Bool { answered < commands }
 
-    /// Whether the engine hangs, so that the process ends for another one to continue.
+    /// Whether the engine hangs, so that the process ends and another one continues.
     var hasHung: Bool { endsBy != nil }
 
-    /// When the next check is due.
+    /// Returns the time of the next check.
     ///
-    /// - Parameter set: the present value.
+    /// - Parameter set: the time that is already set.
     func nextAt(_ set: MonotonicTime?, isStopping: Bool, now: MonotonicTime) -> MonotonicTime? {
         if let endsBy { return isEnding ? nil : endsBy }
         return isWaiting && !isStopping ? set ?? now.advanced(by: Self.interval) : nil
@@ -48,7 +47,7 @@ struct EngineLiveness: Sendable, Hashable {
 
     mutating func hung(now: MonotonicTime) { endsBy = now.advanced(by: Self.saving) }
 
-    /// Whether the process is to end now, as everything is saved or the limit has passed.
+    /// Whether the process must end now, because everything is saved or the limit has passed.
     mutating func ends(isSaving: Bool, now: MonotonicTime) -> Bool {
         guard let endsBy, !isEnding, !isSaving || now >= endsBy else { return false }
         isEnding = true
@@ -66,7 +65,7 @@ struct EngineLiveness: Sendable, Hashable {
         unanswered = 0
     }
 
-    /// The engine doesn’t run any more.
+    /// Records that the engine no longer runs.
     mutating func reset() { self = EngineLiveness() }
 
     mutating func check() -> Verdict {
@@ -81,8 +80,8 @@ struct EngineLiveness: Sendable, Hashable {
 }
 
 // A sound server that hangs or dies can block libmpv for ever (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Its
-// threads can’t be ended, but the process can: the supervisor starts another, which opens nothing before the sound
-// servers have listed their devices to a watch that may hang.
+// threads can’t be ended, but the process can: the supervisor starts a new one, which opens no sound device until the
+// device watch, which may hang itself, has listed them.
 extension PlaybackMachine {
     mutating func checkEngine() {
         switch liveness.check() {
@@ -92,7 +91,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// Pauses as after the loss of a device, at the position that was heard last.
+    /// Pauses as after the loss of a device, at the last heard position.
     mutating func engineHangs() {
         liveness.hung(now: now.monotonic)
         guard let session else { return }

@@ -44,7 +44,7 @@ extension WireEpisode {
 }
 
 extension WireEpisodeState {
-    /// The state marked as played or not.
+    /// Returns the state marked as played or not played.
     ///
     /// - Parameter keepsPosition: false for an episode that was heard to its end, where there is nothing to resume.
     func marked(played: Bool, keepsPosition: Bool, reason: String, now: Moment) -> WireEpisodeState {
@@ -58,9 +58,9 @@ extension WireEpisodeState {
     }
 }
 
-/// A request to mark episodes, whose present states the library is asked for.
+/// A request to mark episodes, whose current states are fetched from the library.
 package struct EpisodeMarking: Sendable {
-    /// The maximum number of episodes in one request, which the library answers at once.
+    /// The maximum number of episodes in one request, which the library answers in one reply.
     private static let limit = RequestSizes.episodes
 
     let request: RequestID
@@ -95,7 +95,7 @@ package struct EpisodeMarking: Sendable {
         return episodes.compactMap { known[$0] }
     }
 
-    /// The changed marks of these episodes, and the reply.
+    /// Returns the changed marks of these episodes, and the reply.
     ///
     /// - Parameters:
     ///   - session: the loaded episode if its state is known, which is newer than the library’s.
@@ -137,7 +137,7 @@ struct EpisodeMark: Sendable {
     /// `PositionTracker.unplayedFrom` before the mark; nil: it isn’t the loaded episode.
     let unplayedFrom: PlaybackPosition?
 
-    /// The number of changes beyond which they are published as one event.
+    /// The maximum number of changes that are published as separate events.
     private static let eventLimit = 20
 
     static func publications(of states: [WireEpisodeState]) -> [Publication] {
@@ -149,7 +149,7 @@ struct EpisodeMark: Sendable {
         return [Publication(.event, .episodeStates, all.wireBytes)]
     }
 
-    /// A state without this mark, unless another has followed it.
+    /// Returns a state without this mark, unless another has followed it.
     func rolledBack(from state: WireEpisodeState) -> WireEpisodeState {
         guard state.played == after.played, state.completedAt == after.completedAt else { return state }
         var state = state
@@ -180,7 +180,7 @@ extension PlaybackMachine {
             command, set.played ? "Marked as played" : "Marked as not played", .episodeState(state), changed: isChanged)
     }
 
-    /// Commits the marks of episodes whose present states the library has returned.
+    /// Commits the marks of episodes whose current states the library has returned.
     mutating func finish(_ marking: EpisodeMarking, _ result: Result<[UInt8], Failure>) {
         let found: [WireEpisode]
         do throws(Failure) {
@@ -201,7 +201,7 @@ extension PlaybackMachine {
             prepared.forgetAnswer(about: mark.after.episode)
             pending.writes.supersede(mark.after)
             episodeStates.remember(mark.after)
-            // A load that waits for the library isn’t stored, and will find the mark.
+            // A load that waits for the library isn’t stored, and will read the mark.
             guard session != nil, mark.unplayedFrom != nil else { continue }
             if mark.before != mark.after { session?.mark(as: mark.after, pending) }
             change.changes.append(self.change(.session))

@@ -14,7 +14,7 @@ struct HeldSeeks: Sendable {
     enum Condition: Sendable {
         /// The file is open, and its chapters are known.
         case chapters(WireSeekRelative)
-        /// It is known whether the seek has ended this load.
+        /// The engine has reported whether the seek ended this load.
         case end(of: LoadID)
 
         fileprivate var limit: Duration {
@@ -31,7 +31,7 @@ struct HeldSeeks: Sendable {
         seeks.append(Seek(command: command, condition: condition, until: now.advanced(by: condition.limit)))
     }
 
-    /// Removes the first seek whose condition holds, or whose time is over.
+    /// Removes the first seek whose condition holds or whose deadline has passed.
     mutating func nextDue(_ session: PlaybackSession?, hasChapters: Bool, now: MonotonicTime) -> Seek? {
         seeks.firstIndex { isDue($0, session, hasChapters: hasChapters, now: now) }.map { seeks.remove(at: $0) }
     }

@@ -1,6 +1,6 @@
 import LibC
 
-/// Reads the levels that a filter of libmpv’s measures through a pipe, as libmpv itself reports only the latest.
+/// Reads the levels that a filter of libmpv measures through a pipe, because libmpv reports only the latest.
 ///
 /// The writer waits while the pipe is full, after some thousand levels: it must be read during playback.
 struct LevelReader: ~Copyable {
@@ -15,7 +15,7 @@ struct LevelReader: ~Copyable {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(reading, F_SETFL, O_NONBLOCK)
         #if os(Linux)
-        // F_SETPIPE_SZ, which only C can see; if the system allows less, it stays at 64 KiB.
+        // F_SETPIPE_SZ, which is available only in C; if the system allows less, it stays at 64 KiB.
         _ = fcntl(writing, 1_031, 1 << 20)
         #endif
     }
@@ -44,7 +44,7 @@ struct LevelReader: ~Copyable {
 /// one with its level.
 struct LevelParser {
     enum Item: Hashable {
-        /// The filter starts anew, in another file or at another position.
+        /// The filter restarts, in another file or at another position.
         case beginning
         case level(AudioLevel)
     }

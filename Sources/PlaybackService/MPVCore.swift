@@ -4,12 +4,12 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
 
-/// One instance of libmpv. Not sendable: everything but `waker` is called on the engine’s own thread.
+/// One instance of libmpv. It isn’t sendable: everything but `waker` is called on the engine’s thread.
 final class MPVCore {
     /// Options for sound only, without the user’s configuration and without input.
     private static let options: [(name: String, value: String)] = [
         ("config", "no"), ("load-scripts", "no"), ("ytdl", "no"),
-        // The built-in scripts each have a thread and an interpreter.
+        // Each built-in script has a thread and an interpreter.
         ("load-stats-overlay", "no"), ("load-osd-console", "no"), ("load-auto-profiles", "no"),
         ("terminal", "no"), ("idle", "yes"),
         ("input-default-bindings", "no"), ("input-vo-keyboard", "no"), ("vo", "null"), ("vid", "no"), ("sid", "no"),
@@ -17,17 +17,17 @@ final class MPVCore {
         // A file stays open at its end, so that its position and size can still be read.
         ("keep-open", "always"), ("keep-open-pause", "yes"),
         ("prefetch-playlist", "yes"),
-        // Without a device it plays on in silence; else the file would end at once.
+        // Without a device it continues in silence; otherwise the file would end at once.
         ("audio-fallback-to-null", "yes"),
         // The format in which the volume is applied: with 16 bits the factors of low volumes are rounded to 0.
         ("audio-format", "float"),
         ("audio-pitch-correction", "yes"), ("hr-seek", "yes"), ("gapless-audio", "weak"),
         // A server that ignores Range can still be read up to the requested position.
         ("force-seekable", "yes"),
-        // Half an hour of speech ahead and a few minutes back, in memory.
+        // The memory holds half an hour of speech ahead and a few minutes back.
         ("cache", "auto"), ("demuxer-max-bytes", "24MiB"), ("demuxer-max-back-bytes", "6MiB"),
         ("cache-pause", "yes"), ("cache-pause-wait", "2"), ("network-timeout", "30"),
-        // Reconnects a cut stream at once and a second later; after that the player decides.
+        // A cut stream is reconnected at once and a second later; after that the player decides.
         ("stream-lavf-o", "reconnect=1,reconnect_delay_max=1"),
         ("user-agent", WebClient.userAgent),
     ]
@@ -102,9 +102,9 @@ final class MPVCore {
         }
     }
 
-    /// Sets how the next file is sought in. In an MP3 without an index libavformat otherwise reads everything before
-    /// the position, which a stream can’t afford (mpv issue 6537); now it goes by the share of the bytes, which is
-    /// exact where the bit rate is constant.
+    /// Sets the seek method of the next file. In an MP3 without an index libavformat otherwise reads everything before
+    /// the position, which is too slow for a stream (mpv issue 6537); this method uses the share of the bytes, which is
+    /// exact if the bit rate is constant.
     func seekQuickly(in source: AudioSource) {
         if case .web = source { set("demuxer-lavf-o", "fflags=+fastseek") } else { set("demuxer-lavf-o", "") }
     }
@@ -128,13 +128,13 @@ final class MPVCore {
         return MPVValue(node)
     }
 
-    /// A list of maps, as `chapter-list` and `audio-device-list` are.
+    /// Reads a list of maps, such as `chapter-list` and `audio-device-list`.
     func list(_ name: String) -> [[String: MPVValue]] {
         guard case .list(let items)? = value(name) else { return [] }
         return items.compactMap { if case .map(let map) = $0 { map } else { nil } }
     }
 
-    /// Asks for PROPERTY_CHANGE events.
+    /// Requests PROPERTY_CHANGE events.
     func observe(_ name: String, as format: mpv_format) {
         _ = functions.observe_property(handle, 0, name, format)
     }
@@ -155,7 +155,7 @@ final class MPVCore {
 
 /// Ends a wait of the engine’s thread.
 ///
-/// Unchecked: libmpv allows `mpv_wakeup` from any thread while the instance lives; the engine takes this back under its
+/// Unchecked: libmpv allows `mpv_wakeup` from any thread while the instance exists; the engine revokes this under its
 /// lock before it destroys the instance.
 struct MPVWaker: @unchecked Sendable {
     fileprivate let handle: OpaquePointer

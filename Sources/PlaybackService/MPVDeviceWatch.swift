@@ -3,11 +3,11 @@ import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// Watches the list of sound devices, with an instance of libmpv and a thread of its own.
+/// Watches the list of sound devices with a separate instance of libmpv and a separate thread.
 ///
-/// libmpv’s listener dies with the sound server, and with PipeWire it waits for ever for a server that ends while it is
-/// asked (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Playback must not wait with it: a watch that hangs is
-/// abandoned, and another takes its place.
+/// libmpv’s listener ends with the sound server, and with PipeWire it waits for ever for a server that ends during a
+/// request (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Playback must not wait for it: a watch that hangs is
+/// abandoned and replaced.
 final class MPVDeviceWatch: Sendable {
     private struct State {
         var waker: MPVWaker?
@@ -16,7 +16,7 @@ final class MPVDeviceWatch: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// Reports the devices now and after each change, until `end`.
+    /// Reports the devices now and after each change until `end`.
     init(report: @escaping @Sendable ([OutputDevice]) -> Void) {
         SystemThread(stackSize: MPVEngine.stackSize) { [state] in Self.run(state, report) }?.detach()
     }
@@ -29,7 +29,7 @@ final class MPVDeviceWatch: Sendable {
     }
 
     private static func run(_ state: NIOLockedValueBox<State>, _ report: @Sendable ([OutputDevice]) -> Void) {
-        // The engine reports what is wrong with libmpv.
+        // The engine reports failures of libmpv.
         guard let core = try? MPVCore(audioOutputs: "null") else { return }
         state.withLockedValue { $0.waker = core.waker }
         core.observe("audio-device-list", as: MPV_FORMAT_NODE)

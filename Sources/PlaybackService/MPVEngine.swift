@@ -2,11 +2,11 @@ import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// libmpv, opened at the first `open`, on a thread of its own.
+/// The engine that uses libmpv, which it starts at the first `open`, on a separate thread.
 ///
-/// That thread alone calls libmpv and the observer; others append commands and wake it.
+/// Only that thread calls libmpv and the observer; others append commands and wake it.
 package final class MPVEngine: AudioEngine {
-    /// The sound systems to try, in order, unless others are named.
+    /// The default sound systems to try, in order.
     package static let defaultOutputs = "pipewire,pulse,alsa"
 
     /// The stack of a thread on which libmpv is loaded and called, in bytes.
@@ -32,7 +32,7 @@ package final class MPVEngine: AudioEngine {
         self.observer = observer
     }
 
-    /// Before the first `open`, commands other than `listOutputs` are dropped.
+    /// Drops commands other than `listOutputs` before the first `open`.
     package func perform(_ command: EngineCommand) {
         let start = state.withLockedValue { state in
             guard !state.closed else { return false }
@@ -80,7 +80,7 @@ package final class MPVEngine: AudioEngine {
                     player.handleEvents()
                     continue
                 }
-                // libmpv need not stay loaded for a list of devices.
+                // libmpv doesn’t stay loaded for a list of devices.
                 destroy(player)
                 if endsUnused() { return }
                 player = try makePlayer()
@@ -111,7 +111,7 @@ package final class MPVEngine: AudioEngine {
         player.core.destroy()
     }
 
-    /// Whether no command is queued: then the thread ends.
+    /// Whether no command is queued, so that the thread ends.
     private func endsUnused() -> Bool {
         state.withLockedValue { state in
             guard state.commands.isEmpty, !state.closed else { return false }

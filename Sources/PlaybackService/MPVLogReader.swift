@@ -1,23 +1,23 @@
 import PodcastModel
 
-/// Reads facts that libmpv reports only in its log: why a file didn’t open, and that a stream was cut.
+/// Reads facts that libmpv reports only in its log, such as the reason why a file didn’t open, or a cut stream.
 ///
-/// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`); one
-/// that changes costs a less exact message, or a stricter or laxer proof of an end. FFmpeg has one log for the whole
-/// process, which libmpv gives to its first instance only.
+/// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`); a
+/// changed one makes a message less exact, or the proof of an end stricter or laxer. FFmpeg has one log for the whole
+/// process, which libmpv passes to its first instance only.
 struct MPVLogReader: Sendable {
     private(set) var missing = false
     private(set) var complaint: String?
     /// A stream or file ended before its size.
     private(set) var cut = false
-    /// A seek led back in a stream that can only be read forwards.
+    /// A seek went backwards in a stream that can only be read forwards.
     private(set) var cannotGoBack = false
     /// The length is an estimate from the bit rate.
     private(set) var estimated = false
 
-    /// - Parameter opensOther: whether another file may be being opened in advance.
+    /// - Parameter opensOther: whether another file may be opening in advance.
     mutating func read(prefix: String, text: String, opensOther: Bool = false) {
-        // The address that was opened may hold a password.
+        // The opened address may contain a password.
         let text = WebAddress.withoutCredentials(in: text).trimmed
         guard !text.isEmpty else { return }
         if ["ends prematurely", "partial file", "Failed to reconnect", "Connection reset"].contains(
@@ -26,7 +26,7 @@ struct MPVLogReader: Sendable {
             cut = true
         }
         if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
-        // Lengths are estimated when a file is opened, which may be the other one.
+        // The length of a file is estimated when it is opened; it may be the other file.
         if opensOther { return }
         if prefix == "file" && text.contains("No such file") { missing = true }
         if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
@@ -35,18 +35,18 @@ struct MPVLogReader: Sendable {
         if !text.hasPrefix("Failed to open") || complaint == nil { complaint = text }
     }
 
-    /// Why `source` could not be opened.
+    /// The reason why `source` could not be opened.
     func failure(opening source: AudioSource) -> Failure {
         if let sentence = complaint.flatMap(Self.lostConnection) { return Failure(.streamFailed, sentence) }
         if missing { return Failure(.fileMissing, "The file \(source) doesn’t exist.") }
         if let reason = complaint, !reason.hasPrefix("Failed to open") {
             return Failure(.streamFailed, "\(source) can’t be opened: \(reason).")
         }
-        // Other causes have left a complaint.
+        // Other causes have logged an error.
         return Failure(.streamFailed, "\(source.host) doesn’t answer.")
     }
 
-    /// The sentence for `Connection to tcp://HOST failed: REASON` and `Failed to resolve hostname HOST: REASON`.
+    /// The message for `Connection to tcp://HOST failed: REASON` and `Failed to resolve hostname HOST: REASON`.
     private static func lostConnection(in text: String) -> String? {
         if let (host, reason) = names(in: text, "Connection to tcp://", " failed: ") {
             return Failure.unreachableHost(host, reason)
@@ -60,7 +60,7 @@ struct MPVLogReader: Sendable {
         let parts = text.split(separator: before, maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         let named = parts[1].split(separator: between, maxSplits: 1, omittingEmptySubsequences: false)
-        // A host may carry options behind a question mark.
+        // Options may follow a host after a question mark.
         guard named.count == 2, var host = named[0].split(separator: "?").first else { return nil }
         // FFmpeg adds the default ports.
         for port in [":80", ":443"] where host.hasSuffix(port) { host = host.dropLast(port.count) }

@@ -25,14 +25,14 @@ extension MPVPlayer {
         } else if let asked = current?.seekRequested, event.reply_userdata == asked.serial {
             current?.seekAccepted = asked.serial
             guard event.error < 0 else { return }
-            // It can’t seek: it stays where it is, and reports that.
+            // The file isn’t seekable: the position stays and is reported.
             current?.seekDone = asked.serial
             reportProgress()
             refreshAtEnd()
         }
     }
 
-    /// libmpv’s number for the file of a `loadfile`; nil: it was refused.
+    /// Handles libmpv’s number for the file of a `loadfile`; nil: it was refused.
     private static func entry(in event: mpv_event) -> Int64? {
         guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
             case .map(let map) = MPVValue(reply.result)
@@ -54,7 +54,7 @@ extension MPVPlayer {
         now.firstDuration = core.number("duration")
         now.duration = now.firstDuration
         current = now
-        // The file before it may have ended in the meantime, which pauses libmpv.
+        // The previous file may have ended meanwhile, which pauses libmpv.
         core.set("pause", now.wantsPause)
         let length = measured
         current?.reportedDuration = length
@@ -79,17 +79,17 @@ extension MPVPlayer {
         // It may belong to an earlier seek.
         guard core.flag(Watched.seeking.rawValue) != true else { return }
         current?.seekDone = now.seekAccepted
-        // Properties with the same value as in the file before aren’t reported as changes.
+        // Properties with the same value as in the previous file aren’t reported as changes.
         current?.idle = core.flag(Watched.idle.rawValue) ?? now.idle
         current?.seeking = core.flag(Watched.seeking.rawValue) ?? now.seeking
         current?.buffering = core.flag(Watched.buffering.rawValue) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekRequested?.position ?? now.load.start }
-        // The sought position is reported before an end there.
+        // The seek’s position is reported before an end at it.
         reportProgress()
         refreshAtEnd()
     }
 
-    /// Whether a seek has led to a later position than requested, as in a stream that can only be read forwards.
+    /// Whether a seek ended at a later position than requested, as in a stream that can only be read forwards.
     private func isMisplaced(_ now: Current) -> Bool {
         guard case .web = now.load.source, let asked = now.seekRequested, now.seekAccepted == asked.serial,
             now.seekDone < asked.serial, let position = core.number("time-pos")
@@ -123,8 +123,8 @@ extension MPVPlayer {
         if now.loaded && !now.atEnd { reportProgress() }
     }
 
-    /// libmpv has decoded everything, or hasn’t any more. Without a seek the latter means that the output was opened
-    /// anew in the last moment of the file: that is lost, and libmpv waits for it for ever.
+    /// Handles that libmpv has decoded everything, or no longer has. Without a seek the latter means that the output
+    /// was reopened in the last moment of the file: that is lost, and libmpv waits for it for ever.
     private func handleAtEnd(_ atEnd: Bool, isKnown: Bool) {
         guard let now = current else { return }
         // Properties of the previous file, or from before a seek, are stale.
@@ -155,7 +155,7 @@ extension MPVPlayer {
             current?.entry = end.playlist_insert_id
             return
         }
-        // The log lines that say why may follow this event: it is handled after all queued events.
+        // The log lines with the reason may follow this event, so it is handled after all queued events.
         current?.closed = (end.reason, end.error)
     }
 
@@ -201,7 +201,7 @@ extension MPVPlayer {
         if !now.atEnd { observer(.progress(now.load.id, progress)) }
     }
 
-    /// Detects an end that libmpv doesn’t report: audio that stands still where all of it has been played.
+    /// Detects an end that libmpv doesn’t report: the position doesn’t move after all audio has been played.
     private func watchEnd(_ now: Current, _ progress: EngineProgress) {
         let shouldSound = progress.running || now.atEnd && !now.wantsPause && !now.isSeekPending
         let standsStill = current?.standstill.standsStill(

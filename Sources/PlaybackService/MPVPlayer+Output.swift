@@ -5,25 +5,25 @@ import PodcastModel
 struct MPVOutputs {
     /// The requested device; empty: the system’s default.
     var chosen = ""
-    /// The device that libmpv was told to use: the chosen one, or the default where that is missing.
+    /// The device that libmpv is set to use: the chosen one, or the default if that is missing.
     var selected = ""
-    /// That device has disappeared: the sound server has moved the sound elsewhere.
+    /// That device has disappeared, and the sound server has moved the sound to another one.
     var hasLeft = false
     /// The driver of the open output; nil: no output is open.
     var driver: String?
-    /// There was no real driver when the output was opened last.
+    /// There was no real driver when the output was last opened.
     var wasSilent = false
     /// The last list of devices, dummies included; nil: there is none yet.
     var listed: [OutputDevice]?
     var watch: MPVDeviceWatch?
     /// The deadline of the list that is awaited.
     var listBy: MonotonicTime?
-    /// The output was opened before the awaited list: the device is then chosen again, and what is heard is reported.
+    /// The output was opened before the awaited list, after which the device is chosen again and reported.
     var isUnchecked = false
 
-    /// The sound servers’ name for the sink that they make when they have none.
+    /// The sound servers’ name for the sink that they create when they have none.
     static let dummy = "/auto_null"
-    /// A list takes some hundredths of a second.
+    /// The limit for a list, which usually takes some hundredths of a second.
     static let listLimit = Duration.seconds(2)
 
     var isSilent: Bool? {
@@ -53,7 +53,7 @@ extension MPVPlayer {
         listDevices()
     }
 
-    /// Selects the output for a file: a silent one, or one whose device has disappeared, is opened anew.
+    /// Selects the output for a file; reopens a silent one, or one whose device has disappeared.
     func prepareOutput(_ device: String) {
         outputs.chosen = device
         if outputs.listed == nil { outputs.isUnchecked = true }
@@ -61,7 +61,7 @@ extension MPVPlayer {
         if !use(device), isUnusable, !usesNullOutput { reopenOutput { core.command(["ao-reload"]) } }
     }
 
-    /// Opens the output anew, except in the last moment of a file, which would be lost.
+    /// Reopens the output, except in the last moment of a file, which would be lost.
     func reloadOutput() {
         if let now = current, now.atEnd, !now.wantsPause { return }
         // The list is stale if the sound server has been away.
@@ -73,7 +73,7 @@ extension MPVPlayer {
         if let driver = outputs.driver, driver != "null" { reportOutputs() }
     }
 
-    /// Lists the devices anew, and reports them.
+    /// Lists the devices again and reports them.
     func listDevices() {
         guard !usesNullOutput else { return reportOutputs(isListed: true) }
         outputs.watch?.end()
@@ -81,9 +81,9 @@ extension MPVPlayer {
         outputs.listBy = SystemClocks.monotonic().advanced(by: MPVOutputs.listLimit)
     }
 
-    /// Tells libmpv to use a device, or the system’s default if that is missing.
+    /// Makes libmpv use a device, or the system’s default if that is missing.
     ///
-    /// - Returns: whether the device has changed, so that libmpv opens its output anew by itself.
+    /// - Returns: whether the device has changed, so that libmpv reopens its output by itself.
     @discardableResult
     private func use(_ device: String) -> Bool {
         let target = usesNullOutput || outputs.has(device) ? device : ""
@@ -94,7 +94,7 @@ extension MPVPlayer {
         return true
     }
 
-    /// Opens the output anew at the same position: the audio that it and the filters have buffered, up to 1.3 s, is
+    /// Reopens the output at the same position: the audio that it and the filters have buffered, up to 1.3 s, is
     /// lost with it.
     private func reopenOutput(_ reopen: () -> Void) {
         let position = current?.isSeekPending == true ? current?.seekRequested?.position : presentPosition
@@ -103,14 +103,14 @@ extension MPVPlayer {
         seek(to: position, serial: now.seekRequested?.serial ?? now.load.serial)
     }
 
-    // MARK: Reports of libmpv
+    // MARK: Events of libmpv
 
     func driverChanged(_ driver: String?) {
         let before = outputs.driver
         outputs.driver = driver
         guard let driver else { return }
         if driver == "null" { outputs.wasSilent = true }
-        // The previous listener has died with the sound server.
+        // The previous listener has ended with the sound server.
         if !usesNullOutput, outputs.watch == nil || outputs.wasSilent && driver != "null" {
             outputs.wasSilent = driver == "null"
             outputs.isUnchecked = true
@@ -146,7 +146,7 @@ extension MPVPlayer {
     }
 
     func reportOutputs(isListed: Bool = false, isMoving: Bool = false) {
-        // Whether a dummy, or another device than the chosen one, is in use is known with the list.
+        // The list shows whether a dummy, or a device other than the chosen one, is in use.
         guard !outputs.isUnchecked || usesNullOutput else { return }
         let silent = usesNullOutput ? outputs.driver.map { _ in false } : outputs.isSilent
         observer(

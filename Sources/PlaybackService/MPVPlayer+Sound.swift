@@ -17,9 +17,9 @@ extension MPVPlayer {
         play(at: silent ? MPVFilters.pace(ofSilenceAt: now.load.speed) : now.load.speed)
     }
 
-    /// Changes the speed of the sound that the output is given from now on. libmpv at once applies the new speed to
-    /// what the output has buffered, too: by how far that moves the reported position it tells how much that is, and so
-    /// at which position the speed changes.
+    /// Changes the speed of sound that is not yet buffered by the output. libmpv applies the new speed to the buffered
+    /// sound at once when it computes its position; the resulting jump of the position shows how much is buffered, and
+    /// so the position at which the speed changes.
     private func play(at speed: PlaybackSpeed) {
         guard let now = current, speed != now.speeds.speed else { return }
         guard now.isHeard, let before = reading() else { return playAtOnce(at: speed) }
@@ -33,14 +33,14 @@ extension MPVPlayer {
         current?.speeds.change(to: speed, at: before.at, shown: before.position, delay: outputDelay)
     }
 
-    /// Changes the speed of what is heard from now on.
+    /// Changes the speed of the sound that is heard from now on.
     func playAtOnce(at speed: PlaybackSpeed) {
         guard let now = current else { return }
         current?.speeds = SpeedTimeline(speed)
         if speed != now.speeds.speed { core.set("speed", speed.factor) }
     }
 
-    /// The position that libmpv reports, when, and how exact that moment is, in seconds.
+    /// The position that libmpv reports, its time, and the uncertainty of that time, in seconds.
     private func reading() -> (position: Double, at: Double, error: Double)? {
         let asked = SystemClocks.monotonic()
         guard let position = core.number("audio-pts") else { return nil }
@@ -48,7 +48,7 @@ extension MPVPlayer {
         return (position, asked.seconds + took / 2, took / 2)
     }
 
-    /// The position that is heard, its speed, and in how many seconds that changes.
+    /// The position that is heard, its speed, and the number of seconds until that changes.
     var heard: (position: Double, speed: PlaybackSpeed, changesIn: Double?)? {
         guard let now = current, let shown else { return nil }
         var speeds = now.speeds
@@ -56,7 +56,7 @@ extension MPVPlayer {
         return speeds.heard(shown: shown)
     }
 
-    /// Changes the speed where silence begins and ends, and reports a new speed when it is heard.
+    /// Changes the speed at the start and end of silence, and reports a new speed when it is heard.
     func checkSpeed() {
         readLevels()
         guard let now = current, now.isHeard else {
@@ -70,7 +70,7 @@ extension MPVPlayer {
         }
     }
 
-    /// In how many seconds `checkSpeed` is due; nil: after the next event.
+    /// The number of seconds until `checkSpeed` is due; nil: after the next event.
     var nextSpeedCheck: Double? {
         guard let now = current, now.isHeard, now.needsSpeedChecks, let shown else { return nil }
         var wait = now.speeds.heard(shown: shown).changesIn
@@ -82,7 +82,7 @@ extension MPVPlayer {
         return wait.map { max($0, Self.shortestWait) }
     }
 
-    /// The position up to which the output has been given sound.
+    /// The position up to which the output has received sound.
     private func given(_ shown: Double) -> Double { shown + outputDelay * (current?.speeds.speed.factor ?? 1) }
 
     private func readLevels() {
@@ -94,13 +94,13 @@ extension MPVPlayer {
         }
     }
 
-    /// The interval at which levels are read, in seconds: they are measured longer ahead.
+    /// The interval at which levels are read, in seconds; they are measured further ahead than that.
     private static let levelInterval = 0.1
-    /// The largest error of a reading, in seconds, with which the output’s delay is exact to some hundredths.
+    /// The maximum error of a reading, in seconds, at which the output’s delay is exact to some hundredths.
     private static let maximumError = 0.01
-    /// The shortest wait, in seconds.
+    /// The minimum wait, in seconds.
     private static let shortestWait = 0.005
-    /// The longest plausible delay of an output, in seconds.
+    /// The maximum plausible delay of an output, in seconds.
     private static let longestDelay = 2.0
 
     // MARK: Filters
@@ -123,7 +123,7 @@ extension MPVPlayer {
 
     // MARK: The next file
 
-    /// Names the file that libmpv opens next, when it has read the present one; it never goes on to it by itself.
+    /// Sets the file that libmpv opens next, after it has read the current one; it never starts it by itself.
     func prepare(_ load: EngineLoad?) {
         if let before = next {
             next = nil
@@ -135,7 +135,7 @@ extension MPVPlayer {
         if current?.loaded == true { listNext() }
     }
 
-    /// Gives libmpv the next file, as the present one is open and can’t fail to open any more.
+    /// Passes the next file to libmpv once the current one is open and can no longer fail to open.
     func listNext() {
         guard let waiting = next, !waiting.isListed else { return }
         prepares += 1
@@ -151,18 +151,18 @@ extension MonotonicTime {
 
 /// The libmpv filters for an `EngineSound`.
 enum MPVFilters {
-    /// A filter that leaves the sound unchanged, but buffers 16 frames of 50 ms: silence is detected that long before
+    /// A filter that leaves the sound unchanged but buffers 16 frames of 50 ms: silence is detected that long before
     /// it is heard.
     private static let lookahead = "dynaudnorm=f=50:g=17:enable=0"
 
-    /// The option `af`. Silence is measured in the sound as recorded; the limiter comes last, so that nothing is
+    /// The value of the option `af`. Silence is measured in the recorded sound; the limiter is last, so that nothing is
     /// clipped.
     ///
     /// - Parameter meter: the filter that measures levels.
     static func text(for sound: EngineSound, meter: String? = nil) -> String {
         var filters: [String] = []
         if sound.trimSilence, let meter { filters.append("@silence:lavfi=[\(meter),\(lookahead)]") }
-        // It buffers some two seconds.
+        // This filter buffers some two seconds.
         if sound.normalise { filters.append("@normalise:lavfi=[dynaudnorm=f=250:g=15:p=0.7:m=12]") }
         if sound.boost {
             filters.append("@boost:lavfi=[acompressor=threshold=0.03:ratio=4:attack=10:release=250:makeup=4]")

@@ -5,15 +5,15 @@ import PodcastModel
 
 /// Translates between the engine’s commands and events and libmpv’s, on the engine’s thread.
 final class MPVPlayer {
-    /// The file that was asked for last.
+    /// The file that was requested last.
     struct Current {
         var load: EngineLoad
-        /// libmpv’s number for it, once it has taken the command.
+        /// libmpv’s number for it, once it has accepted the command.
         var entry: Int64?
         var loaded = false
         var wantsPause: Bool
         var log = MPVLogReader()
-        /// The length when it was opened; nil: unknown then, so a later one only grows.
+        /// The length when it was opened; nil: it was unknown, so a later one only grows.
         var firstDuration: Double?
         var duration: Double?
         var reportedDuration: MeasuredDuration?
@@ -23,18 +23,18 @@ final class MPVPlayer {
         var paused = false
         var atEnd = false
         var isEndReported = false
-        /// The output was opened anew in the last moment of the file, which was lost with it.
+        /// The output was reopened in the last moment of the file, which was lost.
         var isLastMomentLost = false
         var standstill = StandstillWatch()
-        /// The reason and error with which libmpv has closed it.
+        /// The reason and error with which libmpv closed it.
         var closed: (reason: mpv_end_file_reason, error: Int32)?
         /// The last seek that was requested, and the last ones that libmpv has accepted and completed.
         var seekRequested: (serial: UInt64, position: PlaybackPosition)?
         var seekAccepted: UInt64 = 0
         var seekDone: UInt64 = 0
-        /// A seek back has not led there.
+        /// A backward seek did not reach its position.
         var isMisplaced = false
-        /// The position of a seek or of the start, while it stays there paused.
+        /// The position of a seek or of the start, while it is paused there.
         var rest: PlaybackPosition?
         /// The part that plays fast now is silence.
         var isSilent = false
@@ -42,25 +42,25 @@ final class MPVPlayer {
 
         var isHeard: Bool { loaded && !idle && !seeking && !wantsPause }
 
-        /// Whether its speed changes by itself, or a change of it isn’t heard yet.
+        /// Whether its speed changes by itself, or a speed change isn’t heard yet.
         var needsSpeedChecks: Bool { load.sound.trimSilence || speeds.hasChanges }
 
         var isSeekPending: Bool { seekRequested.map { $0.serial > seekDone } ?? false }
     }
 
-    /// A file that is to be opened in advance. libmpv would go over to it by itself when the one before it fails, so it
-    /// gets it only when that is open, and is stopped when that is closed.
+    /// A file to open in advance. libmpv would start it by itself if the file before it failed, so it receives it only
+    /// when that is open, and is stopped when that is closed.
     struct Next {
         let load: EngineLoad
         /// libmpv has it in its list, behind the file that is open.
         var isListed = false
-        /// libmpv’s number for it, once it has taken the command.
+        /// libmpv’s number for it, once it has accepted the command.
         var entry: Int64?
         /// The log lines since it was listed, which may be about this file.
         var log = MPVLogReader()
     }
 
-    /// The properties of libmpv’s that are observed.
+    /// The properties of libmpv that are observed.
     enum Watched: String, CaseIterable {
         case idle = "core-idle"
         case seeking
@@ -85,7 +85,7 @@ final class MPVPlayer {
     static let preparing: UInt64 = 1 << 62
     static let asking: UInt64 = 1 << 61
 
-    /// More than an output buffers, in seconds: beyond that a seek has led elsewhere than it should.
+    /// More than an output buffers, in seconds; a seek that misses its position by more has failed.
     static let bufferedAhead = 0.5
 
     let core: MPVCore
@@ -99,10 +99,10 @@ final class MPVPlayer {
     var prepares: UInt64 = 0
     var outputs = MPVOutputs()
     var filters = ""
-    /// Measures the levels that silence is found by; made when silence is first to be trimmed.
+    /// Measures the levels for detecting silence; it is created when silence is first trimmed.
     var levels: LevelReader?
     var silences = SilenceDetector()
-    /// The estimated time until sound that is made now is heard, in seconds.
+    /// The estimated time until sound that is generated now is heard, in seconds.
     var outputDelay = 0.2
 
     let listed: @Sendable ([OutputDevice]) -> Void
@@ -159,10 +159,10 @@ final class MPVPlayer {
 
     // MARK: Commands
 
-    /// Reopens a stream that can only be read forwards and in which a seek led back.
+    /// Reopens a stream that can only be read forwards, after a seek back.
     ///
-    /// A start that led back lies in the part that opening the stream has read already; another opening would end the
-    /// same way, so it plays from the beginning, some seconds before.
+    /// A start position that needs a seek back is in the part that was read to open the stream; reopening would have
+    /// the same result, so it plays from the beginning, some seconds before.
     private func goBack() {
         guard let now = current, now.log.cannotGoBack || now.isMisplaced else { return }
         var load = reopening(now)
@@ -206,7 +206,7 @@ final class MPVPlayer {
         core.set("pause", load.paused)
         core.set("speed", load.speed.factor)
         core.set("volume", load.volume.percent)
-        // In a stream that can only be read forwards a seek to the beginning leads elsewhere.
+        // In a stream that can only be read forwards a seek to the beginning fails.
         core.set("start", load.start.seconds > 0 ? "+\(load.start.seconds)" : "none")
         core.seekQuickly(in: load.source)
         filter(for: load.sound)
@@ -225,7 +225,7 @@ final class MPVPlayer {
         core.command(["stop"])
     }
 
-    /// Whether libmpv has not gone over to the prepared file yet, which is the last of its list.
+    /// Whether libmpv has not started the prepared file yet, which is the last of its list.
     private func isWaiting(_ next: Next) -> Bool {
         guard next.isListed, let index = core.number("playlist-pos"), let count = core.number("playlist-count") else {
             return false
@@ -233,7 +233,7 @@ final class MPVPlayer {
         return index >= 0 && index == count - 2
     }
 
-    /// Why there is no file to open at `path`; libmpv would take a folder for a playlist.
+    /// The reason why there is no file to open at `path`; libmpv would open a folder as a playlist.
     static func obstacle(at path: String) -> Failure? {
         var status = stat()
         guard stat(path, &status) == 0 else {

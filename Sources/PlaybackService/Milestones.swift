@@ -2,12 +2,12 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// A position whose passing has an effect.
+/// A position that has an effect when it is passed.
 enum Milestone: Sendable, Hashable {
     case outro
     /// The episode counts as played.
     case played
-    /// The present chapter ends, and the sleep timer waits for that.
+    /// The current chapter ends, and the sleep timer waits for that.
     case chapterEnd
     /// The end is near, and the prepared episode is looked up again.
     case nearEnd
@@ -15,15 +15,15 @@ enum Milestone: Sendable, Hashable {
 
 /// The milestones of the loaded episode.
 struct Milestones: Sendable {
-    /// How long before the end `nearEnd` is, in seconds.
+    /// The distance of `nearEnd` from the end, in seconds.
     private static let nearEnd = 60.0
 
     private(set) var ahead: [(milestone: Milestone, position: Double)] = []
 
     /// A seek beyond an outro or the end of a chapter doesn’t end the episode or playback. The episode counts as played
-    /// however the position was reached, unless the listener has marked it as not played there.
+    /// after a seek too, unless the listener has marked it as not played there.
     ///
-    /// - Parameter chapterEnd: where the sleep timer ends playback.
+    /// - Parameter chapterEnd: the position at which the sleep timer ends playback.
     init(of session: PlaybackSession, _ settings: OwnerSettings, recheckPrepared: Bool, chapterEnd: Double?) {
         let podcast = session.episode.podcastID
         let outro = settings.number(.skipOutro, podcast: podcast)
@@ -52,7 +52,7 @@ struct Milestones: Sendable {
 }
 
 enum Rewind {
-    /// The number of seconds that resuming goes back: none after 10 s, then the same amount for each doubling of the
+    /// The number of seconds that resuming rewinds: none after 10 s, then the same amount for each doubling of the
     /// pause, up to `limit` after an hour.
     static func seconds(pause: Double, limit: Double) -> Double {
         guard pause > 10, limit > 0 else { return 0 }

@@ -3,16 +3,15 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The effects of one event, which are put in order at its end; and the state that outlasts it: unsaved changes and
-/// alerts.
+/// The effects of one event, which are ordered at its end, and the state that outlasts it: unsaved changes and alerts.
 struct PendingEffects: Sendable {
-    /// The answer to a command, sent when what it changed is durable.
+    /// The answer to a command, sent when its changes are durable.
     struct Answer: Sendable {
         enum Body: Sendable { case state, output, episodeState(WireEpisodeState) }
 
         let request: RequestID
         let body: Body
-        /// For example “Paused”, for “Paused, but not saved”.
+        /// The effect, such as “Paused” for “Paused, but not saved”.
         let fact: String
         let changed: Bool
         var setting: WireSettingReply?
@@ -39,9 +38,9 @@ struct PendingEffects: Sendable {
 
     private(set) var now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
     private(set) var actions: [PlaybackAction] = []
-    /// Whether the state is to be published.
+    /// Whether the state will be published.
     var state = false
-    /// Whether the sound devices are to be published.
+    /// Whether the sound devices will be published.
     var output = false
     /// Other publications, after the state and before it.
     var publications: [Publication] = []
@@ -53,7 +52,7 @@ struct PendingEffects: Sendable {
     var transactions: [PlaybackMachine.Transaction] = []
     private(set) var calls: [PlaybackMachine.Call] = []
     private(set) var logs: [(LogLevel, String)] = []
-    /// The process is ending, and nothing is opened any more.
+    /// The process is ending, and nothing more is opened.
     var isStopping = false
     var opensEngine = false
     var movedTo: PlaybackPosition?
@@ -84,7 +83,7 @@ struct PendingEffects: Sendable {
         replies.append((request, .success(reply.wireBytes)))
     }
 
-    /// Asks the library about episodes; the answer need not come.
+    /// Asks the library about episodes; there may be no answer.
     ///
     /// - Parameter brief: without notes and chapters.
     mutating func lookUp(
@@ -114,10 +113,10 @@ struct PendingEffects: Sendable {
 
     // MARK: Alerts
 
-    /// Raises an alert, unless one of its code stands that is about the same.
+    /// Raises an alert, unless one with its code and subject is raised already.
     ///
     /// - Parameters:
-    ///   - session: the load that it is about.
+    ///   - session: the load that the alert is about.
     ///   - id: the ID of an alert that is raised again.
     mutating func raise(
         _ code: String, about session: PlaybackSession?, title: String, _ message: String,
@@ -136,7 +135,7 @@ struct PendingEffects: Sendable {
 
     mutating func endAlerts(_ cause: PlayerAlerts.Cause) { save(alerts.end(cause), as: PendingWrites.Item.alert) }
 
-    /// Removes a promise from the messages of all alerts.
+    /// Removes a sentence from the messages of all alerts.
     mutating func withdraw(_ promise: String) {
         for alert in alerts.standing.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(promise) {
             let message = String(alert.message.dropLast(promise.count))

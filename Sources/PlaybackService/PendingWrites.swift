@@ -27,10 +27,10 @@ struct PendingWrites: Sendable {
     private(set) var dirty: Set<Item> = []
     private var entries: [TransactionID: Entry] = [:]
     private(set) var unsavedStates: [String: WireEpisodeState] = [:]
-    /// The number of refusals in a row.
+    /// The number of consecutive refusals.
     private(set) var refusals = 0
-    /// An episode’s end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end:
-    /// what reacts to an end, as the queue does, must not lose it when this process dies.
+    /// An episode’s end that is not durable yet. Until then, the stream shows it as playing and stopped at its end,
+    /// because observers of the end, such as the queue, must not lose it when this process dies.
     private var end: End?
 
     private enum End: Sendable, Equatable {
@@ -42,7 +42,7 @@ struct PendingWrites: Sendable {
 
     mutating func markEnd() { end = .due }
 
-    /// Forgets the end, as it is published before it is durable.
+    /// Removes the end, because it is published before it is durable.
     mutating func endIsShown() { end = nil }
 
     /// Handles the outcome of a transaction. An end that can’t be saved is shown as well.
@@ -63,7 +63,7 @@ struct PendingWrites: Sendable {
         dirty.insert(.episodeState(episodeState.episode))
     }
 
-    /// A state is being committed by itself: an unsaved state of the episode, which is written after it, must not be
+    /// Updates an unsaved state of an episode whose state is being committed by itself: the later write must not be
     /// older.
     mutating func supersede(_ episodeState: WireEpisodeState) {
         if unsavedStates[episodeState.episode] != nil { mark(episodeState) }

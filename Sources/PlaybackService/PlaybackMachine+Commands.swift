@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Carries out a command, or refuses it without doing anything.
+    /// Carries out a command, or refuses it without any change.
     mutating func handle(_ command: Command) {
         guard let request = try? WirePlaybackRequest(wireBytes: command.payload) else {
             pending.refuse(command.id, Failure(.malformed, "The request to the player can’t be read."))
@@ -49,7 +49,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// Answers a command with the state as it is at the end of the event; what it changed is committed first.
+    /// Answers a command with the state at the end of the event; its changes are committed first.
     mutating func answer(
         _ command: Command, _ fact: String, _ body: PendingEffects.Answer.Body = .state, changed: Bool? = nil,
         setting: WireSettingReply? = nil
@@ -99,7 +99,7 @@ extension PlaybackMachine {
 }
 
 extension WirePlaybackRequest {
-    /// Whether it is about what is loaded: what has failed doesn’t resume by itself after that.
+    /// Whether the command concerns the loaded episode, which then doesn’t resume by itself after a failure.
     fileprivate var isAboutLoaded: Bool {
         switch command {
         case .load, .setPaused, .seek, .seekRelative, .stop, .unload, .answerAlert, .setPlayed: true

@@ -5,7 +5,7 @@ package import WireMessages
 
 extension PlaybackMachine {
     /// Returns the effects of the event in order: the stream, the database and the answers, the engine. Publishing
-    /// doesn’t wait for the engine.
+    /// precedes the engine’s commands.
     mutating func flush() -> [Effect] {
         passMilestones()
         if pending.hasEnded { perform(sleepTimer.episodeEnded()) }
@@ -45,7 +45,7 @@ extension PlaybackMachine {
         return Publication(.put, .playbackState, shown.wireBytes)
     }
 
-    /// Publishes an end that isn’t durable yet, before another load replaces it.
+    /// Publishes an end that isn’t durable yet before another load replaces it.
     mutating func showEndNow() {
         guard pending.writes.hasEnd else { return }
         pending.writes.endIsShown()
@@ -127,7 +127,7 @@ extension PlaybackMachine {
     }
 
     mutating func handleRefused(_ id: TransactionID, _ failure: Failure) {
-        // The state of an episode that the library has forgotten is dropped.
+        // The state of an episode that is no longer in the library is dropped.
         let forgotten = failure.known == .notFound || failure.known == .invalidArgument
         switch pending.writes.refused(id, keeping: { if case .episodeState = $0 { !forgotten } else { true } }) {
         case .answer(let answer)?:

@@ -29,7 +29,7 @@ extension PlaybackMachine {
         pending.save(chapters.opened(marks, duration, of: session.episode, now: now.wall), as: Item.chapters)
     }
 
-    /// Adds the volume, the device and the sound processing to what the engine is to open.
+    /// Adds the volume, the device and the sound processing to a load for the engine.
     func completed(_ action: PlaybackAction) -> PlaybackAction {
         switch action {
         case .engine(.open(let load)): .engine(.open(completed(load)))
@@ -46,9 +46,9 @@ extension PlaybackMachine {
         return load
     }
 
-    // MARK: The sleep of the machine
+    // MARK: The computer’s sleep
 
-    /// Saves the position, as the computer is about to sleep.
+    /// Saves the position before the computer sleeps.
     mutating func suspend() {
         isSuspending = true
         if session?.tracker.anchor.running == true { session?.markPosition(&pending) }

@@ -47,7 +47,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// The library has answered after the episode had begun to play.
+    /// Handles the library’s answer after the episode has begun to play.
     private mutating func handleLateState(_ found: WireEpisode?) {
         guard let session, session.isStateMissing else { return }
         let state = state(of: session.episode.id, found)
@@ -55,7 +55,7 @@ extension PlaybackMachine {
         if let found { showChapters(of: found) }
     }
 
-    /// The library has answered about the episode that is being loaded; nil: it doesn’t know it.
+    /// Handles the library’s answer about the episode that is being loaded; nil: it isn’t in the library.
     private mutating func handleFoundEpisode(_ found: WireEpisode?) {
         guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
         let state = state(of: session.episode.id, found)

@@ -3,7 +3,7 @@ package import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Restores the session: playing if the process died or was restarted in a living fleet, else paused; see
+    /// Restores the session: playing if the process died or was restarted in a running fleet, else paused; see
     /// `protocols/playback.md`.
     package mutating func restore(_ records: [StoredRecord], now: Moment) -> [Effect] {
         pending.begin(now: now)
@@ -52,7 +52,7 @@ extension PlaybackMachine {
 
     private mutating func restore(_ record: WirePlaybackSettingsRecord) {
         // Earlier versions stored the speed here. The record is rewritten without it, so that an unset speed does not
-        // come back.
+        // return.
         if record.speed > 0, settings.own(.speed, podcast: "") == nil {
             pending.writes.mark(.settings)
             let setting = try? settings.setting(speed: record.speed, of: "")
@@ -81,7 +81,7 @@ extension PlaybackMachine {
         if session?.playOn(afterCrash: afterCrash, &pending) == false { forgetDevice() }
     }
 
-    /// Unloads an episode whose file is gone, and that cannot be streamed.
+    /// Unloads an episode whose file is gone and that cannot be streamed.
     mutating func handleExamined(_ load: LoadID, isThere: Bool) {
         guard session?.loadID == load, !isThere, session?.fileIsGone(&pending) == true else { return }
         session = nil
@@ -96,7 +96,7 @@ extension PlaybackMachine {
         return Set(texts.compactMap { PodcastID($0) })
     }
 
-    /// Removes what is stored of a podcast that was forgotten. One that is merely unsubscribed keeps it.
+    /// Removes the stored data of a forgotten podcast. An unsubscribed podcast keeps it.
     mutating func forget(podcast: String) {
         if let change = settings.forget(podcast: podcast) {
             pending.save(change) { .setting(podcast: podcast, key: $0) }

@@ -42,7 +42,7 @@ extension PlaybackMachine {
 
     mutating func setVolume(_ percent: Double, _ command: Command) throws(Failure) {
         guard let volume = Volume(percent: percent) else {
-            throw Self.invalid("The volume goes from 0 to 100, not \(percent).")
+            throw Self.invalid("The volume must be from 0 to 100, not \(percent).")
         }
         if volume != self.volume {
             self.volume = volume
@@ -59,14 +59,14 @@ extension PlaybackMachine {
 extension WireChangeLevel {
     private static let smallestStep = 0.001
 
-    /// The changed level, within the range.
+    /// Returns the changed level, limited to the range.
     func level(from level: Double, in range: ClosedRange<Double>) throws(Failure) -> Double {
         let target: Double
         switch change {
         case .by(let change)? where change.isFinite:
             target = ((level + change) * 100).rounded() / 100
         case .steps(let steps)? where step.isFinite && step >= Self.smallestStep:
-            // Steps lead to multiples of the step, so that up and down meet.
+            // Steps end at multiples of the step, so that up and down are inverse.
             let start = steps > 0 ? (level / step + 1e-6).rounded(.down) : (level / step - 1e-6).rounded(.up)
             target = steps == 0 ? level : ((start + Double(steps)) * step * 1e6).rounded() / 1e6
         default:
@@ -103,7 +103,7 @@ extension OwnerSettings {
         return skip.back ? -distance : distance
     }
 
-    /// The setting that changes the speed: the podcast’s own, if it has one, else that for all.
+    /// The setting that changes the speed: the podcast’s own if it has one, else that for all.
     func setting(speed factor: Double, of podcast: String) throws(Failure) -> WireSetSetting {
         guard let speed = PlaybackSpeed(factor: factor) else {
             let range = PlaybackSpeed.range

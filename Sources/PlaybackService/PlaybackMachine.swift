@@ -3,10 +3,10 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// The identity of the boot and of the fleet, by which a process distinguishes a crash from an orderly end.
+/// The identity of the boot and of the fleet, by which a process distinguishes a crash from an orderly exit.
 package struct PlaybackContext: Sendable, Hashable {
     package var bootID: String
-    /// The supervisor’s run; empty: there is no supervisor, and nothing resumes by itself.
+    /// The supervisor’s run; empty: there is no supervisor, and playback doesn’t resume by itself.
     package var fleetRun: String
     package var limits: PlaybackLimits
 
@@ -25,7 +25,7 @@ package struct PlaybackLimits: Sendable, Hashable {
     package var opening: Duration = .seconds(60)
     /// The limit for a stream that waits for data and gets none.
     package var stall: Duration = .seconds(20)
-    /// The waits between probes of the server of a failed stream. No steps: it isn’t probed.
+    /// The waits between probes of the server of a failed stream; empty: it isn’t probed.
     package var serverProbes = Backoff.steps(
         [.seconds(30), .seconds(60), .seconds(120), .seconds(300)], repeatsLast: true)
     /// The time after which the return of a server no longer resumes playback.
@@ -34,7 +34,7 @@ package struct PlaybackLimits: Sendable, Hashable {
     package var probe: Duration = .seconds(15)
     /// The wait until a new sound device is used: sound systems announce devices before they can be opened.
     package var deviceSettling: Duration = .milliseconds(800)
-    /// The limit until playback on it must move.
+    /// The time within which playback on a device must move.
     package var deviceCheck: Duration = .milliseconds(1_500)
     /// The waits before each opening of the output while playback is paused by the loss of its device.
     package var deviceReloads = Backoff.steps(
@@ -48,7 +48,7 @@ package struct PlaybackLimits: Sendable, Hashable {
     package init() {}
 }
 
-/// A report of the shell to the player.
+/// A report from the shell to the player.
 package enum PlaybackInput: Sendable, Hashable {
     case engine(EngineEvent)
     /// Whether the file of a load exists.
@@ -70,14 +70,14 @@ package enum PlaybackAction: Sendable, Hashable {
     case probe(LoadID, url: String, podcast: String, serial: UInt64)
     /// Let the computer sleep, as everything has been saved.
     case allowSuspend
-    /// End the process at once, without waiting for the engine.
+    /// End the process at once without waiting for the engine.
     case endProcess(Failure)
 }
 
-/// Decides what is loaded and played, and what is stored, published and answered.
+/// Decides what the player loads, plays, stores, publishes and answers.
 ///
-/// Effects on the engine are facts: they are published at once and stay when they can’t be saved; the command is then
-/// answered `notSaved`, and saving is retried. See `protocols/playback.md`.
+/// Effects on the engine are published at once and remain if they can’t be saved; the command is then answered with
+/// `notSaved`, and saving is retried. See `protocols/playback.md`.
 package struct PlaybackMachine: OwnerMachine {
     package typealias Input = PlaybackInput
     package typealias Action = PlaybackAction
@@ -147,7 +147,7 @@ package struct PlaybackMachine: OwnerMachine {
             + pending.alerts.retained
     }
 
-    /// The present state, which the stream shows unless an end isn’t durable yet.
+    /// The current state, which the stream shows unless an end isn’t durable yet.
     package var state: WirePlaybackState {
         var state = WirePlaybackState()
         state.status = .idle

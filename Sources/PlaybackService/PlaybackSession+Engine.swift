@@ -3,10 +3,10 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackSession {
-    /// The time after a seek for which waiting for data isn’t shown.
+    /// The time after a seek during which waiting for data isn’t shown.
     private static let seeksQuietly = Duration.seconds(1)
 
-    /// Lets the engine open its audio at the present position.
+    /// Makes the engine open its audio at the current position.
     mutating func open(_ pending: inout PendingEffects) {
         guard !pending.isStopping else { return }
         guard let source else { return failUnplayable(&pending) }
@@ -28,7 +28,7 @@ extension PlaybackSession {
     mutating func concluded(_ transaction: TransactionID, isSaved: Bool, _ pending: inout PendingEffects) {
         guard engine == .awaitingCommit(transaction) else { return }
         guard isSaved || resumedAt == nil else {
-            // What crashed may crash again, and a second crash couldn’t be noticed now.
+            // The episode may crash again, and a second crash couldn’t be detected now.
             engine = .closed
             status = .paused
             pending.state = true
@@ -46,7 +46,7 @@ extension PlaybackSession {
         }
     }
 
-    /// The engine has opened its audio. Returns whether that is the episode.
+    /// Handles the opening of its audio, and returns whether that is the episode.
     mutating func opened(_ duration: MeasuredDuration?, _ pending: inout PendingEffects) -> Bool {
         isOpened = true
         recovery.opened()
@@ -73,7 +73,7 @@ extension PlaybackSession {
         if abs((duration?.seconds ?? 0) - before) >= step { pending.state = true }
     }
 
-    /// Returns whether a sound server has taken nothing of what plays for too long.
+    /// Returns whether a sound server has accepted no sound for too long during playback.
     mutating func progressed(_ progress: EngineProgress, _ pending: inout PendingEffects) -> Bool {
         guard !tracker.isOutdated(progress) else { return false }
         let now = pending.now.monotonic
@@ -82,7 +82,7 @@ extension PlaybackSession {
             return false
         }
         guard tracker.reached(progress) else {
-            // Its position says nothing before the seek is done, but waiting for data is shown.
+            // The position is stale before the seek is done, but waiting for data is shown.
             if status == .playing, recovery.isStarving(for: Self.seeksQuietly, now: now) {
                 setBuffering(true, &pending)
             }
@@ -125,7 +125,7 @@ extension PlaybackSession {
 
     // MARK: The end
 
-    /// The engine has reached the end of its audio. Only a proven end finishes the episode.
+    /// Handles the end of the engine’s audio. Only a proven end finishes the episode.
     mutating func ended(_ end: EndOfFile, _ pending: inout PendingEffects) {
         guard tracker.hasReachedSeek else { return }
         if let failure = replacedAudioFailure(end.measured) { return recover(from: failure, &pending) }
@@ -134,7 +134,7 @@ extension PlaybackSession {
             return move(to: position, &pending)
         }
         guard end.isProven(announced: audio.announced) else {
-            // If less of it is left than was heard before, the later position holds.
+            // If the audio is now shorter than the part that was heard, the later position is kept.
             setAnchor(max(end.position, tracker.playedFrom), running: false, &pending)
             return recover(
                 from: Failure(.endedEarly, end.cut ? "Its stream was cut." : "Its audio ended too early."), &pending)
@@ -142,7 +142,7 @@ extension PlaybackSession {
         finish(at: end.position, reason: "heard to its end" + remark(on: end.position), &pending)
     }
 
-    /// A remark for the log of marks if it is much shorter than its feed says, which may be wrong or right.
+    /// Returns a remark for the log if it is much shorter than its feed announces, which may be wrong.
     private func remark(on end: PlaybackPosition) -> String {
         guard let announced = audio.announced?.seconds, end.seconds < announced / 2 else { return "" }
         return

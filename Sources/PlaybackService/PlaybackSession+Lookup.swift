@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackSession {
-    /// An episode that a request loads, before the library is asked about it.
+    /// Creates a session for an episode that a request loads, before the library is asked about it.
     init(
         _ load: WireLoadEpisode, _ request: RequestID, speed: PlaybackSpeed, _ context: PlaybackContext, now: Moment
     ) throws(Failure) {
@@ -28,7 +28,7 @@ extension PlaybackSession {
         self.loadID = loadID
         self.speed = speed
         episode = load.episode
-        // An episode without audio is loaded all the same, and fails visibly.
+        // An episode without audio is loaded too, and fails visibly.
         enclosure = try? AudioSource(enclosure: load.episode.enclosureURL)
         queueEntry = load.queueEntry
         queue = load.queue
@@ -43,13 +43,13 @@ extension PlaybackSession {
 
     // MARK: Answers of the library
 
-    /// Looks the episode up again, and then resumes it at a position; nil: where it was left.
+    /// Looks the episode up again, then resumes it at a position; nil: its stored position.
     mutating func lookUpAgain(at explicit: PlaybackPosition?, _ pending: inout PendingEffects) {
         engine = .lookingUp(nil, explicit: explicit)
         pending.lookUp([episode.id], for: .load(loadID))
     }
 
-    /// Looks up an episode whose process died before the library had answered: what came with the load may be out of
+    /// Looks up an episode whose process died before the library had answered, because the load’s data may be out of
     /// date.
     mutating func lookUpIfUnknown(_ pending: inout PendingEffects) {
         guard episodeState.updatedAt == 0, status == .paused else { return }
@@ -57,7 +57,7 @@ extension PlaybackSession {
         lookUpAgain(at: position.seconds == episodeState.position ? nil : position, &pending)
     }
 
-    /// The lookup has failed: it is repeated until the library answers.
+    /// Repeats a failed lookup until the library answers.
     mutating func lookupFailed(_ failure: Failure, _ pending: inout PendingEffects) {
         guard isBeingLookedUp, !wasLookedUp else { return }
         pending.log(.warning, "The state of \(episode.id) isn’t known yet: \(failure)")
@@ -65,7 +65,7 @@ extension PlaybackSession {
         pending.lookUp([episode.id], for: .lateLoad(loadID), limit: nil)
     }
 
-    /// The library has answered about the episode; nil: it couldn’t.
+    /// Handles the library’s answer about the episode; nil: the lookup failed.
     ///
     /// - Parameter state: the newest state of it that is known.
     mutating func found(_ found: WireEpisode?, _ state: WireEpisodeState?, _ pending: inout PendingEffects) {
@@ -81,7 +81,7 @@ extension PlaybackSession {
         identify(AudioTag(etag: download.etag, size: download.totalBytes), &pending)
     }
 
-    /// The stored state has come after the episode had begun to play: the progress since then is added.
+    /// Handles a stored state that arrives after the episode has begun to play: the progress since then is added.
     mutating func foundLate(_ state: WireEpisodeState?, _ pending: inout PendingEffects) {
         isStateMissing = false
         wasLookedUp = true
@@ -89,14 +89,14 @@ extension PlaybackSession {
             episodeState = state
             if audio.recorded == nil { audio.restore(EpisodeDuration(seconds: state.duration)) }
         }
-        // If nothing has been heard yet, the stored position holds.
+        // If nothing has been heard yet, the stored position is used.
         guard position(at: pending.now.monotonic).seconds > tracker.playedFrom.seconds + 0.5 else { return }
         savePosition(&pending)
     }
 
-    /// Makes the load durable, before the engine opens it.
+    /// Makes the load durable before the engine opens it.
     ///
-    /// - Parameter intro: how many seconds are skipped at the beginning.
+    /// - Parameter intro: the number of seconds that are skipped at the beginning.
     mutating func begin(at explicit: PlaybackPosition?, intro: Double, _ pending: inout PendingEffects) {
         audio.begins(EpisodeDuration(seconds: episodeState.duration), isAnew: explicit == nil)
         let start = explicit ?? Self.start(of: episodeState, duration: duration, intro: intro)
@@ -106,10 +106,10 @@ extension PlaybackSession {
         pending.commit = true
     }
 
-    /// The position where an episode was left, else the end of its intro.
+    /// Returns the stored position of an episode, else the end of its intro.
     static func start(of state: WireEpisodeState, duration: EpisodeDuration?, intro: Double) -> PlaybackPosition {
         let start = PlaybackPosition(clamping: state.position)
-        // In its last moment it begins anew. A position beyond its length isn’t a wrong position.
+        // In its last moment it restarts. A position beyond its length isn’t a wrong position.
         let isOver = state.duration > 0 && abs(start.seconds - state.duration) < 1
         guard isOver || start == .zero else { return start }
         if let duration, intro >= duration.seconds - 1 { return .zero }

@@ -68,7 +68,7 @@ extension PlaybackSession {
         return record
     }
 
-    /// A stored session, with the engine closed; nil if the record makes no sense.
+    /// Restores a session, with the engine closed; nil if the record is invalid.
     init?(_ record: WireSessionRecord, now: Moment, speed: PlaybackSpeed, context: PlaybackContext) {
         guard let loadID = LoadID(record.loadID), EpisodeID(record.episode.id) != nil else { return nil }
         switch record.status {
@@ -102,7 +102,7 @@ extension PlaybackSession {
 }
 
 extension PlaybackSession {
-    /// How a stored session continues.
+    /// The continuation of a stored session.
     enum Restoration: Sendable, Hashable {
         case play(afterCrash: Bool)
         case awaitDevice
@@ -110,7 +110,7 @@ extension PlaybackSession {
         case stay(asks: Bool)
     }
 
-    /// A session that is older than this, in milliseconds, doesn’t resume by itself.
+    /// The age, in milliseconds, beyond which a session doesn’t resume by itself.
     private static let longestAbsence: Int64 = 24 * 3_600 * 1_000
 
     func restoration(
@@ -128,7 +128,7 @@ extension PlaybackSession {
     }
 
     func stay(asks: Bool, _ pending: inout PendingEffects) {
-        // The file of what is to be skipped isn’t needed, and its session must stay for the queue to see.
+        // A skipped episode’s file isn’t needed, and its session must stay visible to the queue.
         if !skip, case .file(let path)? = source { pending.perform(.examine(loadID, path: path)) }
         guard asks else { return }
         pending.raise(
@@ -137,7 +137,7 @@ extension PlaybackSession {
             .info, actions: ["resume", "restart", "dismiss"])
     }
 
-    /// Its file no longer exists. Returns whether it can’t be played at all.
+    /// Handles that its file no longer exists, and returns whether it can’t be played at all.
     mutating func fileIsGone(_ pending: inout PendingEffects) -> Bool {
         guard engine == .closed || isBeingLookedUp else { return false }
         pending.saveSession()

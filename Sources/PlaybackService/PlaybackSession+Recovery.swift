@@ -16,7 +16,7 @@ extension PlaybackSession {
         if case .web? = enclosure, localPath != nil, failure.known != .noSoundDevice {
             return playStream(insteadOfFile: failure, &pending)
         }
-        // The server may say what it sent instead of audio.
+        // The server may identify what it sent instead of audio.
         let isForRecovery = failure.retry || failure.known == .decoderFailed
         guard isForRecovery, isStream, status.isUnderWay else { return fail(failure, &pending) }
         perform(recovery.failed(failure, situation(at: pending.now)), &pending)
@@ -30,7 +30,7 @@ extension PlaybackSession {
         perform(recovery.tick(situation(at: pending.now)), &pending)
     }
 
-    /// The computer has woken: the engine is asked for its position first, whatever was computed before.
+    /// Handles the computer’s wake: the engine’s position is requested first and replaces the computed one.
     mutating func woke(_ pending: inout PendingEffects) {
         perform(recovery.woke(situation(at: pending.now)), &pending)
         guard engine == .open else { return }

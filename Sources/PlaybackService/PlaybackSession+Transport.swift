@@ -30,7 +30,7 @@ extension PlaybackSession {
         if isOpen { pending.command(.setPaused(true)) }
     }
 
-    /// Pauses at a position, as the sound device was lost.
+    /// Pauses at a position because the sound device was lost.
     mutating func pauseWithoutDevice(at position: PlaybackPosition, _ pending: inout PendingEffects) {
         pause(&pending)
         pausedBy = .soundDevice
@@ -46,12 +46,12 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    /// Resumes some seconds before where it was paused: the more, the longer that is ago, unless nothing was heard
+    /// Resumes some seconds before the position of the pause: the longer the pause, the more, unless nothing was heard
     /// there.
     ///
     /// - Parameters:
-    ///   - rewind: the maximum number of seconds to go back.
-    ///   - reloadsOutput: whether the output is opened anew, as there may be a device now.
+    ///   - rewind: the maximum number of seconds to rewind.
+    ///   - reloadsOutput: whether the output is reopened, because there may be a device now.
     mutating func resume(rewind: Double, reloadsOutput: Bool, _ pending: inout PendingEffects) {
         if isResting, tracker.isPlayedUpToHere, !isBeingLookedUp, let pausedAt = tracker.pausedAt {
             let pause = pending.now.wall.seconds - pausedAt.seconds
@@ -101,7 +101,7 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    /// Resumes what was playing, or waiting for a sound device, when the process ended and the fleet lived on.
+    /// Resumes if it was playing, or waiting for a sound device, when the process ended in a running fleet.
     ///
     /// - Returns: whether it plays; not after a second crash within a minute.
     mutating func playOn(afterCrash: Bool, _ pending: inout PendingEffects) -> Bool {
@@ -136,7 +136,7 @@ extension PlaybackSession {
             if let request {
                 pending.refuse(request, Failure(.nothingLoaded, "Playback was stopped before the episode was open."))
             }
-            // The position where it resumes isn’t known before.
+            // The position at which it resumes isn’t known before.
             engine = .lookingUp(nil, explicit: explicit)
         } else {
             engine = .closed
@@ -153,9 +153,9 @@ extension PlaybackSession {
         }
     }
 
-    /// Closes it, as it is unloaded, and returns the episode’s state.
+    /// Closes it before it is unloaded, and returns the episode’s state.
     mutating func leave(_ pending: inout PendingEffects) -> WireEpisodeState {
-        // The position that was heard counts more than the stored state.
+        // The heard position takes precedence over the stored state.
         if isOpened { isStateMissing = false }
         markPosition(&pending)
         if engine == .open { pending.command(.unload) }
@@ -166,7 +166,7 @@ extension PlaybackSession {
         return episodeState
     }
 
-    /// Stops the engine as the process ends; the session is stored as playing, so that the next process resumes it.
+    /// Stops the engine when the process ends; the session is stored as playing, so that the next process resumes it.
     mutating func processStops(_ pending: inout PendingEffects) {
         if engine == .open { pending.command(.unload) }
         markPosition(&pending)
@@ -176,9 +176,9 @@ extension PlaybackSession {
         pending.commit = true
     }
 
-    // MARK: Moving
+    // MARK: Seeking
 
-    /// Moves to a position; the anchor runs again when the engine reports so.
+    /// Seeks to a position; the anchor runs again when the engine reports that it plays.
     mutating func move(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         setAnchor(position, running: false, &pending)
         tracker.moved(to: position)
@@ -192,7 +192,7 @@ extension PlaybackSession {
         savePosition(&pending)
     }
 
-    /// Lets the engine seek; what it reports before it is there is stale.
+    /// Makes the engine seek; its reports before the seek is done are stale.
     private mutating func seekEngine(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         let serial = pending.nextSerial()
         tracker.seeks(serial: serial)
@@ -201,7 +201,7 @@ extension PlaybackSession {
 
     /// Publishes a new anchor.
     ///
-    /// - Parameter pace: how fast it runs from there; nil: at the speed that is set.
+    /// - Parameter pace: the speed at which it runs; nil: the speed that is set.
     mutating func setAnchor(
         _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil,
         _ pending: inout PendingEffects
@@ -210,8 +210,7 @@ extension PlaybackSession {
         pending.state = true
     }
 
-    /// Sets another speed. What the output has buffered still plays at the old one; the engine reports when it is
-    /// through.
+    /// Sets another speed. Buffered sound still plays at the old one; the engine reports when the new one is heard.
     mutating func setSpeed(_ speed: PlaybackSpeed, _ pending: inout PendingEffects) {
         self.speed = speed
         let isHeard = engine == .open && tracker.anchor.running
@@ -241,7 +240,7 @@ extension PlaybackSession {
             // It is longer than its stored length.
             state.duration = 0
         }
-        // An unchanged state keeps its time: it must not win over what was heard elsewhere in the meantime.
+        // An unchanged state keeps its time, so that it isn’t newer than a state from elsewhere.
         let isNewTag = audio.saved()
         guard state != episodeState || isNewTag else { return }
         state.updatedAt = pending.now.wall.milliseconds
@@ -249,7 +248,7 @@ extension PlaybackSession {
         pending.writes.mark(state)
     }
 
-    /// Marks the position as unsaved, and saves it now.
+    /// Marks the position as unsaved and saves it now.
     mutating func savePosition(_ pending: inout PendingEffects) {
         markPosition(&pending)
         pending.commit = true

@@ -5,7 +5,7 @@ import WireMessages
 /// The loaded episode and its playback state.
 struct PlaybackSession: Sendable, Hashable {
     enum Status: Sendable, Hashable {
-        /// Being opened. Exits: playing, paused, failed.
+        /// It is being opened. Exits: playing, paused, failed.
         case loading(plays: Bool)
         /// It plays, or waits for data. Exits: paused, finished, failed.
         case playing
@@ -13,10 +13,10 @@ struct PlaybackSession: Sendable, Hashable {
         case paused
         /// It was played to its proven end. Exit: another load.
         case finished
-        /// It couldn’t go on; its position is kept. Exit: loading.
+        /// Playback couldn’t continue; its position is kept. Exit: loading.
         case failed(Failure)
 
-        /// Whether it plays, or will as soon as it can.
+        /// Whether it plays, or will as soon as possible.
         var willPlay: Bool { self == .playing || self == .loading(plays: true) }
 
         var isFailed: Bool { if case .failed = self { true } else { false } }
@@ -30,13 +30,13 @@ struct PlaybackSession: Sendable, Hashable {
         }
     }
 
-    /// What the engine does with it.
+    /// The engine’s state.
     enum Engine: Sendable, Hashable {
         /// It has no file open.
         case closed
         /// The library is being asked about the episode for this request; nil: the request has been answered.
         case lookingUp(RequestID?, explicit: PlaybackPosition?)
-        /// It opens the file once the session is durable, so that a crash in it is noticed.
+        /// It opens the file once the session is durable, so that a crash is detected.
         case awaitingCommit(TransactionID?)
         case open
     }
@@ -59,15 +59,15 @@ struct PlaybackSession: Sendable, Hashable {
     var audio: AudioIdentity
     var buffering = false
     var pausedBy = WirePlaybackState.PausedBy.somebody
-    /// The episode’s state, as it is or will be stored.
+    /// The episode’s state that is or will be stored.
     var episodeState: WireEpisodeState
-    /// The lookup has failed, and is repeated until the library answers.
+    /// The lookup has failed and is repeated until the library answers.
     var isStateMissing = false
     /// The library has answered once: a further answer may be older than `episodeState`.
     var wasLookedUp = false
-    /// When playback resumed after a crash of the process.
+    /// The time at which playback resumed after a crash of the process.
     var resumedAt: MonotonicTime?
-    /// Notices that a sound server takes none of its sound.
+    /// Detects that a sound server accepts none of its sound.
     var standstill = StandstillWatch(limit: 10)
     var skip = false
     /// The alert that was answered with `skip`.
@@ -84,7 +84,7 @@ struct PlaybackSession: Sendable, Hashable {
     /// The length that is shown, and that seeks are checked against.
     var duration: EpisodeDuration? { audio.duration(at: tracker.anchor.position) }
 
-    /// The length as it is or was measured; nil: only announced, or growing.
+    /// The present or earlier measured length; nil: only announced, or growing.
     var knownDuration: EpisodeDuration? { audio.knownDuration(at: tracker.anchor.position) }
 
     /// Whether the stored state of its episode is known, so that it can be changed.
@@ -106,7 +106,7 @@ struct PlaybackSession: Sendable, Hashable {
 
     // MARK: Alerts
 
-    /// Whether an alert concerns it: those about a sound device do, whatever was loaded when they were raised.
+    /// Whether an alert concerns it: those about a sound device do, even if they were raised for another load.
     func isConcerned(by alert: WireAlert) -> Bool {
         alert.subject == loadID.text || DeviceAlert.codes.contains(alert.code)
     }
@@ -125,7 +125,7 @@ struct PlaybackSession: Sendable, Hashable {
         return session
     }
 
-    /// Carries out the durable answer to an alert, and returns whether it is to play.
+    /// Carries out the durable answer to an alert, and returns whether playback resumes.
     mutating func carryOut(_ answer: WireAnswerAlert, _ pending: inout PendingEffects) -> Bool {
         switch answer.action {
         case "retry", "resume": return true

@@ -10,7 +10,7 @@ import WireMessages
 
 /// Runs `PlaybackMachine` on the bus, and performs its actions with the engine, files and servers.
 package final class PlaybackShell: Service {
-    /// Makes an engine that reports to the observer.
+    /// Creates an engine that reports to the observer.
     package typealias EngineMaker = @Sendable (@escaping EngineObserver) -> any AudioEngine
 
     private let owner: OwnerService<PlaybackMachine>
@@ -22,11 +22,11 @@ package final class PlaybackShell: Service {
 
     /// - Parameters:
     ///   - playback: the identity of boot and fleet; nil: the real one.
-    ///   - makeEngine: nil: it is libmpv.
+    ///   - makeEngine: creates the engine; nil: libmpv.
     package init(_ context: ServiceContext, playback: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
         let outputs = context.environment["LOCKSTEP_AO"] ?? ""
         let makeEngine = makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) }
-        // The engine is there before the owner that it reports to.
+        // The engine exists before the owner that it reports to.
         let observer = NIOLockedValueBox<ServiceInputs<PlaybackInput>?>(nil)
         let engine = makeEngine { event in observer.withLockedValue { $0 }?.send(.engine(event)) }
         self.engine = engine
@@ -55,7 +55,7 @@ package final class PlaybackShell: Service {
                     }
                 }
             case .examine(let load, let path):
-                // A sleeping disk or a lost mount may take its time.
+                // A sleeping disk or a lost mount may take long.
                 Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
             case .probe(let load, let url, let podcast, let serial):
                 probe.ask(url, secrets.credentials(of: podcast)) { answer in
@@ -96,7 +96,7 @@ package final class PlaybackShell: Service {
 }
 
 extension EngineCommand {
-    /// The command with the user and password for the server of its file.
+    /// Returns the command with the user and password for the server of its file.
     fileprivate func with(_ secrets: SecretsReader) -> EngineCommand {
         func known(_ load: EngineLoad) -> EngineLoad {
             guard case .web(let url) = load.source, let address = WebAddress(url) else { return load }

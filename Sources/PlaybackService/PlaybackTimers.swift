@@ -13,7 +13,7 @@ package enum PlaybackTimer: Sendable, Hashable, CaseIterable {
     case device
     case milestone
     case sleep
-    /// The engine is asked whether it still carries out commands.
+    /// The check whether the engine still carries out commands.
     case liveness
     case heldSeek
 }
@@ -31,12 +31,12 @@ struct PlaybackTimers: Sendable {
         set { due[timer] = newValue }
     }
 
-    /// A timer has fired. Samples repeat.
+    /// Handles a fired timer; samples repeat.
     mutating func fired(_ timer: PlaybackTimer, now: MonotonicTime) {
         due[timer] = timer == .sample ? now.advanced(by: Self.sampleInterval) : nil
     }
 
-    /// Schedules the retry of a save after so many refusals in a row; 0: it has succeeded.
+    /// Schedules the retry of a save after a number of consecutive refusals; 0: it has succeeded.
     mutating func retrySaving(after refusals: Int, now: MonotonicTime) {
         due[.retry] = refusals == 0 ? nil : now.advanced(by: Self.saveRetries.wait(after: refusals))
     }
@@ -66,7 +66,7 @@ struct PlaybackTimers: Sendable {
 
 package enum PlaybackQuery: Sendable {
     case load(LoadID)
-    /// The same again, as the library hasn’t answered in time.
+    /// The repeated lookup, because the library hasn’t answered in time.
     case lateLoad(LoadID)
     case chapters(LoadID)
     /// The prepared episode, by the number of the question.

@@ -3,14 +3,14 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The player’s alerts, and the answers to them, which are carried out when they are durable.
+/// The player’s alerts and the answers to them, which are carried out when they are durable.
 struct PlayerAlerts: Sendable {
     /// A reason for which alerts end.
     enum Cause {
         case resumed(LoadID)
-        /// Something else is loaded in place of the load.
+        /// The load was replaced.
         case left(LoadID)
-        /// Something is loaded, whatever was before.
+        /// Any episode is loaded.
         case loaded
         /// The cause of all alerts of this code is gone.
         case code(String)
@@ -23,7 +23,7 @@ struct PlayerAlerts: Sendable {
         fileprivate let overrules: Int
     }
 
-    /// Alerts that inform while playback goes on.
+    /// The codes of informational alerts, during which playback continues.
     private static let informingCodes: Set<String> = ["playsStream", "audioChanged"]
 
     private var alerts = OwnerAlerts(.playback)
@@ -35,7 +35,7 @@ struct PlayerAlerts: Sendable {
 
     // MARK: Alerts
 
-    /// Raises an alert, unless one of its code and subject stands that isn’t being answered.
+    /// Raises an alert, unless one with its code and subject is raised and isn’t being answered.
     mutating func raise(_ alert: WireAlert) -> OwnerChange {
         alerts.raise(unlessStanding: alert) { pending.contains($0.id) }
     }
@@ -46,8 +46,8 @@ struct PlayerAlerts: Sendable {
         return alerts.raise(alert)
     }
 
-    /// Ends the alerts whose cause is gone. Another episode doesn’t end those about a device, nor playing on those that
-    /// inform.
+    /// Ends the alerts whose cause is gone. Another episode doesn’t end those about a device, nor does playback end
+    /// informational ones.
     mutating func end(_ cause: Cause) -> OwnerChange {
         alerts.end { alert in
             let isOfDevice = DeviceAlert.codes.contains(alert.code)
@@ -69,10 +69,10 @@ struct PlayerAlerts: Sendable {
         Answer(command: command, answer: answer, overrules: overrules)
     }
 
-    /// Whether somebody has paused or stopped since an answer was given, so that it starts nothing.
+    /// Whether playback was paused or stopped after an answer was given, so that the answer starts nothing.
     func isOverruled(_ answer: Answer) -> Bool { answer.overrules < overrules }
 
-    /// Overrules the answers that are being committed, as somebody has paused or stopped.
+    /// Overrules the answers that are being committed because playback was paused or stopped.
     ///
     /// - Returns: whether there are any.
     mutating func overrule() -> Bool {
@@ -89,12 +89,12 @@ struct PlayerAlerts: Sendable {
         try pending.begin(answer.answer, by: answer, to: alerts, at: time, keeping: kept)
     }
 
-    /// An answer is durable; see `PendingAnswers.committed`.
+    /// Handles a durable answer; see `PendingAnswers.committed`.
     mutating func committed(_ id: String, keeping kept: Set<String>) -> (alert: WireAlert?, requests: [Answer]) {
         pending.committed(id, in: &alerts, keeping: kept)
     }
 
-    /// An answer couldn’t be saved: the answers that have waited for it.
+    /// Removes an answer that couldn’t be saved, and returns the answers that have waited for it.
     mutating func refused(_ id: String) -> [Answer] { pending.refused(id) }
 
     // MARK: The database and the stream
@@ -148,7 +148,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// The session after an answer: stored with the answer, so that it applies if the process dies in between.
+    /// The session after an answer; it is stored with the answer, so that it applies if the process dies in between.
     private func outcome(of answer: PlayerAlerts.Answer) -> [WireChange] {
         guard let alert = pending.alerts.standing[answer.answer.alert], let session, session.isConcerned(by: alert),
             let outcome = session.answered(answer.answer, mayPlay: !pending.alerts.isOverruled(answer))
@@ -158,8 +158,8 @@ extension PlaybackMachine {
         return [.putting("session", "current", stored)]
     }
 
-    /// Overrules the answers that are being committed, as playback is paused or stopped. The sessions stored with them
-    /// would play; this one is stored after them.
+    /// Overrules the answers that are being committed because playback is paused or stopped. The sessions stored with
+    /// them would play; this one is stored after them.
     mutating func overruleAnswers() {
         guard pending.alerts.overrule() else { return }
         pending.writes.mark(.session)

@@ -1,9 +1,9 @@
 import PodcastModel
 import WireMessages
 
-/// The position of an episode: as published, as the engine reported it, and when it was paused.
+/// The position of an episode: the published one, the engine’s last report, and the one of a pause.
 struct PositionTracker: Sendable, Hashable {
-    /// How far the engine may differ from the anchor before a new one is published, in seconds.
+    /// The maximum difference between the engine and the anchor before a new one is published, in seconds.
     private static let drift = 0.05
     /// The time after a pause until the engine’s position has settled.
     private static let settlesAfterPause = Duration.milliseconds(250)
@@ -11,14 +11,14 @@ struct PositionTracker: Sendable, Hashable {
     private(set) var anchor: PlaybackAnchor
     /// The position since which the episode has been played without a seek.
     private(set) var playedFrom = PlaybackPosition.zero
-    /// The position where the listener has marked it as not played: no position before that makes it played.
+    /// The position at which the listener has marked it as not played; no position before that makes it played.
     private(set) var unplayedFrom = PlaybackPosition.zero
-    /// Whether it has been played up to the present position: it was not moved there, nor loaded.
+    /// Whether the current position was reached by playing, not by a seek or a load.
     private(set) var isPlayedUpToHere = false
     private(set) var pausedAt: Timestamp?
-    /// When an earlier process left it at this position; nil: it has moved since.
+    /// The time at which an earlier process left it at this position; nil: it has moved since.
     private var leftAt: Timestamp?
-    /// When the engine is asked for its settled position, after a pause.
+    /// The time at which the engine is asked for its settled position after a pause.
     private(set) var settlesAt: MonotonicTime?
 
     /// The serials of the last opening, of the last requested seek, and of the last completed one.
@@ -53,7 +53,7 @@ struct PositionTracker: Sendable, Hashable {
         record.unplayedFrom = unplayedFrom.seconds
     }
 
-    /// When a position, in seconds, will be reached.
+    /// Returns the time at which a position, in seconds, will be reached.
     func time(of position: Double) -> MonotonicTime {
         anchor.at.advanced(by: .seconds((position - anchor.position.seconds) / anchor.speed.factor))
     }
@@ -62,7 +62,7 @@ struct PositionTracker: Sendable, Hashable {
 
     /// Sets the anchor.
     ///
-    /// - Parameter time: when the position was reached; nil: now.
+    /// - Parameter time: the time at which the position was reached; nil: now.
     mutating func fix(
         _ position: PlaybackPosition, running: Bool, speed: PlaybackSpeed, at time: MonotonicTime?, now: Moment
     ) {
@@ -107,7 +107,7 @@ struct PositionTracker: Sendable, Hashable {
 
     mutating func seeks(serial: UInt64) { seekAsked = serial }
 
-    /// The computer has woken: positions computed meanwhile are wrong.
+    /// Handles the computer’s wake: positions computed meanwhile are wrong.
     mutating func woke() { hasSlept = true }
 
     /// Whether the engine’s report precedes the last opening.
@@ -118,7 +118,7 @@ struct PositionTracker: Sendable, Hashable {
 
     /// Handles the engine’s progress.
     ///
-    /// - Returns: whether the last requested seek is completed; before that, the position says nothing.
+    /// - Returns: whether the last requested seek is completed; before that, the position is meaningless.
     mutating func reached(_ progress: EngineProgress) -> Bool {
         guard progress.serial >= seekAsked else { return false }
         seekDone = progress.serial
@@ -127,7 +127,7 @@ struct PositionTracker: Sendable, Hashable {
         return true
     }
 
-    /// Whether the engine’s report differs from the computed position, or from how the anchor runs.
+    /// Whether the engine’s report differs from the computed position or the anchor’s speed.
     mutating func isOff(_ progress: EngineProgress, from position: PlaybackPosition) -> Bool {
         defer { hasSlept = false }
         return hasSlept || progress.running != anchor.running

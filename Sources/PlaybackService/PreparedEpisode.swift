@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The load that the queue has announced to follow the loaded one, so that its audio is open before that one ends.
+/// The load that the queue has announced as next, whose audio is opened before the loaded episode ends.
 struct PreparedEpisode: Sendable {
     struct Load: Sendable {
         let after: LoadID
@@ -40,27 +40,27 @@ struct PreparedEpisode: Sendable {
     private(set) var load: Load?
     /// The library’s answer about the episode; nil: there is none yet, or it is stale.
     private(set) var found: WireEpisode?
-    /// The number of the question to the library whose answer counts.
+    /// The number of the current query to the library; other answers are stale.
     private var question: UInt64?
     private var isRechecked = false
     private var questions: UInt64 = 0
 
-    /// Whether the library is to be asked again when the end of the loaded episode is near.
+    /// Whether the library must be asked again when the end of the loaded episode is near.
     var needsRecheck: Bool { found != nil && !isRechecked }
 
-    /// The library’s answer about a load, if that is the one that was prepared.
+    /// Returns the library’s answer about a load if that is the prepared one.
     func answer(to request: WireLoadEpisode) -> WireEpisode? { load?.request == request ? found : nil }
 
     /// Prepares a load.
     ///
-    /// - Returns: the question to the library.
+    /// - Returns: the query to the library.
     mutating func prepare(_ load: Load) -> PlaybackMachine.Query {
         clear()
         self.load = load
         return ask()
     }
 
-    /// Asks again: the episode may have been downloaded, or its file deleted, since.
+    /// Repeats the query: the episode may have been downloaded, or its file deleted, since.
     mutating func recheck() -> PlaybackMachine.Query? {
         guard load != nil else { return nil }
         isRechecked = true
@@ -75,16 +75,16 @@ struct PreparedEpisode: Sendable {
 
     /// Handles an answer of the library.
     ///
-    /// - Returns: whether the engine is to open what was found.
+    /// - Returns: whether the engine must open the result.
     mutating func handleAnswer(_ number: UInt64, _ episode: WireEpisode?) -> Bool {
         guard number == question, let episode else { return false }
         let known = found?.download
         found = episode
-        // What the engine has opened stays open, unless it is another file now.
+        // The opened file stays open unless the episode has another file now.
         return known?.state != episode.download.state || known?.path != episode.download.path
     }
 
-    /// Forgets the answer about an episode whose state has changed: it is looked up again when it is loaded.
+    /// Discards the answer about an episode whose state has changed: it is looked up again when it is loaded.
     mutating func forgetAnswer(about episode: String) {
         guard load?.request.episode.id == episode else { return }
         found = nil
@@ -100,7 +100,7 @@ struct PreparedEpisode: Sendable {
 }
 
 extension WireDownload {
-    /// The downloaded file, which plays instead of a stream; nil: there is none, or a file plays anyway.
+    /// The downloaded file, which plays instead of a stream; nil: there is none, or the enclosure is a file.
     func source(insteadOf source: AudioSource?) -> AudioSource? {
         guard state == .downloaded, !path.isEmpty, case .web? = source else { return nil }
         return .file(path: path)
@@ -134,13 +134,13 @@ extension PlaybackMachine {
         pending.command(.prepare(nil))
     }
 
-    /// Looks the prepared episode up again, as the end of the loaded one is near.
+    /// Looks the prepared episode up again near the end of the loaded one.
     mutating func recheckPrepared() {
         guard let load = prepared.load, let query = prepared.recheck() else { return }
         pending.lookUp([load.request.episode.id], for: query)
     }
 
-    /// Lets the engine open what follows, if that is known and something is open before it.
+    /// Makes the engine open the next episode, if it is known and another is open.
     mutating func prepareEngine() {
         guard let session, session.engine == .open, let load = prepared.load, let found = prepared.found,
             load.after == session.loadID

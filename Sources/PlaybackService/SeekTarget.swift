@@ -6,18 +6,18 @@ import WireMessages
 struct SeekTarget: Sendable {
     /// The distance from the end, in seconds, at which a relative seek stops.
     private static let endMargin = 1.0
-    /// The time after the beginning of a chapter, in seconds, within which `previous` leads to the chapter before it.
+    /// The time after the beginning of a chapter, in seconds, within which `previous` selects the chapter before it.
     private static let chapterGrace = 3.0
     /// The distance before a chapter, in seconds, within which it counts as reached.
     private static let chapterTolerance = 0.05
 
     let title: String
     let position: Double
-    /// In seconds; nil: the length of the episode isn’t known.
+    /// The length of the episode, in seconds; nil: unknown.
     let duration: Double?
     let chapters: [WireChapter]
 
-    /// The position so many seconds ahead; negative: back.
+    /// Returns the position a number of seconds ahead; negative: back.
     func position(by seconds: Double) throws(Failure) -> PlaybackPosition {
         guard seconds.isFinite else {
             throw Failure(.invalidArgument, "\(seconds) s isn’t a distance to seek by.")
@@ -25,11 +25,11 @@ struct SeekTarget: Sendable {
         let wanted = max(0, position + seconds)
         guard let duration else { return PlaybackPosition(clamping: wanted) }
         let end = max(0, duration - Self.endMargin)
-        // Seeking forwards never leads back: close to the end it stays.
+        // A seek forwards never moves back: close to the end it stays.
         return PlaybackPosition(clamping: min(wanted, seconds > 0 ? max(end, position) : end))
     }
 
-    /// The position at a fraction of the length.
+    /// Returns the position at a fraction of the length.
     func position(at fraction: Double) throws(Failure) -> PlaybackPosition {
         guard (0...1).contains(fraction) else {
             throw Failure(.invalidArgument, "\(fraction) isn’t a part of a length; it must be from 0 to 1.")
@@ -41,7 +41,7 @@ struct SeekTarget: Sendable {
         return PlaybackPosition(clamping: min(duration * fraction, max(0, duration - Self.endMargin)))
     }
 
-    /// - Throws: `notFound` when there is no such chapter; `atEdge` when there is none before or after the present one.
+    /// - Throws: `notFound` if there is no such chapter; `atEdge` if there is none before or after the current one.
     func start(of target: WireChapterTarget) throws(Failure) -> PlaybackPosition {
         guard !chapters.isEmpty else { throw Failure(.notFound, "“\(title)” has no chapters.") }
         switch target.which {
@@ -81,7 +81,7 @@ extension PlaybackSession {
             "“\(episode.title)” has been played to its end. Start it again with `lockstep play` and its title.")
     }
 
-    /// The position of an absolute seek.
+    /// Returns the position of an absolute seek.
     func target(of seek: WireSeek) throws(Failure) -> PlaybackPosition {
         guard status != .finished else { throw endedFailure }
         guard seek.loadID.isEmpty || seek.loadID == loadID.text else {
@@ -98,7 +98,7 @@ extension PlaybackSession {
         return position
     }
 
-    /// The position of a relative seek.
+    /// Returns the position of a relative seek.
     func target(
         of seek: WireSeekRelative, chapters: [WireChapter], _ settings: OwnerSettings, now: MonotonicTime
     ) throws(Failure) -> PlaybackPosition {

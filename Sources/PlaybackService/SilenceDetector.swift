@@ -10,28 +10,28 @@ struct AudioLevel: Sendable, Hashable {
     static let longest = 0.2
 }
 
-/// Finds the silence in a file by its levels, which are measured some time before they are heard, and selects what of
-/// it passes quickly: all but its edges, as the moment at which a speed takes effect is only known to some hundredths
-/// of a second.
+/// Finds the silence in a file by its levels, which are measured some time before they are heard, and selects the part
+/// that is shortened: all but its edges, because the time at which a speed takes effect is only known to some
+/// hundredths of a second.
 struct SilenceDetector {
     /// The level below which sound is silence, in dBFS (root mean square): that of a room, not of breath and
     /// consonants.
     static let threshold = -45.0
-    /// What is kept of a silence after speech and before it, and the shortest rest that is trimmed, in seconds of the
-    /// file.
+    /// The parts of a silence that are kept after and before speech, and the minimum part that is trimmed, in seconds
+    /// of the file.
     static let lead = 0.1
     static let tail = 0.35
     static let shortest = 0.2
-    /// How long silences are remembered, in seconds of the file.
+    /// The duration for which silences are kept, in seconds of the file.
     private static let memory = 30.0
 
     private var silences: [Range<Double>] = []
     /// The latest level; its window ends where the next one begins.
     private var latest: AudioLevel?
-    /// The position up to which it has been decided.
+    /// The position up to which the speed has been decided.
     private var decided = 0.0
 
-    /// Adds the next level. One that doesn’t follow the previous one comes from another position, and resets
+    /// Adds the next level. One that doesn’t follow the previous one is from another position and resets
     /// everything.
     mutating func add(_ level: AudioLevel) {
         defer { latest = level }
@@ -59,7 +59,7 @@ struct SilenceDetector {
         return passages.contains { $0.contains(decided) }
     }
 
-    /// The next known position where that changes.
+    /// The next known position at which that changes.
     func nextChange(after position: Double) -> Double? {
         let position = max(decided, position)
         return passages.lazy.flatMap { [$0.lowerBound, $0.upperBound] }.first { $0 > position }

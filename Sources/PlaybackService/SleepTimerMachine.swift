@@ -3,14 +3,14 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Decides when playback ends by itself, and how the sound fades before. A timer lasts through restarts and advances.
+/// Decides when the sleep timer ends playback and how the sound fades. A timer persists across restarts and advances.
 struct SleepTimerMachine: Sendable, Hashable {
     enum Phase: Sendable, Hashable {
-        /// Exits: timed, episodes, endOfChapter.
+        /// No timer is set. Exits: timed, episodes, endOfChapter.
         case off
         /// The end, on this boot’s clock and in UTC. Exit: off.
         case timed(MonotonicTime, wall: Timestamp, isFading: Bool)
-        /// The end of so many episodes, the loaded one included. Exits: over, off.
+        /// The end of a number of episodes, including the loaded one. Exits: over, off.
         case episodes(Int)
         /// The end of the chapter or of the episode. Exits: over, off.
         case endOfChapter
@@ -28,14 +28,14 @@ struct SleepTimerMachine: Sendable, Hashable {
         case reportEnd(String)
     }
 
-    /// The interval between two volumes of the fade.
+    /// The interval between volume changes of the fade.
     private static let fadeStep = Duration.milliseconds(250)
 
     private(set) var phase = Phase.off
 
     init() {}
 
-    /// Restores a timer. If its time has passed in the meantime it is due at once: what was playing must not play on.
+    /// Restores a timer. If its time has passed meanwhile, it is due at once, so that playback doesn’t continue.
     init(_ stored: WireSleepState, now: Moment, bootID: String) {
         if stored.endsAtWall > 0 {
             let wall = Timestamp(milliseconds: stored.endsAtWall)
@@ -138,9 +138,9 @@ struct SleepTimerMachine: Sendable, Hashable {
         }
     }
 
-    /// Something else is loaded.
+    /// Handles another load.
     ///
-    /// - Returns: whether a timer was over, which is off now.
+    /// - Returns: whether a timer was over and is now off.
     mutating func loaded() -> Bool {
         guard phase == .over else { return false }
         phase = .off
@@ -149,7 +149,7 @@ struct SleepTimerMachine: Sendable, Hashable {
 
     // MARK: Time
 
-    /// - Parameter fade: for how many seconds the sound fades.
+    /// - Parameter fade: the duration of the fade, in seconds.
     func nextAt(isPlaying: Bool, fade: Double, now: MonotonicTime) -> MonotonicTime? {
         guard case .timed(let endsAt, _, let isFading) = phase else { return nil }
         guard isPlaying else { return endsAt }
@@ -157,7 +157,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         return fade > 0 ? max(now, endsAt.advanced(by: .seconds(-fade))) : endsAt
     }
 
-    /// The volume for the engine where `volume` is chosen.
+    /// Returns the engine’s volume for the chosen `volume`.
     func volume(of volume: Volume, fade: Double, now: MonotonicTime) -> Volume {
         guard case .timed(let endsAt, _, isFading: true) = phase else { return volume }
         let left = max(0, endsAt.since(now) / .seconds(1))
@@ -212,7 +212,7 @@ extension PlaybackMachine {
         let wasPlaying = session?.status.willPlay ?? false
         session?.pause(&pending)
         if wasPlaying { session?.pausedBy = .sleepTimer }
-        // Nothing else may resume playback later: an answer to an alert, a device or a server.
+        // An answer to an alert, a device or a server must not resume playback later.
         overruleAnswers()
         forgetDevice()
         session?.forgetServer(&pending)

@@ -7,7 +7,7 @@ import WireMessages
 enum DeviceAlert: String, Sendable, Hashable {
     case lost
     case silent
-    /// The chosen one isn’t there, and another is used.
+    /// The chosen device isn’t available, and another is used.
     case other
 
     static let missingOutput = "outputMissing"
@@ -34,7 +34,7 @@ enum DeviceAlert: String, Sendable, Hashable {
     }
 }
 
-/// The sound devices: the list, the choice, the one in use, what happens when one is lost, and the alert about it.
+/// The sound devices: the list, the chosen one, the one in use, the handling of a loss, and the alert about it.
 struct SoundOutput: Sendable {
     enum Action: Sendable, Hashable {
         case publishState
@@ -54,10 +54,9 @@ struct SoundOutput: Sendable {
     /// Whether nothing is heard; nil: unknown.
     private(set) var isSilent: Bool?
     var loss: DeviceLossMachine
-    /// The problem that was shown last; its alert may have been dismissed.
+    /// The last shown problem; its alert may have been dismissed.
     private var shown: DeviceAlert?
-    /// The alerts that were raised, for as long as their problem lasts: also while they aren’t shown, as in a pause,
-    /// and when they were answered.
+    /// The raised alerts for as long as their problem lasts, including hidden ones, as in a pause, and answered ones.
     private(set) var alertIDs: [DeviceAlert: String] = [:]
     /// Commands that wait for a list of devices.
     var awaitingList: [Command] = []
@@ -69,7 +68,7 @@ struct SoundOutput: Sendable {
     // MARK: Reports of the engine
 
     /// - Parameters:
-    ///   - isPlaying: whether something plays, or should.
+    ///   - isPlaying: whether playback is on or should be.
     ///   - isAwaited: whether nothing is open because a device is awaited.
     mutating func listed(
         _ found: [OutputDevice], isPlaying: Bool, isAwaited: Bool, now: MonotonicTime
@@ -90,7 +89,7 @@ struct SoundOutput: Sendable {
         return actions + loss.devicesAnswered(isThere: isThere, now: now).map(Action.followLoss)
     }
 
-    /// - Parameter position: nil: nothing is loaded.
+    /// - Parameter position: the position of the loaded episode; nil: nothing is loaded.
     mutating func reported(
         _ outputs: EngineOutputs, isPlaying: Bool, position: PlaybackPosition?, now: MonotonicTime
     ) -> [Action] {
@@ -145,7 +144,7 @@ struct SoundOutput: Sendable {
 
     // MARK: Alerts
 
-    /// Looks for a device where playback needs one, and updates the alert.
+    /// Searches for a device if playback needs one, and updates the alert.
     mutating func follow(_ status: PlaybackSession.Status?, isPlaying: Bool, now: MonotonicTime) -> [Action] {
         switch status {
         case .loading(plays: true) where loss.isLost: loss.opensToResume()
@@ -182,7 +181,7 @@ struct SoundOutput: Sendable {
         }
     }
 
-    /// Forgets the alerts of problems that are certainly over, so that they get new ones when they return, and returns
+    /// Removes the alerts of problems that are certainly over, so that they get new ones if they return, and returns
     /// whether there were any. A problem that can’t be observed, as in a pause, isn’t over.
     private mutating func forgetAlerts(but wanted: DeviceAlert?) -> Bool {
         guard let audibility = loss.audibility, audibility > .silent else { return false }

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// The changes of speed that aren’t heard yet.
+/// The speed changes that aren’t heard yet.
 ///
 /// The output has buffered some tenths of a second, which still play at their own speed, but libmpv computes its
 /// position as if all of them played at the newest speed. The positions of the changes are enough to correct that.
@@ -12,7 +12,7 @@ struct SpeedTimeline: Sendable, Hashable {
         let after: PlaybackSpeed
     }
 
-    /// The moment at which the speed was set last.
+    /// The time at which the speed was last set.
     private struct Setting: Hashable {
         let at: Double
         /// The position that libmpv reported right afterwards.
@@ -22,11 +22,11 @@ struct SpeedTimeline: Sendable, Hashable {
     }
 
     private(set) var speed: PlaybackSpeed
-    /// In the order of the file.
+    /// The changes, in the order of the file.
     private var changes: [Change] = []
     private var setting: Setting?
 
-    /// More than an output buffers, in seconds: beyond that libmpv has moved by itself.
+    /// More than an output buffers, in seconds; a larger difference means that libmpv has moved by itself.
     private static let maximumBuffer = 3.0
     /// The maximum error of the buffer’s estimated length, in seconds.
     private static let maximumError = 0.15
@@ -40,7 +40,7 @@ struct SpeedTimeline: Sendable, Hashable {
     /// Records a new speed.
     ///
     /// - Parameters:
-    ///   - time: in seconds.
+    ///   - time: the time in seconds.
     ///   - shown: the position that libmpv reported right before.
     ///   - delay: the length of the output’s buffer, in seconds.
     mutating func change(to speed: PlaybackSpeed, at time: Double, shown: Double, delay: Double) {
@@ -51,8 +51,8 @@ struct SpeedTimeline: Sendable, Hashable {
         self.speed = speed
     }
 
-    /// The position that is heard while libmpv reports `shown`, its speed, and in how many seconds that changes; nil:
-    /// no change is buffered.
+    /// The position that is heard while libmpv reports `shown`, its speed, and the number of seconds until that
+    /// changes; nil: no change is buffered.
     func heard(shown: Double) -> (position: Double, speed: PlaybackSpeed, changesIn: Double?) {
         var (position, speed) = (shown, self.speed)
         var next: Change?
@@ -64,7 +64,7 @@ struct SpeedTimeline: Sendable, Hashable {
         return (position, speed, next.map { ($0.position - position) / $0.before.factor })
     }
 
-    /// Corrects the last change by a report of libmpv’s, and drops the changes that have been heard.
+    /// Corrects the last change by a report of libmpv, and drops the changes that have been heard.
     ///
     /// - Returns: whether there were any.
     mutating func update(shown: Double, at time: Double) -> Bool {
@@ -75,14 +75,14 @@ struct SpeedTimeline: Sendable, Hashable {
         return changes.count < before
     }
 
-    /// Playback halts: reports say no more about the last change.
+    /// Discards the pending measurement: while paused, reports no longer show when the last speed change took effect.
     mutating func hold() {
         setting = nil
     }
 
-    /// Corrects the position of the last change. Sound of the old speed that reached the output after the change is
-    /// computed at the new speed, too: the reported position leaps by that, and the change is as much later. The same
-    /// goes for a buffer that was longer than estimated.
+    /// Corrects the position of the last speed change. Sound at the old speed that reaches the output after the change
+    /// is computed at the new one, so the reported position jumps, and the change takes effect later. An underestimated
+    /// buffer has the same effect.
     private mutating func settle(_ shown: Double, _ time: Double) {
         guard let setting, let last = changes.last else { return }
         let leap = shown - setting.shown - (time - setting.at) * last.after.factor

@@ -1,10 +1,9 @@
 import BusKit
 import PodcastModel
 
-/// Notices that playback stands still.
+/// Detects that playback doesn’t move.
 ///
-/// It counts positions, and measures no time: after a stop of the process, or the computer’s sleep, playback hasn’t
-/// stood still.
+/// It counts positions instead of measuring time, because a stopped process or a sleeping computer isn’t a standstill.
 struct StandstillWatch: Sendable, Hashable {
     static let interval = Duration.milliseconds(500)
     /// The smallest move, in seconds.
@@ -22,7 +21,7 @@ struct StandstillWatch: Sendable, Hashable {
 
     /// Handles a reported position.
     ///
-    /// - Returns: whether it should move and has stood still for too long.
+    /// - Returns: whether the position should move and hasn’t for too long.
     mutating func standsStill(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {
         guard isRunning, let last, let at, abs(last.seconds - position.seconds) < Self.step else {
             (self.last, self.at, unmoved) = isRunning ? (position, now, 0) : (nil, nil, 0)

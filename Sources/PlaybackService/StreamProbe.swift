@@ -5,17 +5,17 @@ import WebClient
 /// A web server’s answer to a probe.
 package enum ProbeAnswer: Sendable, Hashable {
     case audio(AudioTag)
-    /// A status other than success.
+    /// A status code other than success.
     case refused(Int)
-    /// Its data isn’t audio; the engine may be able to play it all the same.
+    /// The data isn’t audio; the engine may still be able to play it.
     case notAudio(Failure)
-    /// There is no answer; the reason is given if the engine meets the same.
+    /// There is no answer; the reason is used if the engine fails in the same way.
     case unanswered(Failure?)
 }
 
-/// Asks web servers which audio they have at an address, beside the engine, whose library doesn’t report status codes.
+/// Probes web servers for the audio at an address in parallel with the engine, whose library reports no status codes.
 ///
-/// It requests the first byte alone, which servers that count downloads don’t count.
+/// It requests only the first byte, which servers that count downloads don’t count.
 final class StreamProbe: Sendable {
     private struct State {
         var tasks: [UInt64: Task<Void, Never>] = [:]

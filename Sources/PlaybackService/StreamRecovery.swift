@@ -8,7 +8,7 @@ struct StreamRetry: Sendable, Hashable {
     /// The number of attempts.
     let of: Int
     let wait: Duration
-    /// When it is due; nil: it is under way.
+    /// The time at which it is due; nil: it is in progress.
     fileprivate(set) var nextAt: MonotonicTime?
     let failure: Failure
     let position: PlaybackPosition
@@ -24,9 +24,9 @@ struct StreamRetry: Sendable, Hashable {
     }
 }
 
-/// Decides whether a stream that fails is retried, and whether it resumes when its server is back. The reason of the
-/// failure comes from the server, which is probed beside the engine: libmpv reports status codes only in its log, if at
-/// all.
+/// Decides whether a failed stream is retried, and whether it resumes when its server is back. The reason of the
+/// failure is taken from the server, which is probed in parallel with the engine: libmpv reports status codes only in
+/// its log, if at all.
 struct StreamRecovery: Sendable, Hashable {
     /// The state of playback in which an event happens.
     struct Situation: Sendable, Hashable {
@@ -38,7 +38,7 @@ struct StreamRecovery: Sendable, Hashable {
     }
 
     enum Action: Sendable, Hashable {
-        /// Ask the server which audio it has, and report it with `asked`.
+        /// Probe the server for its audio, and report it with `asked`.
         case askServer
         case recover(Failure)
         case awaitServer
@@ -52,15 +52,15 @@ struct StreamRecovery: Sendable, Hashable {
         case playOn
         /// The server has been away for too long: stay stopped.
         case giveUp
-        /// Compare the open audio with this, which the server has.
+        /// Compare the open audio with this tag of the server’s audio.
         case identify(AudioTag)
     }
 
     /// The probes of a server, until it has the audio again.
     private struct ServerReturn: Sendable, Hashable {
-        /// Where the stream failed.
+        /// The position at which the stream failed.
         let position: PlaybackPosition
-        /// The end of the probes, by whichever clock reaches it first: the first stops while the computer sleeps.
+        /// The end of the probes, by the earlier of two clocks: the monotonic one stops during the computer’s sleep.
         let endsAt: MonotonicTime
         let endsAtWall: Timestamp
         var asked = 0
@@ -77,17 +77,17 @@ struct StreamRecovery: Sendable, Hashable {
 
     private struct Starving: Sendable, Hashable {
         let cached: Double
-        /// When `cached` was first reported.
+        /// The time at which `cached` was first reported.
         let since: MonotonicTime
     }
 
-    /// How far beyond its position a failure is over, in seconds.
+    /// The distance beyond its position at which a failure is over, in seconds.
     private static let passes = 5.0
 
     private let limits: PlaybackLimits
     /// The server; empty: a file is open.
     private var host = ""
-    /// The retry that is due or under way, until playback is past the position of the failure.
+    /// The retry that is due or in progress, until playback is past the position of the failure.
     private(set) var retry: StreamRetry?
     private var serverReturn: ServerReturn?
     private var probe: Probe?
@@ -98,7 +98,7 @@ struct StreamRecovery: Sendable, Hashable {
     private var opensBy: MonotonicTime?
     private var openedSinceProbe = false
     private var starving: Starving?
-    /// It has been heard since it was opened, or since the last seek.
+    /// The stream has been heard since it was opened, or since the last seek.
     private var hasProducedAudio = false
 
     init(limits: PlaybackLimits) {
@@ -148,9 +148,9 @@ struct StreamRecovery: Sendable, Hashable {
         hasProducedAudio = false
     }
 
-    /// Handles the engine’s progress. A slow stream whose data comes drop by drop doesn’t starve.
+    /// Handles the engine’s progress. A slow stream whose data trickles in doesn’t starve.
     ///
-    /// - Parameter isExpected: whether data should come.
+    /// - Parameter isExpected: whether data should arrive.
     /// - Returns: the failure of a stream that has waited too long for data.
     mutating func starves(_ progress: EngineProgress, isExpected: Bool, now: MonotonicTime) -> Failure? {
         guard isExpected, progress.buffering, !progress.running else {
@@ -181,7 +181,7 @@ struct StreamRecovery: Sendable, Hashable {
 
     // MARK: Failures
 
-    /// The stream has failed. The failure is classified when the server has answered, or after a time limit.
+    /// Handles a failure of the stream, which is classified when the server has answered, or after a time limit.
     mutating func failed(_ failure: Failure, _ situation: Situation) -> [Action] {
         failureAwaitingProbe = failure
         guard !distrustsProbes else { return finishClassification(situation) }
@@ -196,7 +196,7 @@ struct StreamRecovery: Sendable, Hashable {
         return tryAgain(after: classify(failure), situation)
     }
 
-    /// A failure of the engine’s, corrected by the server’s answer.
+    /// Returns a failure of the engine, corrected by the server’s answer.
     private func classify(_ failure: Failure) -> Failure {
         guard !distrustsProbes else { return failure }
         // The engine’s reason is a guess, unless the audio ended too early.
@@ -206,7 +206,7 @@ struct StreamRecovery: Sendable, Hashable {
             let refusal = Failure(refusedWith: status, by: host, asking: .audio)
             return isGuess || !refusal.retry ? refusal : failure
         case .notAudio(let reason)?: return isGuess || failure.known == .decoderFailed ? reason : failure
-        // A lasting reason is the one that the engine has met, too.
+        // A permanent reason is the reason of the engine’s failure, too.
         case .unanswered(let reason?)?: return isGuess || !reason.retry ? reason : failure
         case .audio?, .unanswered(nil)?, nil: return failure
         }
@@ -271,7 +271,7 @@ struct StreamRecovery: Sendable, Hashable {
         return [.askServer]
     }
 
-    /// The computer has woken, perhaps on another network: the probes begin anew.
+    /// Restarts the probes after the computer’s wake, perhaps on another network.
     mutating func woke(_ situation: Situation) -> [Action] {
         guard serverReturn?.nextAt != nil else { return [] }
         serverReturn?.asked = 0
@@ -306,7 +306,7 @@ struct StreamRecovery: Sendable, Hashable {
         return isDue(serverReturn?.nextAt) ? probeServer(situation) : []
     }
 
-    /// The server is probed with this number; earlier answers are stale.
+    /// Records that the server is probed with this number; earlier answers are stale.
     mutating func asked(serial: UInt64, now: MonotonicTime) {
         probe = Probe(serial: serial, answersBy: now.advanced(by: limits.probe))
     }
@@ -333,7 +333,7 @@ struct StreamRecovery: Sendable, Hashable {
         if case .refused? = probe?.answer { distrustsProbes = true }
     }
 
-    /// What the server refuses for good it won’t have later.
+    /// Handles the answer of a probed server: it has the audio, refuses permanently, or is probed again.
     private mutating func returned(_ answer: ProbeAnswer) -> [Action] {
         let refusal: Failure?
         switch answer {

@@ -1,19 +1,18 @@
 import CLogind
 import NIOConcurrencyHelpers
 
-/// Is notified by the login manager when the computer is about to sleep and when it is awake again, and delays the
-/// sleep until the position is saved, as long as the manager allows (5 s by default). Without such a manager nothing
-/// happens.
+/// Receives the login manager’s notifications before the computer sleeps and after it wakes, and delays the sleep until
+/// the position is saved, for as long as the manager allows (5 s by default). Without such a manager it does nothing.
 final class SuspendWatch: Sendable {
     enum Event: Sendable, Hashable {
-        /// The computer is about to sleep, and waits for `release`.
+        /// The computer is about to sleep and waits for `release`.
         case suspends
         case wakes
         /// No more events follow, for this reason.
         case ended(String)
     }
 
-    /// Receives events, on a thread of the watch’s own; it must not block.
+    /// Receives events on the watch’s own thread; it must not block.
     typealias Observer = @Sendable (Event) -> Void
 
     private final class Target: Sendable {
