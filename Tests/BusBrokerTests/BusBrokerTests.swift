@@ -10,7 +10,7 @@ import ZeroMQ
 
 @testable import BusBroker
 
-/// A bus in a folder of its own, and raw sockets to speak to it.
+/// A bus in its own folder, and raw sockets connected to it.
 final class LiveBus: Sendable {
     let folder: TemporaryFolder
     let endpoints: BusEndpoints
@@ -32,7 +32,7 @@ final class LiveBus: Sendable {
         context = try ZeroMQContext()
     }
 
-    /// Runs the body with the started bus and ends all of it.
+    /// Runs the body with the bus started, and closes everything afterwards.
     static func with(
         limits: BrokerLimits = BrokerLimits(), _ body: (LiveBus) async throws -> Void
     ) async throws {
@@ -72,7 +72,7 @@ final class LiveBus: Sendable {
     }
 }
 
-/// Speaks to the bus in whole messages. The header is the first frame but on `pub.sock`.
+/// Exchanges whole messages with the bus. The header is the first frame except on `pub.sock`.
 enum Wire {
     struct Missing: Error { let wanted: MessageKind }
 
@@ -81,7 +81,7 @@ enum Wire {
         #expect(outcome == .sent)
     }
 
-    /// The next message of this kind; others are passed over.
+    /// Returns the next message of this kind and drops others.
     static func next(
         _ socket: inout Socket, _ kind: MessageKind, headerFrame: Int = 0
     ) throws -> (header: BusHeader, frames: [Frame]) {
@@ -93,7 +93,7 @@ enum Wire {
         throw Missing(wanted: kind)
     }
 
-    /// HELLO … READY; the epoch.
+    /// Registers a service with HELLO and READY, and returns the epoch.
     static func serve(_ socket: inout Socket, _ name: String, _ generation: UInt32) throws -> UInt64 {
         try send(&socket, BusHeader(.hello, generation: generation), Frame(name))
         let epoch = try next(&socket, .welcome).header.epoch
@@ -101,7 +101,7 @@ enum Wire {
         return epoch
     }
 
-    /// Waits for SYNC: the subscriptions are in force.
+    /// Waits for SYNC, after which the subscriptions are in force.
     static func join(_ socket: inout Socket, nonce: String) throws -> BusHeader {
         let sync = try next(&socket, .sync, headerFrame: 1)
         #expect(sync.frames[0] == Frame("sync/\(nonce)"))
@@ -132,8 +132,8 @@ enum Wire {
         }
     }
 
-    // The race of a join against a stream that never rests: SYNC first, then FETCH, and nothing is missing.
-    @Test func `joining a stream in full flow loses nothing`() async throws {
+    // The client joins while the stream is active: SYNC first, then FETCH, and no event is missing.
+    @Test func `joining an active stream loses nothing`() async throws {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             let epoch = try Wire.serve(&queue, "queue", 1)
@@ -181,7 +181,7 @@ enum Wire {
         }
     }
 
-    @Test func `a request goes to its service and back`() async throws {
+    @Test func `a request reaches its service and the reply its client`() async throws {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             _ = try Wire.serve(&queue, "queue", 1)
@@ -210,7 +210,7 @@ enum Wire {
             queue.close()
             var client = try live.clientSocket()
             var code = ""
-            // The bus may see the connection end only after the first request was written to it.
+            // The bus may detect the disconnection only after the first request was written to it.
             for attempt in UInt8(0)..<30 where code != "unavailable" {
                 let id = Frame([UInt8](repeating: attempt, count: 16))
                 let deadline = MonotonicClock.nanoseconds() + 100_000_000
@@ -223,7 +223,7 @@ enum Wire {
     }
 
     @Test(arguments: MalformedCase.all)
-    func `malformed messages on every socket harm nobody`(_ malformed: MalformedCase) async throws {
+    func `malformed messages on any socket have no effect on others`(_ malformed: MalformedCase) async throws {
         try await LiveBus.with { live in
             var sender: Socket
             switch malformed.door {
@@ -266,7 +266,7 @@ enum Wire {
             while acknowledged < 20_000 {
                 acknowledged = try Wire.next(&queue, .acknowledge).header.originSequence
             }
-            // 320 MiB went through; the ring holds 16, and 1 000 messages of 16 KiB wait for the stalled one.
+            // 320 MiB were published; the ring holds 16 MiB, and 1,000 messages of 16 KiB wait for the stalled client.
             #expect(ThisProcess.residentMemory - before < 120 << 20)
             var received = 0
             while try stalled.receive() != nil { received += 1 }
@@ -286,7 +286,7 @@ enum Wire {
         }
     }
 
-    @Test func `sockets that a dead bus left are replaced`() async throws {
+    @Test func `sockets that a crashed bus left are replaced`() async throws {
         let live = try LiveBus()
         try LockstepHome.createFolder(live.folder.path + "/run")
         for endpoint in live.endpoints.all { try SmallFile.replace(endpoint.path, with: "stale") }
@@ -312,7 +312,7 @@ enum Wire {
     }
 
     @Test(arguments: ["", "garbage", "-5", "99999999999999999999999"])
-    func `an epoch file that cannot be read counts as none`(_ content: String) throws {
+    func `an unreadable epoch file is ignored`(_ content: String) throws {
         let live = try LiveBus()
         let file = EpochFile(path: live.folder.path + "/bus.epoch")
         try SmallFile.replace(file.path, with: content)
@@ -321,7 +321,7 @@ enum Wire {
         live.context.terminate()
     }
 
-    @Test func `a folder too deep for a socket is a bad configuration`() async throws {
+    @Test func `a folder whose path is too long for a socket is a bad configuration`() async throws {
         let deep = "/tmp/" + String(repeating: "deep", count: 30)
         let bus = BusBroker(
             runDirectory: deep, stateDirectory: deep, logger: Logger(label: "t") { _ in SwiftLogNoOpLogHandler() })
@@ -330,7 +330,7 @@ enum Wire {
         #expect(failure?.message.contains("107") == true)
     }
 
-    @Test func `clients notice a new bus without joining again`() async throws {
+    @Test func `clients detect a new bus without joining again`() async throws {
         let live = try LiveBus()
         try await live.bus.start()
         var observer = try live.subscriber(["bus/heartbeat"])
@@ -344,7 +344,7 @@ enum Wire {
         await live.end()
     }
 
-    @Test func `starting and ending a hundred times leaves nothing`() async throws {
+    @Test func `starting and stopping a hundred times leaks nothing`() async throws {
         let live = try LiveBus()
         try await live.bus.start()
         await live.bus.shutdown()
@@ -360,7 +360,7 @@ enum Wire {
         live.context.terminate()
     }
 
-    @Test func `a thousand joins leave nothing in the bus`() async throws {
+    @Test func `a thousand joins leak nothing in the bus`() async throws {
         try await LiveBus.with { live in
             func join(_ number: Int) throws {
                 let nonce = "join0123456789ab\(number)"
@@ -376,7 +376,7 @@ enum Wire {
             let descriptors = ThisProcess.descriptors
             let memory = ThisProcess.residentMemory
             for number in 100..<1_100 { try join(number) }
-            // libzmq closes on a thread of its own, which may be behind.
+            // libzmq closes sockets on its own thread, with a delay.
             let deadline = ContinuousClock.now.advanced(by: .seconds(20))
             while ThisProcess.descriptors > descriptors + 60, .now < deadline {
                 try await ContinuousClock().sleep(for: .milliseconds(5))

@@ -8,7 +8,7 @@ import ZeroMQ
 @Suite struct ClientOutboxTests {
     private static let start = MonotonicTime(nanoseconds: 1_000_000_000)
 
-    /// A client that takes so many messages and then none until it is given more room.
+    /// A client that accepts a limited number of messages until it is given more space.
     private struct Reader {
         var room: Int
         var taken: [Message] = []
@@ -36,7 +36,7 @@ import ZeroMQ
         try messages.map { try BusHeader(decoding: $0[4].bytes).sequence }
     }
 
-    @Test func `a stalled reader of an answer holds no more than it has taken`() throws {
+    @Test func `a stalled reader of a fetch answer buffers no more than it has accepted`() throws {
         var outbox = ClientOutbox()
         var reader = Reader(room: 3)
         outbox.send(Self.answer(10), now: Self.start) { reader.take($0) }
@@ -47,7 +47,7 @@ import ZeroMQ
         #expect(outbox.count == 0 && outbox.deadline == nil)
     }
 
-    @Test func `a reader that takes nothing for two seconds is given up`() {
+    @Test func `a client that accepts nothing for two seconds is dropped`() {
         var outbox = ClientOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(10), now: Self.start) { reader.take($0) }
@@ -57,7 +57,7 @@ import ZeroMQ
         #expect(outbox.count == 0 && outbox.dropped == 1)
     }
 
-    @Test func `an answer that is read a chunk at a time ends within a minute, and what waits behind it comes`() {
+    @Test func `an answer that is read chunk by chunk ends within a minute, and waiting messages follow`() {
         var outbox = ClientOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(1_000), now: Self.start) { reader.take($0) }
@@ -73,7 +73,7 @@ import ZeroMQ
         #expect(outbox.count == 0 && outbox.dropped == 1)
     }
 
-    @Test func `dropped messages are reported now and then`() {
+    @Test func `dropped messages are reported at intervals`() {
         var outbox = ClientOutbox()
         func drop(at second: Int) -> String? {
             let now = Self.start.advanced(by: .seconds(second))
@@ -88,7 +88,7 @@ import ZeroMQ
         #expect(outbox.report(now: Self.start.advanced(by: .seconds(60))) == nil)
     }
 
-    @Test func `replies wait behind an unfinished answer and come in order`() {
+    @Test func `replies wait for an unfinished answer and arrive in order`() {
         var outbox = ClientOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(3), now: Self.start) { reader.take($0) }
@@ -111,7 +111,7 @@ import ZeroMQ
         #expect(reader.taken.map { $0[2] } == ["n1", "n2", "n2"])
     }
 
-    @Test func `replies that nobody reads are bounded for one client and for all`() {
+    @Test func `unread replies are bounded for one client and for all`() {
         var limits = ClientOutbox.Limits()
         limits.bytes = 1_000
         limits.totalBytes = 1_500
@@ -135,7 +135,7 @@ import ZeroMQ
         #expect(outbox.count == 0)
     }
 
-    @Test func `all who fetch at one head share what they get`() {
+    @Test func `clients that fetch at the same head share the snapshot`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/a", Frame([UInt8](repeating: 1, count: 100_000)))

@@ -18,7 +18,7 @@ import ZeroMQ
         return [flags | 2] + length + [UInt8](repeating: 7, count: count)
     }
 
-    /// What the guard says to these bytes, which come in pieces of any size.
+    /// Returns the guard’s verdict on these bytes, which arrive in pieces of `piece` bytes.
     private static func read(_ bytes: [UInt8], publisher: Bool = false, piece: Int = 1_000) -> Bool {
         var frames = lockstep_frames()
         frames.is_publisher = publisher ? 1 : 0
@@ -45,13 +45,13 @@ import ZeroMQ
 
     private func frameRun(_ count: Int) -> [UInt8] { (0..<count).flatMap { Self.frame($0, more: true) } }
 
-    @Test func `a message that never ends is cut off by its frames`() {
+    @Test func `a message without end is cut off by its frame count`() {
         let frames = (0..<4_096).flatMap { _ in Self.frame(1, more: true) }
         #expect(Self.read(Self.greeting + frames))
         #expect(!Self.read(Self.greeting + frames + Self.frame(1, more: true)))
     }
 
-    @Test func `a message that never ends is cut off by its bytes`() {
+    @Test func `a message without end is cut off by its byte count`() {
         let frame = Self.frame(1 << 20, more: true)
         #expect(Self.read(Self.greeting + (0..<8).flatMap { _ in frame }, piece: 1 << 20))
         #expect(!Self.read(Self.greeting + (0..<9).flatMap { _ in frame }, piece: 1 << 20))
@@ -83,7 +83,7 @@ import ZeroMQ
         #expect(!Self.read(Self.greeting + subscriptions + Self.frame(1), publisher: true))
     }
 
-    @Test func `a subscriber may ping as often as it likes`() {
+    @Test func `a subscriber may ping without limit`() {
         let ping: [UInt8] = [4, 7, 4] + Array("PING".utf8) + [0, 1]
         let pings = (0..<10_000).flatMap { _ in ping }
         #expect(Self.read(Self.greeting + pings, publisher: true, piece: 11))
@@ -94,7 +94,7 @@ import ZeroMQ
         #expect(!Self.read(bytes))
     }
 
-    @Test func `bytes without sense are read within the bounds of the state`() {
+    @Test func `arbitrary bytes are parsed within the bounds of the state`() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<2_000 {
             let bytes = (0..<Int.random(in: 0...400, using: &random)).map { _ in UInt8.random(in: .min ... .max) }
@@ -106,10 +106,10 @@ import ZeroMQ
 
     // MARK: A live bus
 
-    /// A build with a sanitizer has no guard.
+    /// Builds with a sanitizer have no guard.
     private static let hasGuard = lockstep_guard_start(64, 0) != 0
 
-    /// Has the bus answer a service.
+    /// Checks that the bus answers a service.
     private static func expectService(_ queue: inout Socket, epoch: UInt64) throws {
         try Wire.send(&queue, BusHeader(.ping, generation: 1, epoch: epoch))
         _ = try Wire.next(&queue, .pong)
@@ -125,7 +125,7 @@ import ZeroMQ
             let part = Self.frame(1 << 20, more: true)
             var sent = 0
             while sent < 320 << 20, stranger.send(part) { sent += 1 << 20 }
-            // The limit is 8 MiB; what comes behind it is in buffers of the system.
+            // The limit is 8 MiB; further bytes are in the system’s buffers.
             #expect((7 << 20..<320 << 20).contains(sent), "\(sent) bytes were taken")
             try Self.expectService(&queue, epoch: epoch)
         }
@@ -140,7 +140,7 @@ import ZeroMQ
             for number in 0..<60 {
                 let socket = ["cli.sock", "svc.sock", "pub.sock"][number % 3]
                 let stranger = try RawPeer(of: live, at: socket)
-                // `pub.sock` has no use for a DEALER.
+                // `pub.sock` doesn’t accept a DEALER.
                 if number % 2 == 0, socket != "pub.sock" { try stranger.shakeHands() }
                 let count = Int.random(in: 1...400, using: &random)
                 _ = stranger.send((0..<count).map { _ in UInt8.random(in: .min ... .max) })
@@ -150,11 +150,11 @@ import ZeroMQ
     }
 }
 
-/// A connection to a bus that speaks ZMTP by itself, or no ZMTP at all.
+/// A connection to a bus with its own ZMTP bytes, or other ones.
 private struct RawPeer: ~Copyable {
     private struct Lost: Error { let step: String }
 
-    /// Version 3.0, no encryption; then READY of a DEALER.
+    /// The greeting of version 3.0 without encryption, followed by READY of a DEALER.
     private static let greeting: [UInt8] =
         [0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0] + Array("NULL".utf8) + [UInt8](repeating: 0, count: 48)
     private static let ready: [UInt8] = {
@@ -186,14 +186,14 @@ private struct RawPeer: ~Copyable {
 
     deinit { _ = close(descriptor) }
 
-    /// Speaks until the bus has said READY: the connection stands.
+    /// Performs the handshake until the bus has sent READY.
     func shakeHands() throws {
         guard send(Self.greeting), try receive(64).count == 64, send(Self.ready) else { throw Lost(step: "greeting") }
         let head = try receive(2)
         _ = try receive(Int(head[1]))
     }
 
-    /// Returns whether the connection still stands.
+    /// Returns whether the connection is still open.
     func send(_ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {

@@ -6,7 +6,7 @@ import ZeroMQ
 @testable import BusBroker
 
 @Suite struct JoinTests {
-    // The join race: SYNC is published in the stream's own order, at the moment the subscription is seen.
+    // SYNC is published in the stream’s own order, when the subscription is received.
     @Test func `sync names the head at the moment of the subscription`() throws {
         var bench = MachineBench()
         bench.hello("queue")
@@ -23,7 +23,7 @@ import ZeroMQ
     @Test(arguments: [
         "short", "0123456789ABCDEF", "0123456789abcde-", String(repeating: "a", count: 65), "",
     ])
-    func `a nonce of a wrong form is counted and not answered`(_ nonce: String) {
+    func `an invalid nonce is counted and not answered`(_ nonce: String) {
         var bench = MachineBench()
         bench.subscribe("sync/\(nonce)")
         #expect(bench.published.isEmpty)
@@ -84,7 +84,7 @@ import ZeroMQ
             (999, 3, []), (1_001, 3, []), (1_000, 0, []), (0, 0, []), (1_000, 900, []), (1_000, UInt64.max, []),
             (1_000, 3, BusHeader.Flags.forceSnapshot), (1_000, 1, []),
         ] as [(UInt64, UInt64, BusHeader.Flags)])
-    func `a fetch that the ring does not cover is answered by a snapshot`(
+    func `a fetch beyond the ring is answered with a snapshot`(
         _ epoch: UInt64, _ from: UInt64, _ flags: BusHeader.Flags
     ) {
         var limits = BrokerLimits()
@@ -115,7 +115,7 @@ import ZeroMQ
         #expect(Set(bench.toClients.map { $0.frames[1] }).count == 1)
     }
 
-    @Test func `chunks are closed by bytes too`() {
+    @Test func `chunks are also limited in bytes`() {
         var limits = BrokerLimits()
         limits.bytesPerChunk = 1_000
         var bench = MachineBench(limits: limits)
@@ -126,7 +126,7 @@ import ZeroMQ
         #expect(bench.fetched.count == 10)
     }
 
-    @Test func `a snapshot leaves out what the client excludes, a replay nothing`() {
+    @Test func `a snapshot omits the topics that the client excludes, a replay omits nothing`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/main")
@@ -141,7 +141,7 @@ import ZeroMQ
         #expect(bench.fetched.map(\.topic.text) == ["stream/queue/main", "stream/queue/main", "stream/queue/other"])
     }
 
-    @Test func `a snapshot holds the included topics alone, without the excluded ones among them`() {
+    @Test func `a snapshot contains only the included topics, without the excluded ones among them`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/main")
@@ -198,7 +198,7 @@ import ZeroMQ
 }
 
 @Suite struct BoundsTests {
-    @Test func `the ring forgets the oldest by count`() {
+    @Test func `the ring evicts the oldest events by count`() {
         var ring = EventRing(eventLimit: 4, byteLimit: 1 << 20)
         for number in 1...11 { ring.append(Self.event(UInt64(number), bytes: 10)) }
         #expect(ring.count == 4)
@@ -206,7 +206,7 @@ import ZeroMQ
         #expect(!ring.reaches(back: 7) && ring.reaches(back: 8) && ring.reaches(back: 12) && !ring.reaches(back: 13))
     }
 
-    @Test func `the ring forgets the oldest by bytes`() {
+    @Test func `the ring evicts the oldest events by bytes`() {
         var ring = EventRing(eventLimit: 1_000, byteLimit: 1_000)
         for number in 1...50 { ring.append(Self.event(UInt64(number), bytes: 200)) }
         #expect(ring.bytes <= 1_000)
@@ -239,7 +239,7 @@ import ZeroMQ
         bench.publish(.delete, "stream/queue/b", "")
         bench.publish(.put, "stream/queue/c")
         #expect(bench.rejections == ["tooLarge", "tooLarge"])
-        // Another owner is not concerned.
+        // Other services aren’t affected.
         bench.hello("feeds")
         bench.publish(.put, "stream/feeds/a", from: "feeds")
         #expect(bench.rejections.count == 2)
@@ -254,7 +254,7 @@ import ZeroMQ
         #expect(bench.rejections == [])
     }
 
-    @Test func `replaced and deleted values are not held`() {
+    @Test func `replaced and deleted values aren’t kept`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/a", "1")

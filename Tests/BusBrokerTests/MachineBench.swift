@@ -5,7 +5,7 @@ import ZeroMQ
 
 @testable import BusBroker
 
-/// The size of what a machine holds.
+/// The size of a machine’s state.
 struct BrokerSummary: Hashable {
     var head: UInt64
     var ringEvents: Int
@@ -15,7 +15,7 @@ struct BrokerSummary: Hashable {
     var services: Int
     var requestsInFlight: Int
     var clientsWaiting: Int
-    /// The messages that were dropped because they could not be read.
+    /// The number of messages that were dropped as malformed.
     var malformed: UInt64
 }
 
@@ -28,9 +28,9 @@ extension BrokerMachine {
     }
 }
 
-/// A machine with a manual clock, spoken to in the frames of the wire.
+/// A machine with a manual clock, driven with the frames of the protocol.
 struct MachineBench {
-    /// What a service or client was sent, or what was published: header and further frames.
+    /// A message that was sent to a service or client, or published: header and further frames.
     struct Received: Hashable {
         var peer: String
         var header: BusHeader
@@ -54,7 +54,7 @@ struct MachineBench {
         machine = BrokerMachine(epoch: epoch, limits: limits, now: now)
     }
 
-    // MARK: What goes in
+    // MARK: Input
 
     mutating func feed(_ event: BrokerEvent) {
         var effects: [BrokerEffect] = []
@@ -83,7 +83,7 @@ struct MachineBench {
         feed(.client([Frame(peer), Frame(header.encoded)] + frames))
     }
 
-    /// HELLO; the count of publishes begins anew.
+    /// Sends HELLO; the origin sequence restarts.
     mutating func hello(_ name: String, _ generation: UInt32 = 1) {
         origins[name] = 0
         service("\(name)#\(generation)", BusHeader(.hello, generation: generation), Frame(name))
@@ -100,7 +100,7 @@ struct MachineBench {
         ready(name, generation)
     }
 
-    /// A publish with the next origin sequence.
+    /// Publishes with the next origin sequence.
     mutating func publish(
         _ kind: MessageKind, _ topic: String, _ payload: Frame = "x", from name: String = "queue",
         generation: UInt32 = 1, epoch: UInt64? = nil
@@ -145,7 +145,7 @@ struct MachineBench {
 
     static func requestID(_ number: UInt8) -> Frame { Frame([UInt8](repeating: number, count: 16)) }
 
-    // MARK: What came out
+    // MARK: Output
 
     mutating func forget() {
         published = []
@@ -158,10 +158,10 @@ struct MachineBench {
         toServices.filter { $0.header.kind == kind && (peer == nil || $0.peer == peer) }
     }
 
-    /// The codes of the refusals, in order.
+    /// The codes of the rejections, in order.
     var rejections: [String] { sent(.reject).map(\.code) }
 
-    /// The codes of the failures that clients got, in order.
+    /// The codes of the failures that were sent to clients, in order.
     var failures: [String] {
         toClients.filter { $0.header.kind == .failure }.map { received in
             received.frames.count == 2
@@ -169,14 +169,14 @@ struct MachineBench {
         }
     }
 
-    /// The states of a service on the stream, in order.
+    /// Returns the published states of a service, in order.
     func states(of name: String) -> [WireServiceStatus.State] {
         published.filter { $0.topic.text == "stream/bus/service/\(name)" }.map { event in
             (try? WireServiceStatus(serializedBytes: event.payload).state) ?? .unknown
         }
     }
 
-    /// The entries of the last answer to a fetch, all chunks together.
+    /// The entries of the last answer to a fetch, from all chunks.
     var fetched: [StreamEvent] {
         toClients.filter { [.replay, .snapshot].contains($0.header.kind) }.flatMap { received in
             let frames = Array(received.frames.dropFirst(received.header.kind == .snapshot ? 2 : 1))

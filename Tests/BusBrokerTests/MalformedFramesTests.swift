@@ -6,13 +6,13 @@ import ZeroMQ
 
 @testable import BusBroker
 
-/// A message that no peer should send, and the socket that it comes in on.
+/// A malformed message, and the socket on which it arrives.
 struct MalformedCase: Sendable, CustomTestStringConvertible {
     enum Door: Sendable, CaseIterable { case service, client, subscription }
 
     var name: String
     var door: Door
-    /// Without the routing id.
+    /// The frames without the routing ID.
     var frames: Message
 
     var testDescription: String { "\(door): \(name)" }
@@ -94,7 +94,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
         #expect(bench.machine.summary.head == before.head)
         #expect(bench.published.count == published)
         #expect(bench.machine.summary.requestsInFlight == 0)
-        // Life goes on.
+        // The machine continues to work.
         bench.hello("queue", 2)
         bench.publish(.put, "stream/queue/a", generation: 2)
         #expect(bench.published.last?.topic.text == "stream/queue/a")
@@ -111,7 +111,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
         #expect(bench.machine.summary.malformed == 1)
     }
 
-    @Test func `a flood is logged once a second`() {
+    @Test func `a flood is logged once per second`() {
         var bench = MachineBench()
         for step in 0..<40 {
             for _ in 0..<100 { bench.feed(.client(["c", "garbage"])) }
@@ -122,7 +122,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
         #expect(bench.machine.summary.malformed == 4_000)
     }
 
-    @Test func `a refused publish of a wrong form is answered and uses its number up`() {
+    @Test func `a malformed publish is rejected and consumes its sequence`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.service("queue#1", BusHeader(.put, generation: 1, epoch: 1_000, originSequence: 1), "stream/queue/a")

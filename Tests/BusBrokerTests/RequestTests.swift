@@ -6,7 +6,7 @@ import ZeroMQ
 @testable import BusBroker
 
 @Suite struct RequestTests {
-    /// The tickets of the requests that reached the service.
+    /// Returns the tickets of the requests that reached the service.
     private func tickets(_ bench: MachineBench) -> [UInt64] { bench.sent(.request).map(\.header.originSequence) }
 
     @Test func `a request with an origin of two megabytes is too large and reaches no service`() {
@@ -44,7 +44,7 @@ import ZeroMQ
         #expect(bench.failures.isEmpty && bench.sent(.request).count == 2)
     }
 
-    @Test func `a request reaches its service and the answer its client`() throws {
+    @Test func `a request reaches its service and the reply its client`() throws {
         var bench = MachineBench()
         bench.serving("queue", 3)
         bench.request(1)
@@ -104,7 +104,7 @@ import ZeroMQ
         #expect(bench.sent(.request).isEmpty)
     }
 
-    @Test func `a request that is not answered in time has an unknown outcome`() {
+    @Test func `a request without a reply in time has an unknown outcome`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1, seconds: 1)
@@ -116,12 +116,12 @@ import ZeroMQ
         bench.advance(.seconds(1))
         bench.endTurn()
         #expect(bench.failures == ["outcomeUnknown", "outcomeUnknown"])
-        // The late answer is for nobody.
+        // The late reply is dropped.
         bench.service("queue#1", BusHeader(.reply, originSequence: 1), MachineBench.requestID(1), "late")
         #expect(bench.toClients.count == 2)
     }
 
-    @Test func `the machine asks to be woken for the next deadline`() {
+    @Test func `the machine reports the next deadline`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.endTurn()
@@ -135,7 +135,7 @@ import ZeroMQ
         #expect(bench.failures == ["outcomeUnknown"])
     }
 
-    @Test func `a deadline too far away is capped`() {
+    @Test func `a deadline too far in the future is capped`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.client("c", BusHeader(.request, time: .max), MachineBench.requestID(1), "queue", "cli", "")
@@ -167,7 +167,7 @@ import ZeroMQ
     }
 
     @Test(arguments: ["goodbye", "generation", "hello", "silence"])
-    func `requests with a service that goes away are lost in flight`(_ how: String) {
+    func `requests to a service that disconnects are lost in flight`(_ how: String) {
         var bench = MachineBench()
         bench.serving("queue", 1)
         bench.serving("feeds")
@@ -213,7 +213,7 @@ import ZeroMQ
         #expect(Set(tickets(bench)).count == 2)
     }
 
-    @Test func `an answer with a wrong ticket or ID is dropped`() {
+    @Test func `a reply with a wrong ticket or ID is dropped`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.serving("feeds")

@@ -6,7 +6,7 @@ import ZeroMQ
 @testable import BusBroker
 
 @Suite struct ServiceLifeTests {
-    @Test func `a service is welcomed and its state is on the stream`() throws {
+    @Test func `a service is welcomed and its state is published`() throws {
         var bench = MachineBench()
         bench.hello("queue", 7)
         let welcome = try #require(bench.sent(.welcome, to: "queue#7").first)
@@ -16,7 +16,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready, .down])
     }
 
-    @Test func `publishes to a bus that saw no hello are refused`() {
+    @Test func `publishes to a bus that received no hello are refused`() {
         var bench = MachineBench()
         bench.service(
             "queue#1", BusHeader(.put, generation: 1, epoch: 1_000, originSequence: 550), "stream/queue/a", "x")
@@ -82,7 +82,7 @@ import ZeroMQ
         #expect(bench.published.map(\.header.generation) == [6])
     }
 
-    @Test func `a fenced generation cannot say goodbye or answer for its successor`() {
+    @Test func `a fenced generation can’t say goodbye or reply in place of its successor`() {
         var bench = MachineBench()
         bench.serving("queue", 5)
         bench.serving("queue", 6)
@@ -94,7 +94,7 @@ import ZeroMQ
         #expect(bench.published.isEmpty && bench.toClients.isEmpty)
     }
 
-    @Test func `ten thousand names come and go, and the next one is welcome`() {
+    @Test func `after ten thousand names have registered and left, the next one is accepted`() {
         var bench = MachineBench()
         bench.serving("queue")
         for number in 0..<10_000 {
@@ -107,7 +107,7 @@ import ZeroMQ
         }
         #expect(bench.machine.summary.services == 65)
         #expect(bench.machine.registry.services.count == 65)
-        // A value and a status each, and the queue's status.
+        // A value and a status for each, and the queue’s status.
         #expect(bench.machine.summary.retainedTopics == 129)
         bench.serving("another")
         bench.serving("supervisor")
@@ -117,7 +117,7 @@ import ZeroMQ
         #expect(bench.machine.summary.services <= 3)
     }
 
-    @Test func `the fleet's own services are accepted when the limit of others is reached`() {
+    @Test func `the fleet’s own services are accepted when the limit of others is reached`() {
         var bench = MachineBench()
         for number in 0..<64 { bench.serving(Self.name(number)) }
         bench.hello("another")
@@ -128,7 +128,7 @@ import ZeroMQ
         }
     }
 
-    @Test func `a name is freed a minute after its service has gone, with its values`() {
+    @Test func `a name is released a minute after its service has disconnected, with its values`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/a")
@@ -149,7 +149,7 @@ import ZeroMQ
             ])
         bench.fetch()
         #expect(Set(bench.fetched.map(\.topic.text)) == ["stream/queue/a", "stream/bus/service/queue"])
-        // Its index belongs to the next one, which inherits nothing.
+        // Its index is reused by the next service, which inherits nothing.
         bench.serving("visitor", 3)
         #expect(bench.machine.registry.services.count == 2)
         bench.service("guest#1", BusHeader(.ping, generation: 1, epoch: 1_000))
@@ -157,7 +157,7 @@ import ZeroMQ
     }
 
     @Test(arguments: ["queue#05", "queue#+5", "queue#", "queue#5 ", "Queue#5"])
-    func `a routing ID that isn't exactly name and generation is malformed`(_ peer: String) {
+    func `a routing ID that isn’t exactly name and generation is malformed`(_ peer: String) {
         var bench = MachineBench()
         bench.serving("queue", 7)
         bench.forget()
@@ -165,13 +165,13 @@ import ZeroMQ
         #expect(bench.rejections == ["malformed"])
     }
 
-    /// Letters only.
+    /// Returns a name of letters only.
     private static func name(_ number: Int) -> String {
         "guest" + String(String(number).unicodeScalars.compactMap { UnicodeScalar($0.value + 49) }.map(Character.init))
     }
 
-    // The sweep: what the service does not put again before READY is gone, and is said to be gone.
-    @Test func `ready deletes what was not put again`() {
+    // A value that the service doesn’t put again before READY is deleted, and its deletion is published.
+    @Test func `ready deletes values that were not put again`() {
         var bench = MachineBench()
         bench.hello("queue", 1)
         for name in ["kept", "gone", "also-gone"] { bench.publish(.put, "stream/queue/\(name)") }
@@ -209,7 +209,7 @@ import ZeroMQ
         #expect(bench.toClients.first?.frames[1].text == "")
     }
 
-    @Test func `a second hello of the same generation is swept, too`() {
+    @Test func `a second hello of the same generation also deletes the retained values`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a")
@@ -304,7 +304,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready])
     }
 
-    @Test func `a service is told the states of the others`() throws {
+    @Test func `a service receives the states of the others`() throws {
         var bench = MachineBench()
         bench.serving("persistence", 3)
         bench.hello("feeds")
@@ -323,7 +323,7 @@ import ZeroMQ
         #expect(try told("queue#1") == ["persistence ready", "persistence down"])
         #expect(try told("feeds#1") == ["queue starting", "queue ready", "persistence down"])
         #expect(try told("persistence#3") == ["queue starting", "queue ready"])
-        // One that is lost is told again, after the next HELLO.
+        // A lost message is sent again, after the next HELLO.
         bench.feed(.undelivered(.needed("feeds#1"), .wouldBlock))
         bench.publish(.event, "stream/feeds/a", from: "feeds")
         #expect(bench.rejections == ["helloRequired"])

@@ -19,7 +19,7 @@ import ZeroMQ
         #expect(Set(bench.published.map(\.header.epoch)) == [1_000])
     }
 
-    @Test func `an event keeps what its service said`() throws {
+    @Test func `an event keeps its service’s header and payload`() throws {
         var bench = MachineBench()
         bench.hello("queue", 7)
         bench.forget()
@@ -36,7 +36,7 @@ import ZeroMQ
         #expect(event.header.time == 42)
     }
 
-    @Test func `neighbours are acknowledged in one message`() throws {
+    @Test func `consecutive events are acknowledged in one message`() throws {
         var bench = MachineBench()
         bench.hello("queue")
         for _ in 0..<5 { bench.publish(.event, "stream/queue/a") }
@@ -64,7 +64,7 @@ import ZeroMQ
         #expect(queue.map(\.sequence) == [start + 1, start + 3])
     }
 
-    @Test func `a refused publish uses its number up`() {
+    @Test func `a refused publish consumes its sequence`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
@@ -85,7 +85,7 @@ import ZeroMQ
         "stream/queue/\n", "live/queue/x", "bus/heartbeat", "sync/0123456789abcdef", "", "stream/queuex/a",
         "stream/bus/service/queue", String(repeating: "stream/queue/x", count: 20),
     ])
-    func `topics of others and broken topics are refused`(_ topic: String) {
+    func `topics of other services and invalid topics are refused`(_ topic: String) {
         var bench = MachineBench()
         bench.hello("queue")
         let head = bench.machine.head
@@ -97,7 +97,7 @@ import ZeroMQ
     }
 
     @Test(arguments: ["stream/queue/x", "stream/queue/queue/main", "stream/queue/ä", "live/queue/level"])
-    func `the rule on bytes agrees with the rule on text`(_ topic: String) {
+    func `the topic check for bytes agrees with the one for text`(_ topic: String) {
         let rule = TopicRule(owner: .queue)
         for kind in [MessageKind.put, .delta, .delete, .event, .live] {
             let allowed = Frame(topic).withUnsafeBytes { rule.allows($0, kind: kind) }
@@ -143,7 +143,7 @@ import ZeroMQ
         #expect(bench.rejections == ["tooLarge"])
     }
 
-    @Test func `the heartbeat names the head twice a second`() {
+    @Test func `the heartbeat reports the head twice a second`() {
         var bench = MachineBench()
         bench.endTurn()
         bench.hello("queue")
@@ -159,7 +159,7 @@ import ZeroMQ
         #expect(bench.machine.nextDeadline == bench.now.monotonic.advanced(by: .milliseconds(500)))
     }
 
-    @Test func `a new subscriber of the heartbeat hears it at once`() {
+    @Test func `a new subscriber of the heartbeat receives it at once`() {
         var bench = MachineBench()
         bench.endTurn()
         bench.forget()
@@ -169,7 +169,7 @@ import ZeroMQ
         #expect(bench.published.map(\.topic.text) == ["bus/heartbeat"])
     }
 
-    @Test func `topics that share a slot of the cache are distinguished`() {
+    @Test func `topics that share a cache slot are distinguished`() {
         var cache = TopicCache()
         for round in 0..<3 {
             for number in 0..<500 {

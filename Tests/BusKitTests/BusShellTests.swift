@@ -30,7 +30,7 @@ struct BusShellTests {
         }
     }
 
-    /// Goes on when the stream shows what `isThere` asks for; the replica then.
+    /// Returns the replica once the stream meets the condition.
     private func follow(_ client: BusClient, until isThere: (Replica) -> Bool) async -> Replica? {
         var replica = Replica()
         for await update in client.updates() {
@@ -59,7 +59,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func `publishes get consecutive sequences and every observer sees them`() async throws {
+    @Test func `publishes get consecutive sequences and every observer receives them`() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { host in
                 try await fleet.withClient { client in
@@ -74,7 +74,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func `a client that starts before the bus joins when it comes`() async throws {
+    @Test func `a client that starts before the bus joins once it is up`() async throws {
         let fleet = try TestFleet()
         try await fleet.withClient { client in
             let asking = Task { try await client.request(.playback, [7], within: .seconds(60)).payload }
@@ -87,7 +87,7 @@ struct BusShellTests {
         await fleet.stopBus()
     }
 
-    @Test func `a client follows the bus through restarts without forgetting what was there`() async throws {
+    @Test func `a client follows the bus through restarts and keeps its state`() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { _ in
                 try await fleet.withClient { client in
@@ -108,7 +108,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func `a younger process fences the older`() async throws {
+    @Test func `a newer process fences the older`() async throws {
         try await TestFleet.with { fleet in
             let old = host(fleet)
             let young = host(fleet, generation: 2)
@@ -129,7 +129,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func `opening and closing a hundred times leaves nothing`() async throws {
+    @Test func `opening and closing a hundred times leaks nothing`() async throws {
         try await TestFleet.with { fleet in
             @Sendable func once() async throws {
                 try await withEcho(fleet) { _ in
@@ -143,13 +143,13 @@ struct BusShellTests {
             let before = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)
             for _ in 0..<100 { try await once() }
             let after = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)
-            // The bus closes its ends a moment later, and the pool of tasks may add a thread.
+            // The bus closes its ends slightly later, and the task pool may add a thread.
             #expect(after.descriptors <= before.descriptors + 20)
             #expect(after.threads <= before.threads + 4)
         }
     }
 
-    @Test func `a run directory too long for a socket is refused clearly`() async throws {
+    @Test func `a run directory too long for a socket is refused with the reason`() async throws {
         let client = BusClient(
             runDirectory: "/tmp/" + String(repeating: "x", count: 120), origin: "test", observes: .all,
             logger: Logger(label: "test"))

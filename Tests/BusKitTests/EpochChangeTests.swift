@@ -7,7 +7,7 @@ import WireMessages
 
 @Suite(.timeLimit(.minutes(2)))
 struct EpochChangeTests {
-    /// Runs a service that leaves its first request unanswered; `body` hears of each that arrives.
+    /// Runs a service that leaves its first request unanswered, and passes the stream of its requests to `body`.
     private func withForgetfulHost(
         _ fleet: TestFleet, _ body: (AsyncStream<IncomingCommand>) async throws -> Void
     ) async throws {
@@ -31,9 +31,9 @@ struct EpochChangeTests {
         }
     }
 
-    // The new bus may be heard of by its SYNC first, on sockets that have connected to it by themselves.
+    // The new bus’s SYNC may arrive first, on sockets that have reconnected automatically.
     @Test(arguments: [true, false])
-    func `a request that was with a dead bus is asked again without waiting for its silence`(observesStream: Bool)
+    func `a request that was sent to a stopped bus is repeated without waiting for the timeout`(observesStream: Bool)
         async throws
     {
         try await TestFleet.with { fleet in

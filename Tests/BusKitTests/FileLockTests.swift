@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 struct FileLockTests {
-    @Test func `a second process that takes the lock is told who holds it`() throws {
+    @Test func `a second process that takes the lock gets the holder’s process ID`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         let first = try FileLock(path)
@@ -14,7 +14,7 @@ struct FileLockTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test func `the note of the holder is read by whoever finds the lock held`() throws {
+    @Test func `the holder’s note can be read while the lock is held`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         #expect(FileLock.note(of: path) == nil)
@@ -24,7 +24,7 @@ struct FileLockTests {
         withExtendedLifetime(lock) {}
     }
 
-    @Test func `a lock is free after its holder is gone`() throws {
+    @Test func `a lock is free after its holder has ended`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         for _ in 0..<100 {
@@ -34,7 +34,7 @@ struct FileLockTests {
         #expect(!FileLock.isHeld(path))
     }
 
-    @Test func `checking whether a lock is held keeps nobody from taking it`() async throws {
+    @Test func `checking whether a lock is held blocks no other process from taking it`() async throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         _ = try FileLock(path)

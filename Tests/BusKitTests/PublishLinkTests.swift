@@ -8,7 +8,7 @@ struct PublishLinkTests {
     private let start = MonotonicTime(nanoseconds: 1_000_000_000)
     private let put = Publication(.put, .playbackState, [1])
 
-    /// A link that the bus has welcomed in epoch 5.
+    /// Returns a link that the bus has welcomed in epoch 5.
     private func welcomed(window: Int = 256) -> PublishLink {
         var limits = PublishLink.Limits()
         limits.window = window
@@ -40,7 +40,7 @@ struct PublishLinkTests {
         effects.compactMap { if case .send(.answer(_, _, _, let position)) = $0 { position } else { nil } }
     }
 
-    @Test func `hello comes first and a welcome begins`() {
+    @Test func `hello is sent first and a welcome starts publishing`() {
         var link = PublishLink(generation: 3)
         #expect(hellos(link.handle(.start, now: start)) == 1)
         #expect(dropped(link.handle(.publish(1, [put], wall: 0), now: start)) == [.unavailable])
@@ -51,7 +51,7 @@ struct PublishLinkTests {
         }
     }
 
-    @Test func `publishes are counted from one and get their sequences by the acknowledgement`() {
+    @Test func `publishes are numbered from one and get their sequences from the acknowledgement`() {
         var link = welcomed()
         #expect(origins(link.handle(.publish(1, [put, put], wall: 0), now: start)) == [1, 2])
         #expect(origins(link.handle(.publish(2, [put], wall: 0), now: start)) == [3])
@@ -83,7 +83,7 @@ struct PublishLinkTests {
         #expect(answers(effects) == [StreamPosition(epoch: 5, sequence: 100)])
     }
 
-    @Test func `a new epoch drops what is unacknowledged and says hello again`() {
+    @Test func `a new epoch drops unacknowledged publishes and sends hello again`() {
         var link = welcomed()
         _ = link.handle(.publish(1, [put], wall: 0), now: start)
         let effects = link.handle(.epochSeen(6), now: start)
@@ -104,7 +104,7 @@ struct PublishLinkTests {
         #expect(hellos(link.handle(.reject(code: "helloRequired", epoch: 6, origin: 2), now: start)) == 0)
     }
 
-    @Test func `a younger life ends this one`() {
+    @Test func `a newer process ends this one`() {
         var link = welcomed()
         let effects = link.handle(.reject(code: "fenced", epoch: 5, origin: 0, generation: 9), now: start)
         #expect(
@@ -113,7 +113,7 @@ struct PublishLinkTests {
         #expect(link.deadline == nil)
     }
 
-    @Test func `a refused publication uses its number and the others stand`() {
+    @Test func `a refused publication consumes its number and the others remain`() {
         var link = welcomed()
         _ = link.handle(.publish(1, [put], wall: 0), now: start)
         _ = link.handle(.publish(2, [put], wall: 0), now: start)
@@ -124,7 +124,7 @@ struct PublishLinkTests {
         #expect(positions(last) == [StreamPosition(epoch: 5, sequence: 101)])
     }
 
-    @Test func `pings keep the service alive and silence makes it reconnect`() {
+    @Test func `pings keep the service registered and silence makes it reconnect`() {
         var link = welcomed()
         let ping = link.handle(.tick, now: start.advanced(by: .milliseconds(500)))
         #expect(ping.contains { if case .send(.ping) = $0 { true } else { false } })
@@ -140,7 +140,7 @@ struct PublishLinkTests {
         effects.compactMap { if case .send(.ping(_, _, let wantsPong)) = $0 { wantsPong } else { nil } }
     }
 
-    @Test func `an idle service pings in the turn of every third heartbeat and asks for one PONG in three`() {
+    @Test func `an idle service pings at every third heartbeat and requests one PONG in three`() {
         var link = welcomed()
         var sent: [Bool] = []
         for count in 1...40 {
@@ -154,7 +154,7 @@ struct PublishLinkTests {
         #expect(sent.count == 13 && sent.count { $0 } == 4)
     }
 
-    @Test func `a broken service socket is noticed while the heartbeat goes on`() {
+    @Test func `a broken service socket is detected while the heartbeat continues`() {
         var link = welcomed()
         var noticed: Int?
         for count in 1...100 where noticed == nil {
@@ -166,7 +166,7 @@ struct PublishLinkTests {
         #expect(noticed == 6_000)
     }
 
-    @Test func `a publish that is not acknowledged reveals a broken service socket in a second and a half`() {
+    @Test func `an unacknowledged publish reveals a broken service socket within a second and a half`() {
         var link = welcomed()
         _ = link.handle(.publish(1, [put], wall: 0), now: start)
         for count in 1...2 {
@@ -176,17 +176,17 @@ struct PublishLinkTests {
         #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
     }
 
-    @Test func `a bus that falls silent is noticed as soon as before`() {
+    @Test func `a silent bus is detected as early as before`() {
         var link = welcomed()
         _ = link.handle(.heartbeat(epoch: 5), now: start)
-        // It is asked once while it is silent.
+        // One PING is sent while it is silent.
         let asked = link.handle(.tick, now: start.advanced(by: .milliseconds(1_000)))
         #expect(pings(asked) == [true])
         #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_499)))) == 0)
         #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
     }
 
-    @Test func `a heartbeat of another epoch is no sign of life`() {
+    @Test func `a heartbeat of another epoch isn’t a sign of life`() {
         var link = welcomed()
         for count in 1...2 {
             _ = link.handle(.heartbeat(epoch: 4), now: start.advanced(by: .milliseconds(500 * count)))

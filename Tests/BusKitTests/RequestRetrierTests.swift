@@ -27,7 +27,7 @@ struct RequestRetrierTests {
         effects.compactMap { if case .finish(_, let result) = $0 { result } else { nil } }
     }
 
-    @Test func `a request that nobody waits for any more says whether it may have had an effect`() {
+    @Test func `an abandoned request reports whether it may have had an effect`() {
         func code(_ effects: [RequestRetrier.Effect]) -> [FailureCode?] {
             results(effects).map { if case .failure(let failure) = $0 { failure.known } else { nil } }
         }
@@ -53,7 +53,7 @@ struct RequestRetrierTests {
     }
 
     @Test(arguments: [FailureCode.unavailable, .busy, .lostInFlight, .helloRequired])
-    func `passing refusals are retried under the same ID with growing waits`(_ code: FailureCode) {
+    func `transient refusals are retried under the same ID with growing delays`(_ code: FailureCode) {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         var now = start
@@ -85,7 +85,7 @@ struct RequestRetrierTests {
         #expect(sent.map(\.mayBeRepeat) == [true])
     }
 
-    @Test func `nothing is sent to a bus that has not been heard`() {
+    @Test func `nothing is sent to a bus before its first message`() {
         var retrier = RequestRetrier(hasJoined: false)
         #expect(retrier.handle(asking(id), now: start).isEmpty)
         #expect(retrier.handle(.ready(.queue), now: at(1)).isEmpty)
@@ -97,12 +97,12 @@ struct RequestRetrierTests {
         #expect(failure.known == .unavailable)
     }
 
-    @Test func `the first attempt with an ID from an earlier life says so`() {
+    @Test func `the first attempt with an ID from an earlier process is marked as a repeat`() {
         var retrier = RequestRetrier()
         #expect(attempts(retrier.handle(asking(id, mayBeRepeat: true), now: start)).map(\.mayBeRepeat) == [true])
     }
 
-    @Test func `at the deadline the outcome is unknown if anyone may have begun`() {
+    @Test func `at the deadline the outcome is unknown if a service may have started the request`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         _ = retrier.handle(.failure(id, Failure(.lostInFlight, "")), now: start)
@@ -115,7 +115,7 @@ struct RequestRetrierTests {
         #expect(failure.known == .outcomeUnknown)
     }
 
-    @Test func `at the deadline a request that nobody took is unavailable`() {
+    @Test func `at the deadline an undelivered request is unavailable`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         _ = retrier.handle(.failure(id, Failure(.unavailable, "down")), now: start)
@@ -123,7 +123,7 @@ struct RequestRetrierTests {
             results(retrier.handle(.tick, now: at(10_000))) == [.failure(Failure(.unavailable, "down"))])
     }
 
-    @Test func `a request that reaches nobody ends at its own limit and one that may have had an effect does not`() {
+    @Test func `an undelivered request ends at its own limit, one that may have had an effect does not`() {
         let asking = RequestRetrier.Event.ask(
             OutgoingRequest(
                 id: id, service: .queue, payload: [1], deadline: at(10_000), reachDeadline: at(2_000)))
@@ -148,7 +148,7 @@ struct RequestRetrierTests {
         #expect(results(retrier.handle(.tick, now: at(2_000))).count == 1)
     }
 
-    @Test func `a request without a limit is repeated for ever`() {
+    @Test func `a request without a limit is repeated without end`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id, limit: nil), now: start)
         var now = start
@@ -161,14 +161,14 @@ struct RequestRetrierTests {
         }
     }
 
-    @Test func `silence is broken by the same request`() {
+    @Test func `after silence the same request is sent again`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id, limit: nil), now: start)
         #expect(attempts(retrier.handle(.tick, now: at(4_999))).isEmpty)
         #expect(attempts(retrier.handle(.tick, now: at(5_000))).map(\.mayBeRepeat) == [true])
     }
 
-    @Test func `thirty-two requests are in flight and the next one follows an answer`() {
+    @Test func `thirty-two requests are in flight and the next one follows a reply`() {
         var retrier = RequestRetrier()
         var sent = 0
         for index in 0..<40 {
@@ -179,7 +179,7 @@ struct RequestRetrierTests {
         #expect(attempts(effects).map(\.id.low) == [32])
     }
 
-    @Test func `a service that becomes ready is asked at once`() {
+    @Test func `a service that becomes ready gets the request at once`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         _ = retrier.handle(.failure(id, Failure(.unavailable, "")), now: start)
@@ -187,7 +187,7 @@ struct RequestRetrierTests {
         #expect(attempts(retrier.handle(.ready(.queue), now: at(2))).count == 1)
     }
 
-    @Test func `a refusal from before the service was ready is not followed by a long wait`() {
+    @Test func `a refusal from before the service was ready causes no long delay`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         for milliseconds in [0, 50, 150, 350, 750] {
@@ -195,13 +195,13 @@ struct RequestRetrierTests {
             _ = retrier.handle(.failure(id, Failure(.unavailable, "")), now: at(milliseconds))
         }
         _ = retrier.handle(.tick, now: at(1_550))
-        // The stream is read before the refusal that was sent earlier.
+        // The stream’s message is read before the refusal that was sent earlier.
         #expect(retrier.handle(.ready(.queue), now: at(1_551)).isEmpty)
         _ = retrier.handle(.failure(id, Failure(.unavailable, "")), now: at(1_552))
         #expect(attempts(retrier.handle(.tick, now: at(1_602))).map(\.id) == [id])
     }
 
-    @Test func `closing answers everyone`() {
+    @Test func `closing ends all requests`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         #expect(results(retrier.close(Failure(.unavailable, "bye"))) == [.failure(Failure(.unavailable, "bye"))])

@@ -11,7 +11,7 @@ struct SmallFileTests {
 
     init() throws { temporary = try TemporaryFolder() }
 
-    @Test func `a file is replaced whole and leaves nothing beside`() throws {
+    @Test func `a file is replaced atomically and leaves no temporary file`() throws {
         let path = folder + "/bus.epoch"
         for text in ["1\n", "1700000000000\n"] {
             try SmallFile.replace(path, with: text)
@@ -20,7 +20,7 @@ struct SmallFileTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["bus.epoch"])
     }
 
-    @Test func `a file of the same length is written over and any other is left alone`() throws {
+    @Test func `a file of the same length is overwritten in place and any other is left alone`() throws {
         let path = folder + "/queue.generation"
         #expect(!SmallFile.overwrite(path, with: "1700000001\n"))
         try SmallFile.replace(path, with: "1700000000\n")
@@ -29,7 +29,7 @@ struct SmallFileTests {
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "1700000001\n")
     }
 
-    @Test func `a folder that is missing is named`() {
+    @Test func `a missing folder is reported by name`() {
         do throws(Failure) {
             try SmallFile.replace(folder + "/absent/bus.epoch", with: "1\n")
             Issue.record("it was written")

@@ -6,7 +6,7 @@ import ZeroMQ
 
 @testable import BusKit
 
-/// A reducer with a clock, and what it has said.
+/// A reducer with a clock, and its output.
 struct ReducerTrial {
     var reducer: StreamReducer
     var now = MonotonicTime(nanoseconds: 1_000_000_000)
@@ -15,7 +15,7 @@ struct ReducerTrial {
     var events: [StreamEvent] = []
     var connections: [ConnectionState] = []
     var snapshots = 0
-    /// Events, and nil for each snapshot between them.
+    /// The events, with nil for each snapshot between them.
     var said: [StreamEvent?] = []
 
     init(selection: TopicSelection = .all, limits: StreamReducer.Limits = StreamReducer.Limits()) {
@@ -44,7 +44,7 @@ struct ReducerTrial {
         handle(.tick)
     }
 
-    /// SYNC, FETCH and its answer.
+    /// Performs SYNC, FETCH and its answer.
     mutating func join(_ bus: ModelBus) {
         handle(.sync(nonce: opened.last ?? "", epoch: bus.epoch, head: bus.head))
         answer(bus)
@@ -109,7 +109,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries[queue]?.deltas.map(\.payload) == [[2], [3]])
     }
 
-    @Test func `a gap is filled out of the ring`() {
+    @Test func `a gap is filled from the ring`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         let lost = bus.publish(.put, state, [1])
@@ -121,7 +121,7 @@ struct StreamReducerTests {
         #expect(trial.snapshots == 1)
     }
 
-    @Test func `loss at the tail is found by the heartbeat`() {
+    @Test func `loss at the tail is detected by the heartbeat`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         let lost = bus.publish(.put, state, [1])
@@ -139,12 +139,12 @@ struct StreamReducerTests {
         trial.join(bus)
         #expect(trial.reducer.replica.entries.keys.map(\.text) == [state.text])
         #expect(trial.reducer.replica.entries[state]?.put == before)
-        // The loop leaves topic and payload of what is not selected unread.
+        // The loop doesn’t read topic and payload of unselected messages.
         let passed = bus.publish(.delta, queue, [3])
         trial.handle(.stream(StreamEvent(topic: Topic(""), header: passed.header, payload: [])))
         let seen = bus.publish(.put, state, [4])
         trial.handle(.stream(seen))
-        // One of these two is lost, and it might have been one that is wanted.
+        // One of these two is lost, and it might have been a selected one.
         _ = bus.publish(.put, queue, [5])
         let late = bus.publish(.put, state, [6])
         trial.handle(.stream(late))
@@ -158,7 +158,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.ready.keys.contains(.queue))
     }
 
-    @Test func `a client neither gets nor keeps topics that it does not select, and finds every gap`() {
+    @Test func `a client neither gets nor keeps unselected topics, and detects every gap`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
@@ -166,7 +166,7 @@ struct StreamReducerTests {
         trial.handle(.start)
         trial.join(bus)
         #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
-        // The loop leaves topic and payload of what is not selected unread.
+        // The loop doesn’t read topic and payload of unselected messages.
         let passed = bus.publish(.put, queue, [3])
         trial.handle(.stream(StreamEvent(topic: Topic(""), header: passed.header, payload: [])))
         #expect(trial.events.isEmpty && trial.reducer.replica.entries.count == 1)
@@ -179,7 +179,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries[queue] == nil)
     }
 
-    @Test func `a client that selects prefixes asks the bus for these alone, and for the states of the services`() {
+    @Test func `a client that selects prefixes requests only these and the states of the services`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
@@ -194,7 +194,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
-    @Test func `more prefixes than the bus takes are left to the client`() {
+    @Test func `more prefixes than the bus accepts are filtered by the client`() {
         var bus = ModelBus(epoch: 5)
         let before = bus.publish(.put, state, [1])
         _ = bus.publish(.put, queue, [2])
@@ -214,14 +214,14 @@ struct StreamReducerTests {
         #expect(TopicSelection(prefixes: ["stream/queue/"]).telemetryPrefixes.isEmpty)
     }
 
-    @Test func `a bus that does not know prefixes in a fetch is asked for everything`() {
+    @Test func `a bus that doesn’t support prefixes in a fetch is asked for everything`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
         var trial = ReducerTrial(selection: TopicSelection(prefixes: ["stream/playback/"]))
         trial.handle(.start)
         trial.handle(.sync(nonce: trial.opened.last ?? "", epoch: 5, head: bus.head))
-        // Soon enough for a command, which waits for two seconds.
+        // This is early enough for a command, which waits for two seconds.
         trial.pass(.milliseconds(400))
         #expect(trial.opened.count == 2)
         trial.join(bus)
@@ -230,7 +230,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
-    @Test func `a bus that did not answer a fetch with prefixes is asked with them again in its next epoch`() {
+    @Test func `a bus that did not answer a fetch with prefixes gets them again in its next epoch`() {
         var bus = ModelBus(epoch: 5)
         var trial = ReducerTrial(selection: TopicSelection(prefixes: ["stream/playback/"]))
         trial.handle(.start)
@@ -244,7 +244,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
-    @Test func `a connection that is made anew within an answer does not mix it with the next`() {
+    @Test func `a connection that is reopened within an answer doesn’t mix it with the next`() {
         var bus = ModelBus(epoch: 5)
         for number in 0..<12 { _ = bus.publish(.put, .queue("q\(number)"), [1]) }
         var trial = ReducerTrial()
@@ -288,13 +288,13 @@ struct StreamReducerTests {
         #expect(trial.connections.last == .live)
     }
 
-    @Test func `replays that each bring something are never followed by a snapshot`() {
+    @Test func `replays that each bring new events are never followed by a snapshot`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         var events: [StreamEvent] = []
         for number in 1...20 { events.append(bus.publish(.event, state, [UInt8(number)])) }
         trial.handle(.stream(events[4]))
-        // The stream is faster than the observer: behind each replay more is missing.
+        // The stream is faster than the observer: after each replay more is missing.
         for count in 1...5 {
             #expect(trial.fetches.last?.forceSnapshot == false)
             let first = Int(trial.fetches.last?.from.sequence ?? 0)
@@ -335,13 +335,13 @@ struct StreamReducerTests {
         new.join(next)
         #expect(old.reducer.replica.entries == new.reducer.replica.entries)
         #expect(old.reducer.replica.entries[state] == nil)
-        // One that returns later is seen as by everybody.
+        // A service that returns later is seen the same by all.
         let event = next.publish(.put, state, [4])
         old.handle(.stream(event))
         #expect(old.reducer.replica.entries[state]?.put.payload == [4])
     }
 
-    @Test func `silence closes the sockets and joins under a new nonce backing off`() {
+    @Test func `silence closes the sockets and joins under a new nonce with backoff`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         trial.pass(.milliseconds(1_400))
@@ -366,7 +366,7 @@ struct StreamReducerTests {
     enum Sign: CaseIterable { case heartbeat, event, sync }
 
     @Test(arguments: Sign.allCases, [UInt64(4), 9])
-    func `another epoch leads to a join at once and the sync decides which`(_ sign: Sign, _ epoch: UInt64) {
+    func `another epoch causes a join at once and the sync decides which`(_ sign: Sign, _ epoch: UInt64) {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         var next = ModelBus(epoch: epoch)
@@ -374,7 +374,7 @@ struct StreamReducerTests {
         switch sign {
         case .heartbeat: trial.handle(.heartbeat(epoch: epoch, head: 1))
         case .event: trial.handle(.stream(event))
-        // The sockets have reconnected by themselves, and the old subscription is in force again.
+        // The sockets have reconnected automatically, and the old subscription is in force again.
         case .sync: trial.handle(.sync(nonce: trial.opened[0], epoch: epoch, head: 1))
         }
         #expect(trial.opened.count == 2)
@@ -385,7 +385,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
-    @Test func `old values stay visible and stale until their service is ready in the new epoch`() {
+    @Test func `old values stay visible but stale until their service is ready in the new epoch`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, state, [1])
         _ = bus.publish(.put, .playbackOutput, [2])
@@ -421,7 +421,7 @@ struct StreamReducerTests {
         #expect(trial.events.map(\.header.sequence) == Array(1...20))
     }
 
-    @Test func `a fetch that is not answered leads to a new join`() {
+    @Test func `an unanswered fetch causes a new join`() {
         var bus = ModelBus(epoch: 5)
         var trial = ReducerTrial()
         trial.handle(.start)
@@ -456,13 +456,13 @@ struct StreamReducerTests {
     }
 }
 
-/// A reducer against a bus over connections that lose, repeat and break.
+/// A reducer connected to a bus over connections that lose, repeat and break.
 struct RandomTrial {
     var random: SeededGenerator
     let seed: UInt64
     var bus = ModelBus(epoch: 100)
     var trial = ReducerTrial()
-    /// What the connection still holds.
+    /// The messages in flight on the connection.
     var wire: [StreamReducer.Event] = []
     var answered = 0
     var joined = 0
@@ -497,7 +497,7 @@ struct RandomTrial {
         case 9..<14: deliverSome(losing: false)
         case 14: wire.append(.heartbeat(epoch: bus.epoch, head: bus.head))
         case 15:
-            // The connection was made anew by itself: what it held is gone, and the subscription is in force again.
+            // The connection was reopened automatically: its messages are lost, and the subscription is in force again.
             wire.removeAll()
             if let nonce = trial.opened.last { wire.append(.sync(nonce: nonce, epoch: bus.epoch, head: bus.head)) }
         case 16:
@@ -518,7 +518,7 @@ struct RandomTrial {
         wire.append(.stream(bus.publish(kind, topic, kind == .delete ? [] : [.random(in: 0...255, using: &random)])))
     }
 
-    /// The bus's side: a new subscription is synced, a fetch is answered.
+    /// Acts as the bus: syncs a new subscription and answers a fetch.
     private mutating func serve() {
         if trial.opened.count > joined {
             joined = trial.opened.count
@@ -527,7 +527,7 @@ struct RandomTrial {
         while answered < trial.fetches.count {
             let request = trial.fetches[answered]
             answered += 1
-            // An answer comes over another socket: before or after what the stream holds.
+            // An answer arrives on another socket: before or after the stream’s pending messages.
             let chunks = bus.answer(request).map(StreamReducer.Event.chunk)
             if Bool.random(using: &random) { wire.insert(contentsOf: chunks, at: 0) } else { wire += chunks }
         }
@@ -556,7 +556,7 @@ struct RandomTrial {
         }
     }
 
-    /// No place carries two payloads; events follow one another unless a resync was said.
+    /// Checks that no position has two payloads and that events are consecutive except after a resync.
     private mutating func check() {
         for event in trial.said[read...] {
             guard let event else {

@@ -7,7 +7,7 @@ import WireMessages
 @testable import BusKit
 
 struct UpdateFeedTests {
-    @Test func `a consumer that is too slow gets a snapshot in place of what it missed`() async {
+    @Test func `a consumer that is too slow gets a snapshot in place of the missed updates`() async {
         let feed = UpdateFeed(limit: 4)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
@@ -28,7 +28,7 @@ struct UpdateFeedTests {
         #expect(next.position.sequence == 6)
     }
 
-    @Test func `a feed is drained when its consumer asks for the next update`() async {
+    @Test func `a feed is drained when its consumer requests the next update`() async {
         let feed = UpdateFeed()
         feed.push(.connection(.live), replica: Replica(), connection: .live)
         feed.push(.connection(.resyncing), replica: Replica(), connection: .resyncing)
@@ -46,7 +46,7 @@ struct UpdateFeedTests {
         await consumer.value
     }
 
-    @Test func `a replay of the whole ring is no overflow`() async {
+    @Test func `a replay of the whole ring isn’t an overflow`() async {
         let feed = UpdateFeed()
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
@@ -75,7 +75,7 @@ struct UpdateFeedTests {
         #expect(count == 2)
     }
 
-    @Test func `waiting updates are bounded in bytes, too`() async {
+    @Test func `waiting updates are also bounded in bytes`() async {
         let feed = UpdateFeed(byteLimit: 1_000)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
@@ -84,7 +84,7 @@ struct UpdateFeedTests {
             replica.apply(event)
             feed.push(.event(event), replica: replica, connection: .live)
         }
-        // One that is larger alone is still handed over.
+        // A single larger update is still delivered.
         push(5_000)
         guard case .event? = await feed.next() else {
             Issue.record("no event")

@@ -9,10 +9,10 @@ import WireMessages
 @testable import FleetSupervisor
 
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AlertLinkTests {
-    @Test func `alerts appear by themselves once the supervisor can join the bus`() async throws {
+    @Test func `alerts appear without a request once the supervisor can join the bus`() async throws {
         let alerts = "stream/supervisor/alert/"
         try await TestFleet.with { (fleet: TestFleet) async throws -> Void in
-            // A folder where the generation belongs: joining fails until it is gone.
+            // A folder blocks the path of the generation: joining fails until it is removed.
             let obstacle = fleet.home.stateFile("supervisor.generation")
             try FileManager.default.createDirectory(atPath: obstacle + "/x", withIntermediateDirectories: true)
             let link = try AlertLink(home: fleet.home, backoff: .constant(.milliseconds(50)))

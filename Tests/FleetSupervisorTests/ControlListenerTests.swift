@@ -8,8 +8,8 @@ import Testing
 
 @testable import FleetSupervisor
 
-/// Tests the control socket while the process has no descriptor left. The limit is lowered below the open descriptors only
-/// for the call, so that nothing else in the process is affected.
+/// Tests the control socket while the process has no free descriptor. The limit is lowered below the open descriptors
+/// only for the call, so that nothing else in the process is affected.
 @Suite(.serialized) struct ControlListenerTests {
     private let folder: TemporaryFolder
     private var path: String { folder.path + "/s" }
@@ -20,7 +20,7 @@ import Testing
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(7), &limit)
         let before = limit
-        // The lowest free number decides: holes below it are filled first.
+        // The lowest free number decides, so holes below it are filled first.
         var fillers: [Int32] = []
         let top = dup(0)
         close(top)
@@ -40,7 +40,7 @@ import Testing
         return try body()
     }
 
-    @Test func `a client for whom there is no descriptor is refused and does not keep the supervisor busy`() throws {
+    @Test func `a client without a free descriptor is refused and doesn’t keep the supervisor busy`() throws {
         var listener = ControlListener(lockstep_listen(path))
         defer { listener.close() }
         let clients = (0..<3).map { _ in lockstep_connect(path) }
@@ -63,7 +63,7 @@ import Testing
         for connection in taken { close(connection.descriptor) }
     }
 
-    @Test func `without even the reserve no client is accepted for a second`() {
+    @Test func `without even the reserved descriptor no client is accepted for a second`() {
         let listening = lockstep_listen(path)
         let client = lockstep_connect(path)
         defer { close(client) }

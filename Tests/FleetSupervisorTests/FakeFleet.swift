@@ -9,8 +9,8 @@ import Testing
 
 @testable import FleetSupervisor
 
-/// A home in a folder of its own with programs that speak to the supervisor as services do: `/usr/bin/perl` scripts,
-/// whose behaviour a file beside them, `NAME.mode`, says at each start.
+/// A home in its own folder with programs that talk to the supervisor like services: `/usr/bin/perl` scripts, whose
+/// behaviour is read at each start from a file beside them, `NAME.mode`.
 final class FakeFleet: Sendable {
     private let temporary: TemporaryFolder
     var folder: String { temporary.path }
@@ -36,7 +36,7 @@ final class FakeFleet: Sendable {
         }
     }
 
-    /// How the service behaves from its next start on: `exit CODE` before READY, `silent` after READY,
+    /// Sets the service’s behaviour from its next start: `exit CODE` before READY, `silent` after READY,
     /// `stubborn` against SIGTERM, `mute` without READY, `chatty`.
     func behave(_ service: String, _ mode: String) {
         try? SmallFile.replaceWhole(programs + "/\(service).mode", with: mode, isDurable: false)
@@ -46,7 +46,7 @@ final class FakeFleet: Sendable {
         SupervisorConfiguration(home: home, programDirectory: programs, environment: environment)
     }
 
-    /// Runs the supervisor on a thread of its own, which lasts until the fleet is stopped.
+    /// Runs the supervisor on its own thread until the fleet is stopped.
     func start(_ configuration: SupervisorConfiguration? = nil) throws {
         let run = Run(configuration: configuration ?? self.configuration, ended: ended, failure: failure)
         var thread = pthread_t()
@@ -71,7 +71,7 @@ final class FakeFleet: Sendable {
 
     func report(_ service: String) -> ServiceReport? { try? client.ps().first { $0.name == service } }
 
-    /// Stops what runs.
+    /// Stops all processes.
     func end() {
         _ = try? client.down()
         _ = Survivors(home: home).clear(FleetPlan.standard.services)
@@ -95,7 +95,7 @@ final class FakeFleet: Sendable {
         """
 }
 
-/// The argument of a supervisor's thread.
+/// The argument of a supervisor’s thread.
 private final class Run: Sendable {
     let configuration: SupervisorConfiguration
     let ended: NIOLockedValueBox<Bool>
@@ -110,7 +110,7 @@ private final class Run: Sendable {
     }
 }
 
-/// Waits until the condition holds, asking again every few milliseconds; at most a minute. Records what did not come.
+/// Waits until the condition holds, polling every few milliseconds, and records an issue after the limit.
 @discardableResult
 func eventually(_ what: String, within limit: Duration = .seconds(60), _ condition: () -> Bool) -> Bool {
     let due = SystemClocks.monotonic().advanced(by: limit)

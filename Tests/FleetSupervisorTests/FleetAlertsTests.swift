@@ -20,7 +20,7 @@ import WireMessages
         try WireAlert(wireBytes: try #require(publications.last { $0.kind == .put }).payload)
     }
 
-    @Test mutating func `an alert is put once per occurrence and deleted with its cause`() throws {
+    @Test mutating func `an alert is put once for each occurrence and deleted with its cause`() throws {
         let first = try alert(alerts.update(.doesNotStart("queue doesn’t start: x."), of: "queue", at: now))
         #expect(first.owner == "supervisor" && first.code == "serviceFailed" && first.severity == .error)
         let later = Timestamp(milliseconds: now.milliseconds + 60_000)
@@ -40,7 +40,7 @@ import WireMessages
         #expect(alerts.publications.count == 1)
     }
 
-    @Test mutating func `a dismissed alert stays away until its cause occurs again`() throws {
+    @Test mutating func `a dismissed alert stays deleted until its cause occurs again`() throws {
         let first = try alert(alerts.update(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
         let answering = alerts.answer(answer(first.id, "dismiss"), at: now)
         #expect(answering.publications.map(\.kind) == [.delete] && answering.retries == nil)
@@ -73,7 +73,7 @@ import WireMessages
         #expect(ids.dropFirst(2).allSatisfy { code(alerts.answer(answer($0, "dismiss"), at: now)) == nil })
     }
 
-    @Test mutating func `a request that is no answer to an alert is refused`() throws {
+    @Test mutating func `a request that isn’t an answer to an alert is refused`() throws {
         let first = try alert(alerts.update(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
         #expect(code(alerts.answer(answer(first.id, "retry"), at: now)) == .invalidArgument)
         #expect(code(alerts.answer(answer("a0", "dismiss"), at: now)) == .notFound)

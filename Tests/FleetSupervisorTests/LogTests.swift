@@ -10,12 +10,12 @@ import Testing
     @Test(arguments: [
         ("a\nb\n", ["a", "b"]), ("a\n\n\nb", ["a"]), ("", []), ("\n", []),
     ])
-    func `output is cut into lines`(_ text: String, _ lines: [String]) {
+    func `output is split into lines`(_ text: String, _ lines: [String]) {
         var splitter = LineSplitter()
         #expect(splitter.lines(Array(text.utf8)[...]).map { String(decoding: $0, as: UTF8.self) } == lines)
     }
 
-    @Test func `a line in pieces is joined and a long one is cut`() {
+    @Test func `a line in pieces is joined and a long one is truncated`() {
         var splitter = LineSplitter()
         #expect(splitter.lines(Array("ab".utf8)[...]).isEmpty)
         #expect(splitter.lines(Array("c\n".utf8)[...]) == [Array("abc".utf8)])
@@ -23,7 +23,7 @@ import Testing
         #expect(splitter.lines(Array("\nnext\n".utf8)[...]).map(\.count) == [65_536, 4])
     }
 
-    @Test func `text is made JSON, and JSON stays as it is`() {
+    @Test func `text is converted to JSON, and JSON is unchanged`() {
         let json = Array(#"{"a":1}"#.utf8)
         #expect(LogRecord.json(json, service: "queue", at: 5) == json)
         let text = LogRecord.json(Array("say \"hi\"\u{1}".utf8), service: "queue", at: 5)
@@ -32,7 +32,7 @@ import Testing
                 == #"{"at":5,"level":"notice","service":"queue","message":"say \"hi\"\u0001"}"#)
     }
 
-    @Test func `lines of all services are in the order of their times`() throws {
+    @Test func `lines of all services are ordered by time`() throws {
         let temporary = try TemporaryFolder()
         let home = try LockstepHome(
             environment: ["LOCKSTEP_HOME": temporary.path], userID: 0, workingDirectory: "/",

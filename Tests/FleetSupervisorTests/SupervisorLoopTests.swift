@@ -6,13 +6,13 @@ import Testing
 
 @testable import FleetSupervisor
 
-/// Real processes under a real supervisor; one fleet at a time.
+/// Tests a real supervisor with real processes, one fleet at a time.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorLoopTests {
     let fleet: FakeFleet
 
     init() throws { fleet = try FakeFleet() }
 
-    /// Runs the body with the fleet up, and takes everything away afterwards.
+    /// Runs the body with the fleet up, and removes everything afterwards.
     private func withFleet(_ configuration: SupervisorConfiguration? = nil, _ body: () throws -> Void) throws {
         defer { fleet.end() }
         try fleet.start(configuration)
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: [SIGKILL, SIGSEGV])
-    func `a killed service is back and the others stay`(_ signal: Int32) throws {
+    func `a killed service is restarted and the others keep running`(_ signal: Int32) throws {
         try withFleet {
             try fleet.client.ready()
             let before = try fleet.client.ps()
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a hung service leaves a report and is ended`() throws {
+    @Test func `a hung service leaves a report and is killed`() throws {
         var configuration = fleet.configuration
         configuration.limits.late = .milliseconds(600)
         configuration.limits.hung = .milliseconds(1_500)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `a stopped process is ended too`() throws {
+    @Test func `a stopped process is also killed`() throws {
         var configuration = fleet.configuration
         configuration.limits.hung = .milliseconds(1_500)
         try withFleet(configuration) {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func `a service that cannot start is named with the reason`() throws {
+    @Test func `a service that can’t start is reported with the reason`() throws {
         fleet.behave("queue", "exit 78")
         try withFleet {
             let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `a missing program is named`() throws {
+    @Test func `a missing program is reported by name`() throws {
         unlink(fleet.programs + "/lockstep-playback")
         try withFleet {
             let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `a process that does not stop is killed`() throws {
+    @Test func `a process that doesn’t stop is killed`() throws {
         fleet.behave("queue", "stubborn")
         try withFleet {
             try fleet.client.ready()
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `a restart makes a new process`() throws {
+    @Test func `a restart creates a new process`() throws {
         try withFleet {
             try fleet.client.ready()
             let pid = try #require(fleet.report("playback")?.pid)
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func `logs hold every line as JSON cut at the limit`() throws {
+    @Test func `logs contain every line as JSON, truncated at the limit`() throws {
         fleet.behave("feeds", "chatty")
         try withFleet {
             try fleet.client.ready()
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test func `survivors of an earlier supervisor are ended`() throws {
+    @Test func `processes left by an earlier supervisor are killed`() throws {
         let program = fleet.programs + "/lockstep-bus"
         let child = try #require(ChildProcess(path: program, environment: fleet.environment))
         Survivors(home: fleet.home).record("bus", pid: child.pid)
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func `a pid that passed to another process is left alone`() throws {
+    @Test func `a process ID that now belongs to another process is left alone`() throws {
         defer { fleet.end() }
         try SmallFile.replaceWhole(fleet.home.runFile("bus.pid"), with: "\(getpid()) 12345\n")
         #expect(Survivors(home: fleet.home).find(FleetPlan.standard.services).isEmpty)

@@ -10,10 +10,10 @@ private struct Bench {
     var now = MonotonicTime(nanoseconds: 1_000_000_000_000)
     var nextPid: Int32 = 100
     var effects: [SupervisorEffect] = []
-    /// Starts of a service whose process was running.
+    /// The number of starts of a service whose process was running.
     var doubleStarts = 0
 
-    /// Gives the event, and answers every spawn.
+    /// Sends the event, and answers every spawn.
     @discardableResult
     mutating func send(_ event: SupervisorEvent) -> [SupervisorEffect] {
         var new = machine.handle(event, now: now)
@@ -30,7 +30,7 @@ private struct Bench {
         return new
     }
 
-    /// Moves on in steps of at most a second, as the loop does, with signs of life of all but `silent`.
+    /// Advances in steps of at most a second, as the loop does, with heartbeats of all services but `silent`.
     @discardableResult
     mutating func pass(_ duration: Duration, silent: Set<String> = [], watched: Bool = true) -> [SupervisorEffect] {
         let end = now.advanced(by: duration)
@@ -68,7 +68,7 @@ private func spawns(_ effects: [SupervisorEffect]) -> [String] {
     effects.compactMap { if case .spawn(let name) = $0 { name } else { nil } }
 }
 
-/// A change in what needs attention.
+/// A change of an alert’s cause.
 private struct Concern: Equatable {
     var service: String
     var concern: FleetConcern?
@@ -88,7 +88,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
 }
 
 @Suite struct SupervisorMachineTests {
-    @Test func `each service starts when those that it requires are ready`() {
+    @Test func `each service starts when the services that it requires are ready`() {
         var bench = Bench()
         #expect(spawns(bench.send(.start)) == ["bus"])
         #expect(spawns(bench.send(.ready("bus"))) == ["persistence"])
@@ -101,7 +101,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["bus", "persistence", "playback", "queue", "feeds"])
-    func `a service that dies after it was ready is restarted at once`(_ name: String) {
+    func `a service that crashes after it was ready is restarted at once`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -111,7 +111,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.send(.ready(name)).contains(.fleetReady))
     }
 
-    @Test func `services that die all at once come back in order`() {
+    @Test func `services that crash at the same time restart in order`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -123,7 +123,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(spawns(bench.send(.ready("persistence"))).sorted() == ["feeds", "playback", "queue"])
     }
 
-    @Test func `failed starts wait twice as long each time and the sixth opens the circuit`() {
+    @Test func `the delay after failed starts doubles, and the sixth failure opens the circuit`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -140,7 +140,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.nextTry?.since(bench.now) == .seconds(300))
     }
 
-    @Test func `an open circuit is tried again after five minutes and opens again at the first failure`() {
+    @Test func `an open circuit is retried after five minutes and opens again at the first failure`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<6 { bench.fail("feeds") }
@@ -151,14 +151,14 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .failed)
     }
 
-    @Test func `a service that hangs before its first sign of life is noticed`() {
+    @Test func `a service that hangs before its first heartbeat is detected`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(12), silent: ["queue"])
         #expect(bench.effects.contains { if case .abort("queue") = $0 { true } else { false } })
     }
 
-    @Test func `reset-failed retries at once and forgets the failures`() {
+    @Test func `reset-failed retries at once and clears the failures`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<6 { bench.fail("feeds") }
@@ -167,7 +167,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .retrying)
     }
 
-    @Test func `many restarts within an hour are reported and forgotten when the hour is over`() {
+    @Test func `many restarts within an hour are reported and expire after the hour`() {
         var bench = Bench()
         bench.startAll()
         for count in 1...11 {
@@ -183,7 +183,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.warning == nil)
     }
 
-    @Test func `reset-failed forgets restarts, too`() {
+    @Test func `reset-failed also clears the restart count`() {
         var bench = Bench()
         bench.startAll()
         for _ in 1...10 {
@@ -214,7 +214,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["bus", "persistence"])
-    func `essential services are never given up and retry at most two seconds apart`(_ name: String) {
+    func `essential services are retried without end, at most two seconds apart`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<30 {
@@ -225,7 +225,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.effects.contains { if case .fleetFailed(let why) = $0 { why.hasPrefix(name) } else { false } })
     }
 
-    @Test func `a death after the service has settled resets the backoff`() {
+    @Test func `a crash after the service has settled resets the backoff`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<4 { bench.fail("queue") }
@@ -254,7 +254,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(effects.contains { if case .fleetFailed = $0 { true } else { false } })
     }
 
-    @Test func `a missing program holds up only the services that cannot work without it`() {
+    @Test func `a missing program blocks only the services that require it`() {
         var bench = Bench()
         bench.send(.start)
         bench.send(.ready("bus"))
@@ -287,7 +287,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.lastEnd == "killed by SIGKILL, because it crashed")
     }
 
-    @Test func `a late service that gives a sign of life is ready again`() {
+    @Test func `a late service that sends a heartbeat is ready again`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -307,7 +307,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(effects.contains(.abort("queue")) && effects.contains(.abort("feeds")))
     }
 
-    @Test func `a supervisor that was suspended takes no service for hung`() {
+    @Test func `a supervisor that was suspended treats no service as hung`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -405,7 +405,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 }
 
-/// Repeatable numbers (Knuth's linear congruential generator).
+/// Repeatable numbers (Knuth’s linear congruential generator).
 private struct Numbers: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {

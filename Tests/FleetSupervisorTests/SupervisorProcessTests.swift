@@ -7,7 +7,7 @@ import Testing
 
 @testable import FleetSupervisor
 
-/// The executable `lockstep-supervisor` with programs that stand in for the services.
+/// Tests the executable `lockstep-supervisor` with programs that simulate the services.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorProcessTests {
     let fleet: FakeFleet
 
@@ -36,7 +36,7 @@ import Testing
         #expect(pids.count == 6)
         let start = SystemClocks.monotonic()
         kill(supervisor, SIGKILL)
-        // The promise is 100 ms; a machine that is busy with other tests is given more.
+        // The guarantee is 100 ms; a machine that is busy with other tests gets more.
         eventually("all are gone: \(pids)", within: .seconds(2)) { pids.allSatisfy(isGone) }
         print("gone after \(SystemClocks.monotonic().since(start))")
         #expect(try launcher.startDetached() == .started)
@@ -48,7 +48,7 @@ import Testing
         try fleet.home.prepare()
         let outcome = NIOLockedValueBox<Result<SupervisorLauncher.Outcome, Failure>?>(nil)
         let launcher = launcher
-        // One that was killed holds its lock until all of its threads are gone.
+        // A killed process holds its lock until all of its threads have ended.
         var lock: FileLock? = try FileLock(fleet.home.fleetLock)
         onThread {
             let result: Result<SupervisorLauncher.Outcome, Failure>
@@ -64,7 +64,7 @@ import Testing
         #expect(outcome.withLockedValue { $0 } == .success(.started))
     }
 
-    @Test func `a fleet of an earlier version is left running, and another isn’t started beside it`() throws {
+    @Test func `a fleet of an earlier version keeps running, and another isn’t started beside it`() throws {
         defer { fleet.end() }
         try fleet.home.prepare()
         let lock = try FileLock(fleet.home.runFile("supervisor.lock"))
@@ -74,7 +74,7 @@ import Testing
         withExtendedLifetime(lock) {}
     }
 
-    @Test func `of twenty starts at once one starts a fleet and all find it`() throws {
+    @Test func `of twenty simultaneous starts one starts a fleet and all find it`() throws {
         defer { fleet.end() }
         let outcomes = NIOLockedValueBox<[Result<SupervisorLauncher.Outcome, Failure>]>([])
         let launcher = launcher
@@ -96,7 +96,7 @@ import Testing
         eventually("a signal stops it in order") { !FileLock.isHeld(fleet.home.fleetLock) }
     }
 
-    @Test func `surviving processes of a fleet with another run directory are found`() throws {
+    @Test func `remaining processes of a fleet with another run directory are found`() throws {
         defer { fleet.end() }
         try fleet.home.prepare()
         let other = try LockstepHome(
@@ -122,7 +122,7 @@ import Testing
     }
 }
 
-/// Runs the body on a thread of its own.
+/// Runs the body on its own thread.
 private func onThread(_ body: @escaping @Sendable () -> Void) {
     final class Work: Sendable {
         let body: @Sendable () -> Void

@@ -1,11 +1,11 @@
 import Foundation
 import ZeroMQ
 
-/// One run: which measurements, in which order.
+/// A run of the measurements in a fixed order.
 struct Bench {
     let folder: String
     let observers: [Int]
-    /// The measurements that are wanted, by name; empty: all.
+    /// The names of the measurements to run; empty: all.
     let wanted: Set<String>
 
     init(arguments: [String], environment: [String: String]) throws {
@@ -40,14 +40,14 @@ struct Bench {
         try measure("memory", "stressed") { try ProcessMeasurements.memory(fleet, "stressed", budget: 300) }
         try measure("kills") { try ProcessMeasurements.killToServing(fleet, rounds: 20) }
         try measure("hung") { try ProcessMeasurements.hungToServing(fleet) }
-        // What makes the state large comes last: the budgets above are those of a queue of 4 200.
+        // Measurements that enlarge the state come last: the budgets above are those of a queue of 4,200.
         try measure("episodes") { try Commands.measureLong(fleet) }
         try measure("long") { try LongQueue.measure(fleet) }
         try measure("library") { try Library.measure(fleet) }
         try measure("library", "commands") { try Commands.measureInLibrary(fleet) }
     }
 
-    /// One part that fails is named; the others go on.
+    /// Runs one measurement; if it fails, reports that and continues.
     private func measure(_ name: String, _ what: String = "", isWanted: Bool = false, _ body: () throws -> Void) throws
     {
         guard isWanted || wanted.isEmpty || wanted.contains(name) else { return }
@@ -75,7 +75,7 @@ struct Row {
     }
 }
 
-/// Seconds on a clock that only goes forward.
+/// Returns the seconds on a monotonic clock.
 func monotonicSeconds() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -83,7 +83,7 @@ func monotonicSeconds() -> Double {
 }
 
 extension [Double] {
-    /// The smallest value that so great a part of all values does not exceed.
+    /// Returns the smallest value that at least `part` of all values don’t exceed.
     func quantile(_ part: Double) -> Double {
         let sorted = sorted()
         guard !sorted.isEmpty else { return .nan }

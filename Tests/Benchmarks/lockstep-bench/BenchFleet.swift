@@ -4,11 +4,11 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// A fleet in a home of its own, driven by its command line and by bare sockets.
+/// A fleet in its own home, controlled by its command line and by raw sockets.
 final class BenchFleet {
     let home: LockstepHome
     let feed: String
-    /// Where the home lies.
+    /// The path of the home.
     let folder: String
     let context: ZeroMQContext
     private let binaries: String
@@ -34,7 +34,7 @@ final class BenchFleet {
         try writeFeed(episodes: episodes, folder: folder)
     }
 
-    /// Stops the fleet and closes what is open.
+    /// Stops the fleet and closes its sockets.
     func end() {
         _ = try? lockstep("down")
         context.terminate()
@@ -61,10 +61,10 @@ final class BenchFleet {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Seconds from the start of a command to its end, with its output thrown away.
+    /// Returns the seconds from the start of a command to its end, with its output discarded.
     func time(_ arguments: String...) throws -> Double { try time(arguments) }
 
-    /// Seconds from the start of a command to its end, with its output thrown away.
+    /// Returns the seconds from the start of a command to its end, with its output discarded.
     func time(_ arguments: [String]) throws -> Double {
         func withPointers<R>(_ texts: [String], _ body: ([UnsafeMutablePointer<CChar>?]) throws -> R) rethrows -> R {
             let copies = texts.map { strdup($0) }
@@ -90,7 +90,7 @@ final class BenchFleet {
         return monotonicSeconds() - start
     }
 
-    /// The output of `ps --json`.
+    /// Returns the services in the output of `ps --json`.
     func services() throws -> [ServiceLine] {
         try JSONDecoder().decode([ServiceLine].self, from: Data(try lockstep("ps", "--json").utf8))
     }
@@ -135,7 +135,7 @@ final class BenchFleet {
         try (text + "</channel></rss>").write(toFile: feed, atomically: true, encoding: .utf8)
     }
 
-    /// A feed whose episodes have titles and addresses as long as real ones; nothing of it is ever played.
+    /// Writes a feed whose episodes have titles and addresses of realistic length; none is ever played.
     func writeLongFeed(episodes: Int, as name: String = "many") throws -> String {
         let path = folder + "/\(name).xml"
         var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>A podcast of \(name) years</title>"

@@ -1,11 +1,11 @@
 import Foundation
 import PodcastModel
 
-/// Measures commands from their start to their end, as a shell runs them.
+/// Measures commands from start to end, as a shell runs them.
 enum Commands {
     private static let rounds = 20
 
-    /// Medians of short commands; `pause` really pauses each time.
+    /// Prints medians of short commands; `pause` really pauses each time.
     static func measure(_ fleet: BenchFleet) throws {
         try row("command.version", budget: "<= 12") { try fleet.time("--version") }
         try row("command.status", budget: "<= 18") { try fleet.time("status") }
@@ -16,7 +16,7 @@ enum Commands {
         try row("command.doctor", budget: "<= 100") { try fleet.time("doctor") }
     }
 
-    /// The same beside a large library.
+    /// Prints the same with a large library.
     static func measureInLibrary(_ fleet: BenchFleet) throws {
         try row("command.status.library", peer: "command.status", budget: "<= 1.2x") { try fleet.time("status") }
         try row("command.pause.library", peer: "command.pause", budget: "<= 1.2x") {
@@ -25,7 +25,7 @@ enum Commands {
         }
     }
 
-    /// Feeds and marks of thousands of episodes. The library has 4 200 already.
+    /// Measures feeds and marks of thousands of episodes. The library has 4,200 already.
     static func measureLong(_ fleet: BenchFleet) throws {
         let feed = try fleet.writeLongFeed(episodes: 5_000, as: "five")
         Row(name: "subscribe.5000", value: try fleet.time("subscribe", feed), unit: "s", budget: "<= 0.5").print()

@@ -5,10 +5,10 @@ import SwiftProtobuf
 import WireMessages
 import ZeroMQ
 
-/// From `pause` to the new state at all observers: N SUB sockets in one thread that read each event's number, as in the
-/// baseline. The first one decodes the states as well, and so tells which number is the one that all wait for.
+/// Measures from `pause` to the new state at all observers: N SUB sockets in one thread that read each event’s number,
+/// as in the baseline. The first one also decodes the states to find the number that all wait for.
 enum FanOut {
-    /// Sockets in an array: they cannot be copied, their boxes can.
+    /// Boxes for sockets, which can’t be copied into an array.
     private final class Observer {
         var socket: Socket
         init(_ fleet: BenchFleet) throws {
@@ -28,8 +28,8 @@ enum FanOut {
             return message
         }
 
-        /// Waits until the player is paused, or is heard; the number of the event. A resume brings several: the last one
-        /// says that the sound has begun.
+        /// Waits until the player is paused or audible, and returns the event’s number. A resume causes several events,
+        /// of which the last one reports sound.
         func until(paused: Bool) throws -> UInt64 {
             while true {
                 let message = try next()
@@ -41,7 +41,7 @@ enum FanOut {
             }
         }
 
-        /// Waits for the event of that number.
+        /// Waits for the event with this number.
         func until(_ sequence: UInt64) throws {
             while try next()[1].bytes[16..<24].reduce(0, { $0 << 8 | UInt64($1) }) < sequence {}
         }
@@ -49,11 +49,11 @@ enum FanOut {
         deinit { socket.close() }
     }
 
-    /// One pause: seconds until all observers had the state, and until it was acknowledged, which is when it is durable.
+    /// The seconds until all observers had the state, and until the pause was acknowledged and thus durable.
     private typealias Times = (seen: Double, acknowledged: Double)
 
-    /// Medians of pauses one after the other, each as soon as everything that the resume before it brings has arrived: a
-    /// pause that waits behind the events of a resume is not what the baseline measures.
+    /// Prints medians of consecutive pauses, each after all events of the resume before it have arrived: a pause
+    /// that waits behind the events of a resume isn’t what the baseline measures.
     static func measure(_ fleet: BenchFleet, observers count: Int) throws {
         let median =
             try pauses(fleet, observers: count, rounds: count >= 1_000 ? 20 : 60, quiet: 0)
@@ -64,7 +64,7 @@ enum FanOut {
         Row(name: "pause.n\(count).mpd", value: median, unit: "us", peer: "mpd.pause.n\(count)", budget: mpd).print()
     }
 
-    /// Medians of pauses after 60 ms of quiet, as a person presses keys: everything is asleep.
+    /// Prints medians of pauses after 60 ms without events, as with key presses: every process is idle.
     static func measureCold(_ fleet: BenchFleet) throws {
         let times = try pauses(fleet, observers: 1, rounds: 60, quiet: 0.06)
         let (seen, acknowledged) = (times.map(\.seen), times.map(\.acknowledged))
@@ -95,7 +95,7 @@ enum FanOut {
             }
             return (seen, monotonicSeconds() - start)
         }
-        // A subscription is in force when its socket has seen something.
+        // A subscription is in force once its socket has received something.
         sleep(1)
         for _ in 0..<3 {
             _ = try set(paused: true)

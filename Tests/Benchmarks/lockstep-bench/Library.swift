@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Reading a feed, as the baseline does.
+/// Measures the parsing of a feed, as the baseline does.
 enum Parsing {
     static func measure(_ path: String) throws {
         let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
@@ -22,7 +22,7 @@ enum Parsing {
     }
 }
 
-/// Measures queries to a library of 1 000 podcasts and 200 000 episodes.
+/// Measures queries to a library of 1,000 podcasts and 200,000 episodes.
 enum Library {
     private static let podcasts = 1_000
     private static let episodes = 200
@@ -44,7 +44,7 @@ enum Library {
         for round in 0..<400 {
             var query = WireEpisodesQuery()
             query.limit = 50
-            // All, the next page of all, one podcast's, what was not played.
+            // The first page, the next page, one podcast’s episodes, unplayed episodes.
             if round % 4 == 1 { query.after = after }
             if round % 4 == 2 { query.podcast = ids[round * 7 % ids.count] }
             if round % 4 == 3 { query.unplayedOnly = true }
@@ -52,7 +52,7 @@ enum Library {
             if round % 4 < 2 { after = page.next }
             query = WireEpisodesQuery()
             query.limit = 50
-            // One word that a thousand episodes have, or two that few have together.
+            // One word in a thousand episodes, or two words that few episodes share.
             query.search = word(round * 31) + (round % 2 == 0 ? "" : " " + word(round * 57 + 11))
             _ = try ask(client, query, &searches)
         }
@@ -86,7 +86,7 @@ enum Library {
         ])
     }
 
-    /// Episodes with titles of six words and show notes of sixty.
+    /// Writes a feed whose episodes have titles of six words and show notes of sixty.
     private static func writeFeed(_ number: Int, _ folder: String) throws -> String {
         let path = folder + "/library-\(number).xml"
         var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>Podcast \(number)</title>"

@@ -4,8 +4,8 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Changes of a queue of 10 000 entries, from the request until it is durable and on the stream; what each takes of the
-/// service's processor time; and what brings the queue back.
+/// Measures changes of a queue of 10,000 entries until they are durable and on the stream, the service’s processor
+/// time for each, and the restart of the queue.
 enum LongQueue {
     private static let entries = 10_000
     private static let changes = 300
@@ -15,11 +15,11 @@ enum LongQueue {
         try fleet.lockstep("subscribe", try fleet.writeLongFeed(episodes: entries + changes))
         let podcast = try client.podcast(titled: "A podcast of many")
         let episodes = try client.episodes(limit: entries + changes, podcast: podcast)
-        // One that is loaded stands there already, and each round of changes leaves one more.
+        // The loaded episode is in the queue already, and each round of changes leaves one more entry.
         try fill(client, Array(episodes.prefix(entries - changes - 1)))
         try edit(client, Array(episodes.suffix(changes)), fleet)
         let restarts = try (0..<5).map { _ in
-            // A death within a second after READY counts as a failing start, which is not tried again at once.
+            // An exit within a second after READY counts as a failed start, which isn’t retried at once.
             Thread.sleep(forTimeInterval: 1.2)
             return try ProcessMeasurements.strike("queue", SIGKILL, fleet)
         }
@@ -34,7 +34,7 @@ enum LongQueue {
         }
     }
 
-    /// Adding, moving and undoing in turn, so that each has its share of the whole puts.
+    /// Adds, moves and undoes in turn, so that each operation has its share of the complete puts.
     private static func edit(_ client: RawClient, _ episodes: [String], _ fleet: BenchFleet) throws {
         let service = try fleet.services().first { $0.name == "queue" }?.pid
         var times: [String: [Double]] = [:]

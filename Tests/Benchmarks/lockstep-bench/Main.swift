@@ -1,6 +1,6 @@
 import Foundation
 
-/// Measures a real fleet of release executables that lie beside this one. `Tests/Benchmarks/README.md` says how it is called.
+/// Measures a real fleet of release executables in this one’s folder. `Tests/Benchmarks/README.md` describes its use.
 @main
 struct Main {
     static func main() throws {

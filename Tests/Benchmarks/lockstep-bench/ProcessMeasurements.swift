@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Measures the memory, the processor time and the start of the processes.
+/// Measures the memory, the processor time and the start of processes.
 enum ProcessMeasurements {
     static func timeToReady(_ fleet: BenchFleet) throws {
         var times: [Double] = []
@@ -46,7 +46,7 @@ enum ProcessMeasurements {
         Row(name: "switches.idle", value: rate, unit: "1/s", peer: nil, budget: "<= 60").print()
     }
 
-    /// How often the threads of a process have begun to wait.
+    /// Returns the number of voluntary context switches of a process’s threads.
     private static func switches(_ pid: Int32?) -> Int {
         guard let pid, let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task") else {
             return 0
@@ -54,7 +54,7 @@ enum ProcessMeasurements {
         return threads.map { number("voluntary_ctxt_switches:", in: "/proc/\(pid)/task/\($0)/status") }.reduce(0, +)
     }
 
-    /// The number behind a word in a file of /proc; 0 where there is none.
+    /// Returns the number after a word in a file of /proc; 0 if there is none.
     private static func number(_ word: String, in path: String) -> Int {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8),
             let line = text.split(separator: "\n").first(where: { $0.hasPrefix(word) })
@@ -62,7 +62,7 @@ enum ProcessMeasurements {
         return Int(line.dropFirst(word.count).split(separator: " ").first?.filter(\.isNumber) ?? "") ?? 0
     }
 
-    /// The memory of the bus a minute after its observers have left.
+    /// Measures the bus’s memory a minute after its observers have left.
     static func busAfterObservers(_ fleet: BenchFleet) throws {
         guard let pid = try fleet.services().first(where: { $0.name == "bus" })?.pid else { return }
         Thread.sleep(forTimeInterval: 60)
@@ -71,7 +71,7 @@ enum ProcessMeasurements {
             .print()
     }
 
-    /// Seconds of processor time that a process has used.
+    /// Returns the seconds of processor time that a process has used.
     static func processorTime(_ pid: Int32?) -> Double {
         var clock = clockid_t()
         var time = timespec()
@@ -79,12 +79,12 @@ enum ProcessMeasurements {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    /// From SIGKILL until the service answers again.
+    /// Measures the time from SIGKILL until the service answers again.
     static func killToServing(_ fleet: BenchFleet, rounds: Int) throws {
         for service in ["persistence", "playback", "queue", "feeds", "bus"] {
             var times: [Double] = []
             for _ in 0..<rounds {
-                // A death within a second after READY counts as a failing start, which is not tried again at once.
+                // An exit within a second after READY counts as a failed start, which isn’t retried at once.
                 Thread.sleep(forTimeInterval: 1.2)
                 times.append(try strike(service, SIGKILL, fleet))
             }
@@ -95,7 +95,7 @@ enum ProcessMeasurements {
         }
     }
 
-    /// From SIGSTOP, which looks like a hang, until the service answers again.
+    /// Measures the time from SIGSTOP, which simulates a hang, until the service answers again.
     static func hungToServing(_ fleet: BenchFleet) throws {
         Thread.sleep(forTimeInterval: 1.2)
         let time = try strike("queue", SIGSTOP, fleet)
@@ -112,7 +112,7 @@ enum ProcessMeasurements {
         return try served(service, client, monotonicSeconds())
     }
 
-    /// Seconds until the service itself answers: a query, or an unknown command with a refusal.
+    /// Returns the seconds until the service itself answers: a query, or an unknown command with a refusal.
     private static func served(_ service: String, _ client: RawClient, _ start: Double) throws -> Double {
         switch service {
         case "playback":

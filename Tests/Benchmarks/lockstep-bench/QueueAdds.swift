@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Durable `queue add`, acknowledged: one after the other, and 64 in flight.
+/// Measures acknowledged durable `queue add` requests: one after the other, and 64 in flight.
 enum QueueAdds {
     static func measure(_ fleet: BenchFleet) throws {
         let client = try RawClient(fleet)
@@ -17,7 +17,7 @@ enum QueueAdds {
         }
         Row(name: "queue.add.p50", value: times.quantile(0.5) * 1e3, unit: "ms", peer: nil, budget: "<= 2").print()
         Row(name: "queue.add.p99", value: times.quantile(0.99) * 1e3, unit: "ms").print()
-        // The window of one client is 32.
+        // A client may have 32 requests in flight.
         let clients = [try RawClient(fleet), try RawClient(fleet)]
         let rest = Array(episodes.dropFirst(200))
         var next = 0

@@ -5,7 +5,7 @@ import SwiftProtobuf
 import WireMessages
 import ZeroMQ
 
-/// A client of one blocking socket: what is measured is the fleet, not a client library.
+/// A client with one blocking socket, so that the fleet is measured and not a client library.
 final class RawClient {
     private var socket: Socket
     private let fleet: BenchFleet
@@ -21,26 +21,26 @@ final class RawClient {
         socket.close()
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request without waiting for the reply.
     func send(_ service: ServiceName, _ payload: [UInt8], id: RequestID = .random()) throws {
         let header = BusHeader(.request, time: UInt64(monotonicSeconds() * 1e9) + 10_000_000_000)
         _ = try socket.send(
             [Frame(header.encoded), Frame(id.bytes), Frame(service.text), Frame("bench"), Frame(payload)], wait: true)
     }
 
-    /// The next answer; nil after ten seconds without one.
+    /// Returns the next reply; nil after ten seconds without one.
     func receive() throws -> (header: BusHeader, id: [UInt8], payload: [UInt8])? {
         guard let message = try socket.receive(wait: true), message.count == 3 else { return nil }
         return (try BusHeader(decoding: message[0].bytes), message[1].bytes, message[2].bytes)
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its reply.
     @discardableResult
     func ask(_ service: ServiceName, _ request: some SwiftProtobuf.Message) throws -> [UInt8] {
         let id = RequestID.random()
         try send(service, request.wireBytes, id: id)
         var answer = try receive()
-        // One that was not waited for may come late.
+        // The reply to an abandoned request may arrive late.
         while let other = answer, other.id != id.bytes { answer = try receive() }
         guard let answer else { throw BenchFleet.Failed(description: "\(service) does not answer") }
         guard answer.header.kind == .reply else {
@@ -50,10 +50,10 @@ final class RawClient {
         return answer.payload
     }
 
-    /// Waits so long for an answer from now on.
+    /// Sets the timeout for replies.
     func wait(seconds: Int32) throws { try socket.set(.receiveTimeout(seconds * 1_000)) }
 
-    /// Asks every few milliseconds until the service itself has answered, be it with a refusal of its own; seconds.
+    /// Repeats the request until the service itself has answered, perhaps with a refusal, and returns the seconds.
     func untilServed(_ service: ServiceName, _ request: some SwiftProtobuf.Message, since start: Double) throws
         -> Double
     {
@@ -64,7 +64,7 @@ final class RawClient {
             let id = RequestID.random()
             sent.insert(id.bytes)
             try send(service, request.wireBytes, id: id)
-            // An answer to what was asked before says nothing about now.
+            // The reply to an earlier request says nothing about the current state.
             guard let answer = try receive(), sent.contains(answer.id) else { continue }
             if answer.header.kind == .reply { return monotonicSeconds() - start }
             let refusal = (try? WireFailure(wireBytes: answer.payload))?.code ?? ""
@@ -74,7 +74,7 @@ final class RawClient {
         throw BenchFleet.Failed(description: "\(service) did not come back within 30 s")
     }
 
-    /// The id of the podcast whose title begins so.
+    /// Returns the ID of the podcast whose title begins with `title`.
     func podcast(titled title: String) throws -> String {
         let answer = try ask(.persistence, WirePersistenceRequest.with { $0.podcasts = WirePodcastsQuery() })
         let podcasts = try WirePersistenceReply(wireBytes: answer).podcasts.podcasts
@@ -84,7 +84,7 @@ final class RawClient {
         return podcast.id
     }
 
-    /// Ids of episodes, of one podcast or of all, the newest first.
+    /// Returns the IDs of episodes, of one podcast or of all, the newest first.
     func episodes(limit: Int, podcast: String = "") throws -> [String] {
         var ids: [String] = []
         var query = WireEpisodesQuery()

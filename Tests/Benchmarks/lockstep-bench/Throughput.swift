@@ -5,11 +5,11 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// How many acknowledged events of 200 bytes the bus carries in a second, to one subscriber, 256 unacknowledged.
+/// Measures how many acknowledged events of 200 bytes per second the bus carries to one subscriber, 256 unacknowledged.
 ///
-/// Both sides do what the baseline's do: they neither copy nor decode more than the numbers that they count by.
+/// Both sides do the same as the baseline’s: they copy and decode only the numbers that they count.
 enum Throughput {
-    /// The bus drops what a subscriber has not taken of the last thousand; libzmq gives room back in halves of that.
+    /// The bus drops a subscriber’s unread messages beyond a thousand; libzmq frees space in halves of that.
     private static let mostUnseen: UInt64 = 480
 
     static func measure(_ fleet: BenchFleet) throws {
@@ -38,7 +38,7 @@ enum Throughput {
         return (rate, subscriber.lost)
     }
 
-    /// A service of one blocking socket.
+    /// A service with one blocking socket.
     private final class Publisher {
         private let context: ZeroMQContext
         private var socket: Socket
@@ -63,7 +63,7 @@ enum Throughput {
             self.socket = socket
         }
 
-        /// Publishes so many events, each when the window and the subscriber have room for it.
+        /// Publishes `count` events, each when the window and the subscriber have space for it.
         func publish(_ count: UInt64, seen: () -> UInt64) throws {
             let topic = Array("stream/bench/event".utf8)
             let payload = [UInt8](repeating: 0x2a, count: 200)
@@ -84,7 +84,7 @@ enum Throughput {
                         }
                     }
                 }
-                // With nothing on its way the subscriber is what is waited for.
+                // With nothing in flight only the subscriber is waited for.
                 if acknowledged == sent { usleep(20) }
                 var wait = acknowledged < sent
                 while try socket.receive(into: &answer, wait: wait) {
@@ -109,12 +109,12 @@ enum Throughput {
         }
     }
 
-    /// A subscriber on a thread of its own, which counts until it has seen the last event.
+    /// A subscriber on its own thread, which counts until it has received the last event.
     private final class Subscriber: @unchecked Sendable {
-        // Everything but the semaphores and the box is touched by the subscriber's thread alone until it has ended.
+        // Only the subscriber’s thread uses anything but the semaphores and the box, until it has ended.
         let started = DispatchSemaphore(value: 0)
         let ended = DispatchSemaphore(value: 0)
-        /// The last event that it has seen, or one not long before.
+        /// The last event that it has received, or one shortly before.
         let seen = NIOLockedValueBox<UInt64>(0)
         private(set) var lost: UInt64 = 0
         private let fleet: BenchFleet
@@ -127,7 +127,7 @@ enum Throughput {
 
         func run() {
             defer {
-                // Nobody waits for one that has failed.
+                // If it has failed, this ends the waits for it.
                 seen.withLockedValue { $0 = last }
                 started.signal()
                 ended.signal()
@@ -148,7 +148,7 @@ enum Throughput {
                 ])
             defer { socket.close() }
             try socket.connect(fleet.endpoint("pub.sock"))
-            // The heartbeat that answers the subscription says that it is in force.
+            // The heartbeat that follows the subscription confirms that it is in force.
             _ = try socket.receive(wait: true)
             started.signal()
             var message = ReceivedMessage()
