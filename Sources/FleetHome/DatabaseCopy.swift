@@ -2,21 +2,21 @@ import FoundationEssentials
 import LibC
 package import PodcastModel
 
-/// A copy of the database in the folder of backups, which can be listed without a fleet.
+/// A copy of the database in the folder for backups, which can be listed without a running fleet.
 package struct DatabaseCopy: Sendable, Hashable {
     package enum Kind: String, CaseIterable, Sendable {
-        /// All of the database.
+        /// A complete copy of the database.
         case backup
-        /// Queue, session, positions and subscriptions.
+        /// A copy of queue, session, positions and subscriptions.
         case snapshot
     }
 
-    /// SQLite’s companions of a database file.
+    /// The suffixes of SQLite’s companion files of a database.
     package static let companions = ["-wal", "-shm", "-journal"]
 
     package var kind: Kind
     package var path: String
-    /// The time in its name, at which it was made.
+    /// The time of its creation, from its name.
     package var at: Timestamp
     package var bytes: UInt64
 
@@ -26,19 +26,19 @@ package struct DatabaseCopy: Sendable, Hashable {
 
     package var name: String { path.split(separator: "/").last.map(String.init) ?? path }
 
-    /// The path of a copy that reaches `moment`.
+    /// The path of a copy that includes all changes up to `moment`.
     package static func path(_ kind: Kind, at moment: Timestamp, in folder: String) -> String {
         "\(folder)/\(kind.rawValue)-\(CalendarTime(moment).compact).db"
     }
 
-    /// The size of a file in bytes; nil if it does not exist.
+    /// The size of a file in bytes; nil if it doesn’t exist.
     package static func size(of path: String) -> UInt64? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         return UInt64(max(0, status.st_size))
     }
 
-    /// A path that neither a database nor a companion of one has: this one, or else this one with the next free number.
+    /// A path without a database or companion files: this one, or this one with the next free number.
     package static func unusedPath(_ path: String) -> String {
         var unused = path
         var count = 1
@@ -49,14 +49,14 @@ package struct DatabaseCopy: Sendable, Hashable {
         return unused
     }
 
-    /// All copies, the newest first. An unreadable folder has none.
+    /// All copies, the newest first; empty for an unreadable folder.
     package static func all(in folder: String) -> [DatabaseCopy] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.compactMap { DatabaseCopy(named: $0, in: folder) }
             .sorted { ($0.at, $0.path) > ($1.at, $1.path) }
     }
 
-    /// The copy of this name; nil for every other file.
+    /// Parses the name of a copy; nil for every other file.
     private init?(named name: String, in folder: String) {
         for kind in Kind.allCases where name.hasPrefix(kind.rawValue + "-") && name.hasSuffix(".db") {
             guard let time = CalendarTime(compact: name.dropFirst(kind.rawValue.count + 1).dropLast(3)) else {

@@ -1,14 +1,14 @@
 import FoundationEssentials
 package import PodcastModel
 
-/// The users and passwords of feeds, by podcast and by the server that they belong to.
+/// The users and passwords of feeds, by podcast and by server.
 ///
-/// They are stored in one file beside the database and nowhere else: never in the database, on the stream, in logs, messages or
-/// backups. The feeds service writes it; whatever fetches something of a podcast reads it (`SecretsReader`).
+/// They are stored in one file beside the database and nowhere else: never in the database, on the stream, in logs,
+/// messages or backups. The feeds service writes it; services that fetch data of a podcast read it (`SecretsReader`).
 package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     private struct Entry: Sendable, Hashable {
         var credentials: WebCredentials
-        /// Whether a person has given it; else it comes from an address in the feed or a redirect.
+        /// Whether a user has entered it; otherwise it is from an address in the feed or a redirect.
         var isGiven: Bool
     }
 
@@ -21,18 +21,18 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
 
     package var isEmpty: Bool { podcasts.isEmpty }
 
-    /// Everything of a podcast, by server.
+    /// The credentials of a podcast, by server.
     package func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
         (podcasts[podcast] ?? [:]).mapValues(\.credentials)
     }
 
-    /// The user and password for an address of a podcast; nil unless they belong to that very server.
+    /// The user and password for an address of a podcast; nil unless they belong to the same server.
     package func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
         guard let origin = address.origin else { return nil }
         return podcasts[podcast]?[origin]?.credentials
     }
 
-    /// Sets the user and password of a podcast at a server. Those of a feed never replace those of a person.
+    /// Sets the user and password of a podcast at a server. Those from a feed never replace those from a user.
     package mutating func set(_ credentials: WebCredentials, for podcast: String, at origin: WebOrigin, isGiven: Bool) {
         var entries = podcasts[podcast] ?? [:]
         let old = entries[origin]
@@ -50,14 +50,14 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         return selected
     }
 
-    /// Adds the entries of `other` that are missing here.
+    /// Adds the entries of `other` that are missing.
     package mutating func merge(_ other: FeedSecrets) {
         for (podcast, entries) in other.podcasts {
             podcasts[podcast, default: [:]].merge(entries) { mine, _ in mine }
         }
     }
 
-    // Neither shows the secrets.
+    // The descriptions don’t contain the secrets.
     package var description: String { "(secrets of \(podcasts.count) podcasts)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
@@ -77,7 +77,7 @@ extension FeedSecrets {
         var given: Bool
     }
 
-    /// Reads the content of a file, without invalid entries.
+    /// Decodes a file’s content; invalid entries are dropped.
     init(content bytes: [UInt8]) throws {
         let content = try JSONDecoder().decode(Content.self, from: Data(bytes))
         for (podcast, lines) in content.podcasts where PodcastID(podcast) != nil {

@@ -3,16 +3,16 @@ package import PodcastModel
 
 /// An advisory lock (`flock`) on a file, which the kernel releases when the process ends, however it ends.
 ///
-/// The file holds the pid of the last holder and, on a second line, a note. Both outlast the holder, so they are valid only
-/// while the lock is held.
+/// The file contains the pid of the last holder and, on a second line, a note. Both remain after the holder’s end, so
+/// they are valid only while the lock is held.
 package final class FileLock: Sendable {
     package let path: String
     private let descriptor: Int32
 
-    /// Takes the lock on a file, which is created if it is missing, and leaves a note for others; see `note(of:)`.
+    /// Locks a file, which is created if it is missing, and writes a note for other processes; see `note(of:)`.
     ///
-    /// - Throws: `alreadyRunning` with the holder’s pid when another process has it; `badConfiguration` when the file
-    ///   cannot be opened.
+    /// - Throws: `alreadyRunning` with the holder’s pid if another process holds it; `badConfiguration` if the file
+    ///   can’t be opened.
     package init(_ path: String, note: String = "") throws(Failure) {
         self.path = path
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -30,12 +30,12 @@ package final class FileLock: Sendable {
     }
 
     deinit {
-        // Not only closed: a child that was forked at this moment has the descriptor too until it executes.
+        // Closing isn’t enough: a child that was forked at this moment has the descriptor too until it executes.
         _ = flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 
-    /// Tries ten times within 45 ms: a process that checks whether the lock is held (`isHeld`) has it for a moment itself.
+    /// Tries ten times within 45 ms: a process that checks whether the lock is held (`isHeld`) locks it briefly itself.
     private static func take(_ descriptor: Int32) -> Bool {
         let retry = Backoff.constant(.milliseconds(5), retries: 9)
         var failures = 0
@@ -47,18 +47,18 @@ package final class FileLock: Sendable {
         return true
     }
 
-    /// The last holder; nil when there was none.
+    /// The pid of the last holder; nil if there was none.
     package static func holder(of path: String) -> Int32? { lines(of: path).first.flatMap { Int32($0) } }
 
-    /// The note of the last holder; nil when it left none.
+    /// The note of the last holder; nil if it wrote none.
     package static func note(of path: String) -> String? { lines(of: path).dropFirst().first.map { String($0) } }
 
-    /// The complete lines: another one is just being written.
+    /// The complete lines; an incomplete one is still being written.
     private static func lines(of path: String) -> [Substring] {
         SmallFile.text(of: path).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
     }
 
-    /// Whether a process holds the lock now. Several may check at once; one that wants the lock waits for them.
+    /// Whether a process holds the lock now. Several may check at once; a process that wants the lock waits for them.
     package static func isHeld(_ path: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }

@@ -1,12 +1,12 @@
 import LibC
 package import PodcastModel
 
-/// Whether a fleet runs, found out at once and without a connection to the bus.
+/// Detects a running fleet at once, without a connection to the bus.
 package enum FleetPresence {
-    /// Refuses a home in which neither a supervisor nor a bus answers.
+    /// Throws for a home in which neither a supervisor nor a bus answers.
     package static func require(_ home: LockstepHome) throws(Failure) {
         try home.checkSocketPaths()
-        // The supervisor while it restarts a bus, or a bus that was started by hand.
+        // The supervisor answers while it restarts a bus; a bus may have been started by hand.
         guard answers(home.controlSocket) || answers(home.runFile(LockstepHome.clientSocket)) else {
             throw noFleet(in: home)
         }
@@ -33,12 +33,12 @@ package enum FleetPresence {
                 connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        // A full backlog is a listener too.
+        // A full backlog also belongs to a listening socket.
         return outcome == 0 || errno == EAGAIN || errno == EINPROGRESS
     }
 
-    /// The failure when no socket answers: `noFleet`, or `alreadyRunning` when a supervisor can’t be reached, as while it
-    /// starts or ends, or when its run directory was removed or isn’t visible (in a container).
+    /// The failure if no socket answers: `noFleet`, or `alreadyRunning` if a supervisor can’t be reached, for example
+    /// while it starts or ends, or if its run directory was removed or isn’t visible (in a container).
     package static func noFleet(in home: LockstepHome) -> Failure {
         guard FileLock.isHeld(home.fleetLock) else { return noFleet }
         let process = FileLock.holder(of: home.fleetLock).map { " (process \($0))" } ?? ""

@@ -1,16 +1,16 @@
 import LibC
 package import PodcastModel
 
-/// A reason why a fleet can’t keep its files in a folder, in a sentence, and how to mend it, in another.
+/// A sentence with the reason why a fleet can’t keep its files in a folder, and another with advice.
 package struct FolderFault: Sendable, Hashable {
     package let message: String
     package let advice: String
-    /// The folder that has to be changed: the one that is needed, or one above it.
+    /// The folder that must be changed: the required one, or one above it.
     package let path: String
 }
 
 extension LockstepHome {
-    /// All folders of a fleet, each behind those that hold it.
+    /// All folders of a fleet, each after those that contain it.
     package var folders: [String] {
         [
             configurationDirectory, dataDirectory, stateDirectory, runDirectory, backupDirectory, logDirectory,
@@ -18,13 +18,13 @@ extension LockstepHome {
         ]
     }
 
-    /// The reasons why a user can’t run a fleet in its folders, each once. Whether missing folders can be created is tried
-    /// with one that is removed at once, in each folder that would hold some.
+    /// The reasons why a user can’t run a fleet in its folders, each once. Missing folders are checked by creating and
+    /// removing one in each folder that would contain them.
     package func folderFaults(userID: UInt32, canAccess: (String, Int32) -> Bool) -> [FolderFault] {
         var faults: [(folder: String, fault: FolderFault)] = []
         var tried: Set<String> = []
         for folder in folders {
-            // What doesn’t work in a folder doesn’t work in those in it either.
+            // A fault of a folder also affects the folders in it.
             let isBehindFault = faults.contains { folder.hasPrefix($0.folder + "/") }
             guard !isBehindFault, let fault = fault(of: folder, userID, canAccess, &tried),
                 !faults.contains(where: { $0.fault.path == fault.path })
@@ -34,7 +34,7 @@ extension LockstepHome {
         return faults.map(\.fault)
     }
 
-    /// Creates the folders that are missing, all for this user alone.
+    /// Creates the missing folders, accessible to this user only.
     ///
     /// - Throws: `badConfiguration` naming the folder: see `folderFaults`; or its path is too long for a socket.
     package func prepare() throws(Failure) {
@@ -51,7 +51,7 @@ extension LockstepHome {
         }
     }
 
-    /// The path, or the nearest file above it that is there.
+    /// The path, or the nearest existing file above it.
     package static func nearestFile(to path: String) -> String {
         var parts = path.split(separator: "/")
         var status = stat()
@@ -80,7 +80,7 @@ extension LockstepHome {
         }
         let isUsable = canAccess(path, R_OK | W_OK | X_OK)
         let number = errno
-        // Whoever may write everywhere may use another user’s data, but not sockets that the other could replace.
+        // A user who may write everywhere may use another user’s data, but not sockets that the other could replace.
         if status.st_uid != userID, isRun || !isUsable {
             return FolderFault(
                 message: "\(path) belongs to another user (\(Self.name(ofUser: status.st_uid))).",
@@ -114,7 +114,7 @@ extension LockstepHome {
                 message: "\(path) can’t be examined: \(SystemError.reason(number)).",
                 advice: "Set LOCKSTEP_HOME to another folder.", path: path)
         }
-        // Some systems’ folders, such as /proc, look writable.
+        // Some of the system’s folders, such as /proc, only appear writable.
         guard tried.insert(nearest).inserted else { return nil }
         let trial = nearest + "/.lockstep-\(getpid())"
         guard mkdir(trial, 0o700) == 0 else {
@@ -131,22 +131,22 @@ extension LockstepHome {
             advice: "Set LOCKSTEP_HOME to a folder that this user can write to, or change \(nearest).", path: nearest)
     }
 
-    /// Creates a folder and those above it that are missing, all for this user alone.
+    /// Creates a folder and the missing ones above it, accessible to this user only.
     package static func createFolder(_ folder: String) throws(Failure) {
         guard !make(folder) else { return }
-        // Before another call sets another error number.
+        // Read before another call sets another error number.
         let reason = SystemError.reason()
         let fault = cannotCreate(folder, in: nearestFile(to: folder), reason)
         throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
     }
 
-    /// Makes a folder and those above it that are missing; false with `errno` where that fails.
+    /// Creates a folder and the missing ones above it; false with `errno` on failure.
     private static func make(_ folder: String) -> Bool {
         var path = ""
         for part in folder.split(separator: "/") {
             path += "/" + part
             if mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR { continue }
-            // A parent that cannot be written may exist all the same.
+            // A folder above it that isn’t writable may exist all the same.
             let number = errno
             guard access(path, X_OK) == 0 else {
                 errno = number
@@ -156,7 +156,7 @@ extension LockstepHome {
         return true
     }
 
-    /// The name of a user, or else the number.
+    /// The name of a user, or the number if there is none.
     package static func name(ofUser number: UInt32) -> String {
         guard let entry = getpwuid(number), let name = entry.pointee.pw_name else { return "number \(number)" }
         return String(cString: name)

@@ -1,25 +1,25 @@
 import LibC
 package import PodcastModel
 
-/// The folders of a fleet: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
+/// The folders of a fleet: under `LOCKSTEP_HOME` alone, or in the XDG base directories.
 ///
 /// Every process and client of one user finds the same folders, with and without a login session.
 package struct LockstepHome: Sendable, Hashable {
     /// The folder of `config.yaml`.
     package let configurationDirectory: String
-    /// Database, downloads and backups.
+    /// The folder for the database, downloads and backups.
     package let dataDirectory: String
-    /// Logs, crash reports, generations and the last epoch.
+    /// The folder for logs, crash reports, generations and the last epoch.
     package let stateDirectory: String
-    /// Sockets and locks; mode 0700. A fleet that runs may have another one: see `ofRunningFleet()`.
+    /// The folder for sockets and locks; mode 0700. A running fleet may have another one: see `ofRunningFleet()`.
     package private(set) var runDirectory: String
-    /// The environment that leads a child to the same folders.
+    /// The environment that gives a child the same folders.
     package let environment: [String: String]
 
-    /// Finds the folders; creates nothing.
+    /// Determines the folders; creates nothing.
     ///
-    /// - Parameter directoryExists: whether a folder is there and writable, for finding `/run/user/UID`.
-    /// - Throws: `badConfiguration` when `LOCKSTEP_HOME` is empty, or neither it nor `HOME` is set.
+    /// - Parameter directoryExists: whether a folder exists and is writable, for finding `/run/user/UID`.
+    /// - Throws: `badConfiguration` if `LOCKSTEP_HOME` is empty, or neither it nor `HOME` is set.
     package init(
         environment: [String: String], userID: UInt32, workingDirectory: String,
         directoryExists: (String) -> Bool
@@ -29,7 +29,7 @@ package struct LockstepHome: Sendable, Hashable {
             return path
         }
         if let given = environment["LOCKSTEP_HOME"] {
-            // A script’s variable that was never set must not lead to the user’s own library.
+            // An unset variable in a script must not select the user’s own library.
             guard !given.isEmpty else {
                 throw Failure(
                     .badConfiguration,
@@ -44,7 +44,7 @@ package struct LockstepHome: Sendable, Hashable {
             self.environment = ["LOCKSTEP_HOME": home]
             return
         }
-        // The XDG specification has relative paths ignored.
+        // The XDG specification requires relative paths to be ignored.
         func base(_ name: String, else rest: String) throws(Failure) -> String {
             if let path = folder(name), path.hasPrefix("/") { return Self.normalised(path) }
             guard let home = folder("HOME"), home.hasPrefix("/") else {
@@ -78,10 +78,10 @@ package struct LockstepHome: Sendable, Hashable {
         }
     }
 
-    /// The folders that an environment leads to, with the run directory of the fleet that runs there.
+    /// The folders of an environment, with the run directory of the fleet that runs there.
     package static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
         var environment = environment
-        // `--home=~/podcasts`: the shell leaves it as it is.
+        // The shell doesn’t expand `--home=~/podcasts`.
         if let given = environment["LOCKSTEP_HOME"], let own = environment["HOME"],
             given == "~" || given.hasPrefix("~/")
         {
@@ -90,7 +90,7 @@ package struct LockstepHome: Sendable, Hashable {
         return try current(environment).ofRunningFleet()
     }
 
-    /// The same home with the run directory of the fleet that runs on its data; this home where none runs.
+    /// The same home with the run directory of the fleet that runs on its data; this home if none runs.
     ///
     /// The run directory of the environment may differ between a login, cron, `su` and a container, but a fleet has only one,
     /// which the lock beside the data names.
@@ -107,7 +107,7 @@ package struct LockstepHome: Sendable, Hashable {
 
     package var configurationFile: String { configurationDirectory + "/config.yaml" }
     package var database: String { dataDirectory + "/lockstep.sqlite" }
-    /// Copies of the database.
+    /// The folder for backups of the database.
     package var backupDirectory: String { dataDirectory + "/backups" }
     package var downloadDirectory: String { dataDirectory + "/downloads" }
     package var logDirectory: String { stateDirectory + "/logs" }
@@ -115,8 +115,8 @@ package struct LockstepHome: Sendable, Hashable {
     package func runFile(_ name: String) -> String { runDirectory + "/" + name }
     /// A file that outlives the process, such as a service’s last generation.
     package func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
-    /// The lock that its supervisor holds while a fleet runs on this data. It lies beside the database, because two fleets
-    /// must not share that, wherever they have their sockets; its note is the run directory of the fleet.
+    /// The lock that a fleet’s supervisor holds. It is stored beside the database, because two fleets must not share
+    /// one database, even with different run directories; it contains the fleet’s run directory.
     package var fleetLock: String { dataDirectory + "/supervisor.lock" }
     /// The lock of versions before this one. A supervisor holds it too, so that fleets of both versions exclude each other.
     package var earlierFleetLock: String { runFile("supervisor.lock") }
@@ -124,7 +124,7 @@ package struct LockstepHome: Sendable, Hashable {
     /// The name of the socket on which the bus serves clients.
     package static let clientSocket = "cli.sock"
 
-    /// Refuses a run directory whose sockets’ paths the system does not hold, with a `badConfiguration`.
+    /// Throws `badConfiguration` for a run directory whose sockets’ paths are too long for the system.
     package func checkSocketPaths() throws(Failure) {
         // A path ends with a zero byte, and no socket has a longer name.
         let limit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
@@ -143,7 +143,7 @@ package struct LockstepHome: Sendable, Hashable {
         return String(cString: buffer)
     }
 
-    /// Without double slashes, `.` and `..`.
+    /// The path without double slashes, `.` and `..`.
     private static func normalised(_ path: String) -> String {
         var parts: [Substring] = []
         for part in path.split(separator: "/") where part != "." {
@@ -164,7 +164,7 @@ package enum ProcessEnvironment {
         return variables(texts)
     }
 
-    /// The variables in texts such as `HOME=/root`.
+    /// Parses the variables in texts such as `HOME=/root`.
     package static func variables(_ texts: some Sequence<String>) -> [String: String] {
         var variables: [String: String] = [:]
         for text in texts {

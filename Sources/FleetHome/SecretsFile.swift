@@ -2,16 +2,16 @@ import LibC
 import NIOConcurrencyHelpers
 package import PodcastModel
 
-/// The file of the feeds’ users and passwords (`secrets.json`, mode 0600). One service writes it.
+/// The file of the feeds’ users and passwords (`secrets.json`, mode 0600). Only one service writes it.
 package struct SecretsFile: Sendable, Hashable {
     package let path: String
 
-    /// The largest file that is read, in bytes.
+    /// The maximum size of a file that is read, in bytes.
     static let limit = 16 << 20
 
     package init(path: String) { self.path = path }
 
-    /// Reads the secrets; none without a file.
+    /// Reads the secrets; empty if there is no file.
     ///
     /// - Throws: `storageFailed` for an unreadable file; `malformed` for another format.
     package func read() throws(Failure) -> FeedSecrets {
@@ -30,10 +30,10 @@ package struct SecretsFile: Sendable, Hashable {
         }
     }
 
-    /// Reads the secrets. A damaged file is moved aside, so that it is neither read again nor overwritten, with a sentence
-    /// about it.
+    /// Reads the secrets. A damaged file is moved aside, so that it is neither read again nor overwritten; `damage`
+    /// reports it.
     ///
-    /// - Throws: `storageFailed` for a file that can’t be read or moved aside: it stays as it is.
+    /// - Throws: `storageFailed` for a file that can’t be read or moved aside; it isn’t changed.
     package func load(at moment: Timestamp) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         do throws(Failure) {
             return (try read(), nil)
@@ -43,7 +43,7 @@ package struct SecretsFile: Sendable, Hashable {
         }
     }
 
-    /// Replaces the file: whole and on the disk, or not at all.
+    /// Replaces the file atomically and durably.
     package func write(_ secrets: FeedSecrets) throws(Failure) {
         let bytes: [UInt8]
         do {
@@ -84,12 +84,12 @@ package final class SecretsReader: Sendable {
 
     package init(_ file: SecretsFile) { self.file = file }
 
-    /// Everything of a podcast, by server. A file that can’t be read holds nothing.
+    /// The credentials of a podcast, by server; empty if the file can’t be read.
     package func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
         current.credentials(of: podcast)
     }
 
-    /// The user and password for an address of a podcast; nil unless they belong to that very server.
+    /// The user and password for an address of a podcast; nil unless they belong to the same server.
     package func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
         current.credentials(of: podcast, at: address)
     }
@@ -111,6 +111,6 @@ package final class SecretsReader: Sendable {
 
 extension LockstepHome {
     package var secretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.json") }
-    /// Users and passwords that persistence found in an older database, until the feeds service takes them over.
+    /// The users and passwords that persistence found in an older database, until the feeds service imports them.
     package var movedSecretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.moved.json") }
 }

@@ -1,18 +1,18 @@
 import LibC
 package import PodcastModel
 
-/// The error of a call of the C library.
+/// A failed call of the C library.
 package struct SystemError: Error {
     package let number: Int32
     package var reason: String { Self.reason(number) }
 
-    /// The meaning of an error number.
+    /// The description of an error number.
     package static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
 }
 
 /// Reads and writes small files: epochs, generations, locks, passwords, and the system’s in `/proc`.
 package enum SmallFile {
-    /// Reads a file, whose size need not be known. Of one that is larger than `limit` at least `limit` bytes are read.
+    /// Reads a file, whose size may be unknown. At least `limit` bytes of a larger file are read.
     package static func contents(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw SystemError(number: errno) }
@@ -29,11 +29,11 @@ package enum SmallFile {
         return bytes
     }
 
-    /// The text of a file; empty if it cannot be read.
+    /// The text of a file; empty if it can’t be read.
     package static func text(of path: String) -> String { String(decoding: (try? contents(path)) ?? [], as: UTF8.self) }
 
-    /// Replaces a file: whole and on disk, or not at all. On a full disk a file of the same length is overwritten in place,
-    /// which takes no room, so that services can restart then.
+    /// Replaces a file atomically and durably. On a full disk a file of the same length is overwritten in place, which
+    /// needs no space, so that services can restart then.
     ///
     /// - Throws: `diskFull`; `badConfiguration` for a folder that is missing or not writable.
     package static func replace(_ path: String, with text: String) throws(Failure) {
@@ -44,7 +44,7 @@ package enum SmallFile {
         }
     }
 
-    /// Overwrites a file of the same length; false if there is none, or it cannot be written.
+    /// Overwrites a file of the same length; false if there is none, or it can’t be written.
     static func overwrite(_ path: String, with text: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
@@ -54,9 +54,9 @@ package enum SmallFile {
         return pwrite(descriptor, bytes, bytes.count, 0) == bytes.count && fsync(descriptor) == 0
     }
 
-    /// Replaces a file: whole and on disk, or not at all.
+    /// Replaces a file atomically and durably.
     ///
-    /// - Parameter isDurable: false for a file that only has to survive this process: it is written faster.
+    /// - Parameter isDurable: false for a file that must survive this process only: it is written faster.
     package static func replaceWhole(_ path: String, with text: String, isDurable: Bool = true) throws(Failure) {
         let temporary = path + ".new"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -64,7 +64,7 @@ package enum SmallFile {
         let bytes = Array(text.utf8)
         errno = 0
         let written = write(descriptor, bytes, bytes.count) == bytes.count && (!isDurable || fsync(descriptor) == 0)
-        // A write that is cut short says so by its count alone: there was no more room.
+        // A short write without an error number means that the disk is full.
         let number = errno == 0 ? ENOSPC : errno
         _ = close(descriptor)
         guard written else {

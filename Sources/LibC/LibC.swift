@@ -1,4 +1,4 @@
-// The platform’s C library under one name.
+// Re-exports the platform’s C library under one name.
 
 #if canImport(Glibc)
 @_exported public import Glibc
@@ -8,11 +8,11 @@
 @_exported public import Darwin
 #endif
 
-/// `close(2)` under a name that no member of a type has.
+/// Calls `close(2)` under a name that no type’s member has.
 package func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
 
 extension stat {
-    /// When the file was last written.
+    /// The time of the file’s last modification.
     package var modified: timespec {
         #if canImport(Darwin)
         st_mtimespec

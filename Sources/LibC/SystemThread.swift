@@ -6,9 +6,9 @@ import Musl
 import Darwin
 #endif
 
-/// A thread for code that blocks, which the threads of tasks must not run. Whoever starts it joins or detaches it, once.
+/// A thread for blocking code, which tasks’ threads must not run. Its creator must join or detach it, once.
 package struct SystemThread: @unchecked Sendable {
-    // Sendable because a pthread_t is a name that any thread of the process may use; it is a pointer on some systems.
+    // Sendable because a pthread_t is an ID that any thread of the process may use; it is a pointer on some systems.
     private let thread: pthread_t
 
     private final class Body: Sendable {
@@ -16,7 +16,7 @@ package struct SystemThread: @unchecked Sendable {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// Starts a thread that ends with `body`. Nil where there is none; `errno` says why.
+    /// Starts a thread that ends when `body` returns. Returns nil on failure, with `errno`.
     package init?(stackSize: Int, _ body: @escaping @Sendable () -> Void) {
         let retained = Unmanaged.passRetained(Body(body))
         var attributes = pthread_attr_t()
@@ -31,7 +31,7 @@ package struct SystemThread: @unchecked Sendable {
         let status = pthread_create(
             &created, &attributes,
             { argument in
-                // Not optional on every system.
+                // The argument isn’t optional on every system.
                 let given: UnsafeMutableRawPointer? = argument
                 guard let argument = given else { return nil }
                 let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
@@ -48,15 +48,15 @@ package struct SystemThread: @unchecked Sendable {
         self.thread = thread
     }
 
-    /// Waits for its end.
+    /// Waits for the thread’s end.
     package func join() { _ = pthread_join(thread, nil) }
 
-    /// Lets the system reap it when it ends.
+    /// Detaches the thread: the system releases it when it ends.
     package func detach() { _ = pthread_detach(thread) }
 
-    /// Leaves the process’s signals to other threads, SIGPIPE too, which writing to a closed connection may raise. What a
-    /// fault of this thread raises stays with it, and so does SIGPROF, with which the runtime halts each thread for a crash
-    /// report: those that block it are missing there.
+    /// Blocks the process’s signals, also SIGPIPE, which a write to a closed connection may raise. Signals of this
+    /// thread’s faults stay unblocked, and so does SIGPROF, with which the runtime stops each thread for a crash
+    /// report: threads that block it are missing there.
     private static func blockSignals() {
         var signals = sigset_t()
         _ = sigfillset(&signals)

@@ -2,25 +2,26 @@ import BusKit
 import CProcess
 import LibC
 
-/// Ends a service when its supervisor ends, by three means, because each has a gap: the kernel’s parent death signal (Linux
-/// only), the check that the supervisor still ran when it was set, and the standard input, a pipe that ends with the supervisor.
+/// Ends a service when its supervisor ends, in three ways, because each has a gap: the kernel’s parent death signal
+/// (Linux only), the check that the supervisor still ran when it was set, and the standard input, a pipe that closes
+/// with the supervisor.
 package enum ChildGuard {
-    /// The supervisor’s pid; absent for a service that was started by hand.
+    /// The supervisor’s pid; unset for a service that was started by hand.
     package static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
 
-    /// The ID of a run of the fleet: by it a service tells its own restart from that of the whole fleet.
+    /// The ID of a run of the fleet, by which a service distinguishes its own restart from the whole fleet’s.
     package static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
 
-    /// The supervisor that started this process; nil: it was started by hand.
+    /// The supervisor that started this process; nil if it was started by hand.
     package static func supervisor(_ environment: [String: String] = ProcessEnvironment.current) -> Int32? {
         environment[supervisorVariable].flatMap(Int32.init).flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// Ties the process to its supervisor, if it has one; the first call in a service’s `main`.
+    /// Binds the process to its supervisor, if it has one; the first call in a service’s `main`.
     package static func install(environment: [String: String] = ProcessEnvironment.current) {
         guard let supervisor = supervisor(environment) else { return }
         _ = lockstep_set_parent_death_signal(SIGKILL)
-        // The supervisor may have died between the fork and here: then no signal comes.
+        // The supervisor may have ended between the fork and this call: then no signal arrives.
         if getppid() != supervisor { _exit(0) }
         watchStandardInput()
     }

@@ -4,26 +4,26 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 import WireMessages
 
-/// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
+/// Quarantines work that crashes its process repeatedly, so that no stored work keeps a service from running.
 ///
-/// A small file names the running work: a line is appended when work begins or ends, and now and then it is rewritten. Work
-/// that ran when the process crashed is suspect in the next one: it runs while no other suspect does, and after `crashLimit`
-/// crashes it is refused until it is released, or until `pause` has passed: it may have run by chance when something else
-/// crashed. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says that the previous
-/// process crashed or hung, and the work had begun at most `window` before: a process that was killed from outside proves
-/// nothing.
+/// A small file lists the running work: a line is appended when work begins or ends, and at times it is rewritten. Work
+/// that ran when the process crashed is suspect in the next one: it runs while no other suspect does, and after
+/// `crashLimit` crashes it is refused until it is released, or until `pause` has passed, because it may have run by
+/// chance. Completed work is no longer suspect, whatever its outcome. A crash counts if the supervisor reports that the
+/// previous process crashed or hung, and the work had begun at most `window` before: a process that was killed from
+/// outside proves nothing.
 package final class CrashLoopQuarantine: Sendable {
-    /// Tells a service how its previous process ended: `previousCrash`, or anything else.
+    /// The variable that gives a service the end of its previous process: `previousCrash`, or any other text.
     package static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
     /// The previous process crashed, or was killed because it hung.
     package static let previousCrash = "crash"
-    /// The number of crashes after which work is set aside.
+    /// The number of crashes after which work is quarantined.
     static let crashLimit = 2
-    /// Work that crashes the process later than this after its start is in no loop, in seconds.
+    /// The time after its start, in seconds, within which a crash counts against work.
     static let window: Int64 = 600
-    /// The time after its last crash at which work that was set aside is retried once, in seconds.
+    /// The time after its last crash at which quarantined work is retried once, in seconds.
     static let pause: Int64 = 86_400
-    /// The maximum number of suspects that are remembered.
+    /// The maximum number of recorded suspects.
     static let suspectLimit = 256
     /// The size at which the file is rewritten, in bytes.
     static let fileLimit = 256 << 10
@@ -33,7 +33,7 @@ package final class CrashLoopQuarantine: Sendable {
         var crashes = 0
         var crashedAt: Int64 = 0
         var begunAt: Int64?
-        /// The number of running pieces with this key.
+        /// The number of running pieces of work with this key.
         var count = 0
         var isRunningSuspect: Bool { crashes > 0 && count > 0 }
     }
@@ -49,9 +49,9 @@ package final class CrashLoopQuarantine: Sendable {
     private struct State: Sendable {
         var records: [String: Record] = [:]
         var keys: [UInt64: String] = [:]
-        /// Suspects that wait until none is running, in order.
+        /// The suspects that wait for the running one, in order.
         var waiting: [Waiting] = []
-        /// The descriptor that lines are appended to; −1: the file must be rewritten first.
+        /// The descriptor for appended lines; −1 if the file must be rewritten first.
         var file: Int32 = -1
         var size = 0
     }
@@ -63,7 +63,7 @@ package final class CrashLoopQuarantine: Sendable {
 
     package convenience init(_ context: ServiceContext) {
         #if DEBUG
-        // Work that crashes the process when it begins, keys separated by commas.
+        // The keys of work that crashes the process when it begins, separated by commas.
         let injected = context.environment["LOCKSTEP_CRASH_INJECTION"] ?? ""
         #else
         let injected = ""
@@ -101,13 +101,13 @@ package final class CrashLoopQuarantine: Sendable {
 
     // MARK: - Work
 
-    /// Calls `start` as soon as the work may begin: at once, or for a suspect when no other is running; or `refuse`, if it
-    /// was set aside. They are called with a lock held, and must return at once without calling this object.
+    /// Calls `start` as soon as the work may begin: at once, or for a suspect when no other is running; or `refuse`, if
+    /// it is quarantined. They are called with a lock held, and must return at once without calling this object.
     ///
     /// - Parameters:
     ///   - number: the ID of this piece of work for `end`.
     ///   - key: the subject of the work, the same in every process.
-    ///   - postpone: is called once if the work has to wait for another suspect.
+    ///   - postpone: called once if the work has to wait for another suspect.
     package func begin(
         _ number: UInt64, _ key: String, start: @escaping @Sendable () -> Void,
         postpone: @escaping @Sendable () -> Void = {}, refuse: @escaping @Sendable () -> Void
@@ -134,7 +134,7 @@ package final class CrashLoopQuarantine: Sendable {
         }
     }
 
-    /// Allows one more attempt at work that somebody asks for again, unless it crashed the process less than `pause` ago.
+    /// Allows one more attempt at work that is requested again, unless it crashed the process less than `pause` ago.
     package func release(_ key: String, after pause: Duration = .zero) {
         state.withLockedValue { state in
             guard let record = state.records[key], record.crashes >= Self.crashLimit,
@@ -170,7 +170,7 @@ package final class CrashLoopQuarantine: Sendable {
 
     // MARK: - The file
 
-    /// Appends the record of a key as it is now.
+    /// Appends the current record of a key.
     private func save(_ key: String, _ state: inout State) {
         let line = Array(Self.line(key, state.records[key] ?? Record()).utf8)
         if state.file >= 0, state.size + line.count <= Self.fileLimit {
@@ -185,14 +185,14 @@ package final class CrashLoopQuarantine: Sendable {
         if state.file >= 0 { close(state.file) }
         state.file = -1
         let text = state.records.sorted { $0.key < $1.key }.map(Self.line).joined()
-        // The file only has to survive this process.
+        // The file must survive this process only, not the system.
         do throws(Failure) { try SmallFile.replaceWhole(path, with: text, isDurable: false) } catch { return }
         state.size = text.utf8.count
         state.file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC)
     }
 
-    /// The crashes of a key, the time of the last one, the time of the start (−1: not running), and the key, whose last line
-    /// counts.
+    /// The line of a key: its crashes, the time of the last one, the start time (−1: not running), and the key. The
+    /// last line of a key counts.
     private static func line(_ key: String, _ record: Record) -> String {
         "\(record.crashes) \(record.crashedAt) \(record.begunAt ?? -1) \(key)\n"
     }
@@ -204,7 +204,7 @@ package final class CrashLoopQuarantine: Sendable {
             guard fields.count == 4, let crashes = Int(fields[0]), let crashedAt = Int64(fields[1]),
                 let begunAt = Int64(fields[2])
             else { continue }
-            // The clock began anew with the machine, and the file may have stayed: then it was before.
+            // After a reboot the clock has restarted, but the file may remain: the crash was earlier.
             var record = Record(crashes: max(0, crashes), crashedAt: (0...now).contains(crashedAt) ? crashedAt : 0)
             if hasCrashed, begunAt >= 0, (0...window).contains(now - begunAt) {
                 record.crashes += 1

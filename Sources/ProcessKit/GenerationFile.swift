@@ -1,11 +1,11 @@
 import BusKit
 import PodcastModel
 
-/// The stored generation of a service: seconds since 1970, and always larger than the last, whatever the clock says.
+/// The stored generation of a service: seconds since 1970, and always larger than the last, whatever the clock shows.
 struct GenerationFile {
     let path: String
 
-    /// The generation of the next process, which is on disk when this returns.
+    /// Returns the generation of the next process, which is then on disk.
     func next(now: Timestamp) throws(Failure) -> UInt32 {
         let clock = UInt32(clamping: now.milliseconds / 1_000)
         let next = max(clock, last.map { $0 == .max ? $0 : $0 + 1 } ?? 1)
@@ -19,6 +19,6 @@ struct GenerationFile {
         try SmallFile.replace(path, with: "\(generation)\n")
     }
 
-    /// A file that is missing or cannot be read counts for nothing: the clock alone decides then.
+    /// The last generation; nil if the file is missing or unreadable: then the clock alone decides.
     private var last: UInt32? { UInt32(SmallFile.text(of: path).prefix { $0 != "\n" }) }
 }

@@ -26,15 +26,15 @@ struct JSONLogHandler: LogHandler {
         all.merge(event.metadata ?? [:]) { _, new in new }
         if let error = event.error { all["error"] = "\(error)" }
         let line = self.line(event.level, event.message.description, all)
-        // One call a line, so that the lines of two threads never mix; what the reader does not take is lost.
+        // One call per line, so that threads’ lines never mix; lines that the reader doesn’t accept are lost.
         guard Self.isWritable else { return }
         _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     }
 
-    /// A pipe that takes anything takes this many bytes at once (`PIPE_BUF`); a longer line could wait in the middle.
+    /// The size that a writable pipe accepts at once (`PIPE_BUF`); a longer line could block in the middle.
     static let lineLimit = 4_096
 
-    /// The line, in at most `lineLimit` bytes: of one that is longer the message is cut and the rest left out.
+    /// The line, in at most `lineLimit` bytes; in a longer one the message is truncated and the metadata left out.
     func line(_ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata) -> String {
         let start =
             "{\"at\":\(SystemClocks.wall().milliseconds),\"level\":\"\(level.rawValue)\",\"service\":"
@@ -43,7 +43,7 @@ struct JSONLogHandler: LogHandler {
             .map { ",\(JSONText.quoted($0.key)):\(JSONText.quoted($0.value.description))" }.joined()
         let whole = start + JSONText.quoted(message) + more + "}\n"
         if whole.utf8.count <= Self.lineLimit { return whole }
-        // A character may become six bytes (`\u0000`), or be several scalars.
+        // A character may become six bytes (`\u0000`), or consist of several scalars.
         var length = Self.lineLimit - start.utf8.count - 16
         while length > 0 {
             let text = JSONText.quoted(String(message.unicodeScalars.prefix(length)) + "…")
@@ -53,7 +53,7 @@ struct JSONLogHandler: LogHandler {
         return start + "\"…\"}\n"
     }
 
-    /// Whether the standard error takes a line now: a reader that hangs must not block whoever logs.
+    /// Whether the standard error accepts a line now: a hanging reader must not block the logging thread.
     private static var isWritable: Bool {
         var error = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         return poll(&error, 1, 0) > 0 && error.revents & Int16(POLLOUT) != 0

@@ -1,12 +1,12 @@
 import BusKit
 import LibC
 
-/// Tells whoever started this process about its state, by systemd’s notification protocol (`man sd_notify`): datagrams to
-/// the socket that `NOTIFY_SOCKET` names. Without one, nothing happens.
+/// Notifies the process’s parent of its state by systemd’s notification protocol (`man sd_notify`): datagrams to the
+/// socket that `NOTIFY_SOCKET` names. Without one, it does nothing.
 package struct ProcessNotifier: Sendable {
     private let address: [UInt8]?
 
-    /// Sends to the socket that the environment names; a name that begins with `@` is an abstract one.
+    /// Creates a notifier for the socket in the environment; a name that begins with `@` is an abstract one.
     package init(environment: [String: String] = ProcessEnvironment.current) {
         guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@"),
             name.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path)
@@ -21,17 +21,17 @@ package struct ProcessNotifier: Sendable {
 
     package var isListenedTo: Bool { address != nil }
 
-    /// Reports that this process serves. Waits, at most a second, while the receiver’s queue is full.
+    /// Reports that this process is ready. It waits, at most a second, while the receiver’s queue is full.
     package func ready() { send("READY=1", waits: true) }
-    /// Reports a sign of life; to be sent from the loop that does the work. Never waits: another one follows.
+    /// Reports liveness, from the work loop. It never waits, because another report follows.
     package func watchdog() { send("WATCHDOG=1") }
-    /// Reports that this process begins to stop. Waits, at most a second, while the receiver’s queue is full.
+    /// Reports that this process begins to stop. It waits, at most a second, while the receiver’s queue is full.
     package func stopping() { send("STOPPING=1", waits: true) }
-    /// Reports what it is doing, in a line for people. Never waits.
+    /// Reports the current activity in a line of text. It never waits.
     package func status(_ line: String) { send("STATUS=\(line.split(separator: "\n").joined(separator: " "))") }
 
-    /// Sends a datagram. The kernel queues only a few (`net.unix.max_dgram_qlen`, 10 by default): what the receiver must
-    /// learn waits for room, but not for long: no process may depend on a reader.
+    /// Sends a datagram. The kernel queues only a few (`net.unix.max_dgram_qlen`, 10 by default): essential messages
+    /// wait for room, but not for long, because no process may depend on a reader.
     private func send(_ message: String, waits: Bool = false) {
         guard let address else { return }
         #if canImport(Glibc)
@@ -51,7 +51,7 @@ package struct ProcessNotifier: Sendable {
         withUnsafeMutableBytes(of: &target.sun_path) { path in
             path.copyBytes(from: address)
         }
-        // An abstract name ends where the length says, a path at its zero byte.
+        // The length ends an abstract name, a zero byte ends a path.
         let pathOffset = MemoryLayout<sockaddr_un>.size - MemoryLayout.size(ofValue: target.sun_path)
         let length = socklen_t(pathOffset + address.count + (address[0] == 0 ? 0 : 1))
         withUnsafePointer(to: &target) { pointer in

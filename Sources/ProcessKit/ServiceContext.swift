@@ -2,19 +2,19 @@ package import BusKit
 package import Logging
 package import PodcastModel
 
-/// The environment that a service starts in.
+/// The environment in which a service starts.
 package struct ServiceContext: Sendable {
     package var name: ServiceName
     /// The generation: larger than that of any process of the same service before it.
     package var generation: UInt32
     package var home: LockstepHome
     package var logger: Logger
-    /// The connection to whoever started the process.
+    /// The notifier of the process’s parent.
     package var notifier: ProcessNotifier
     package var environment: [String: String]
-    /// Called when it serves for the first time; tells the notifier unless it is replaced.
+    /// Called when it is ready for the first time; notifies the parent unless it is replaced.
     package var notifyReady: @Sendable () -> Void
-    /// Called once a second from its work loop, as long as the loop and the poll thread turn.
+    /// Called once a second from its work loop, as long as the loop and the poll thread run.
     package var notifyAlive: @Sendable () -> Void
 
     package init(
@@ -31,8 +31,8 @@ package struct ServiceContext: Sendable {
         notifyAlive = { notifier.watchdog() }
     }
 
-    /// The context of a service’s next process, whose generation is on disk when this returns. The bus has none: it counts
-    /// epochs.
+    /// Creates the context of a service’s next process, whose generation is on disk when this returns. The bus has
+    /// none: it uses epochs.
     package static func nextLife(
         of name: ServiceName, home: LockstepHome, logger: Logger,
         notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]

@@ -7,42 +7,42 @@ package import WireMessages
 
 /// An event of a service, on the bus or in its own shell.
 package enum ServiceEvent<Input: Sendable>: Sendable {
-    /// The first event.
+    /// The handler’s first event.
     case started
-    /// Any but `heartbeat`, which stays with the loop.
+    /// Any bus event but `heartbeat`, which the loop handles.
     case bus(BusEvent)
     /// A report of the service’s own shell.
     case input(Input)
-    /// The process is to end: finish, then `stop`.
+    /// The process must end: finish the work, then return `stop`.
     case stopping
 }
 
 /// An effect of a service’s decision. Effects are performed in order.
 package enum ServiceEffect<Input: Sendable>: Sendable {
-    /// Publish; without a bus it is dropped, and what is retained must be put again after the next `epochBegan`.
+    /// Publishes. Without a bus it is dropped, and retained values must be put again after the next `epochBegan`.
     case publish([Publication])
-    /// Answer a request, behind everything that was published before.
+    /// Answers a request, after all earlier publications.
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
-    /// Ask another service; the answer comes as the input that the closure makes of it.
+    /// Sends a request to another service; the closure turns the answer into an input.
     case ask(OutgoingRequest, @Sendable (Result<[UInt8], Failure>) -> Input)
-    /// Do something of the process’s own, in its turn.
+    /// Runs a closure of the process in its turn.
     case run(@Sendable () -> Void)
-    /// A line for the log.
+    /// Writes a line to the log.
     case log(Logger.Level, String)
-    /// READY to the bus, and the first time to whoever started the process: what it retains has been published.
+    /// Reports READY to the bus, and the first time to the parent: its retained values are published.
     case ready
-    /// The service is over: nil as it was asked to, else why.
+    /// Ends the service: nil if that was requested, otherwise the reason.
     case stop(Failure?)
 }
 
-/// Handles a service’s events on the thread that has its sockets, so that a request costs no change of thread.
+/// Handles a service’s events on the thread that owns its sockets, so that a request needs no change of threads.
 ///
-/// It must not block: what takes time runs elsewhere and reports through the inputs.
+/// It must not block: long work runs elsewhere and reports through the inputs.
 package protocol ServiceHandler: SendableMetatype {
     /// The reports of the service’s own shell.
     associatedtype Input: Sendable
 
-    /// When `BusEvent.timerFired` is due; nil: never. Read after each turn.
+    /// The time at which `BusEvent.timerFired` is due; nil: never. It is read after each turn.
     var deadline: MonotonicTime? { get }
 
     /// Handles an event.
@@ -62,7 +62,7 @@ package struct ServiceInputs<Input: Sendable>: Sendable {
 
     package init(_ deliver: @escaping @Sendable (Input) -> Void) { self.deliver = deliver }
 
-    /// Hands an input to the handler. From any thread; in order; never blocks.
+    /// Sends an input to the handler. Callable from any thread; keeps the order; never blocks.
     package func send(_ input: Input) { deliver(input) }
 }
 
@@ -75,7 +75,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
     private let end: AsyncStream<Failure?>.Continuation
 
     /// - Parameters:
-    ///   - observes: the topics of which the handler gets `update`; nil: none.
+    ///   - observes: the topics whose updates the handler receives; nil: none.
     ///   - makeHandler: called once, on the service’s thread.
     package init(
         _ context: ServiceContext, observes: TopicSelection?,
@@ -93,7 +93,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
                 return { loop.turn() }
             },
             onEvent: { event in
-                // The bus lets 256 requests be with a service: no more wait here.
+                // The bus allows 256 requests in flight to a service, which bounds the requests here.
                 if case .heartbeat = event { context.notifyAlive() } else { inbox.enqueue(.bus(event)) }
             })
         inbox.onArrival { [weak thread] in thread?.send(.wakeHandler) }
@@ -108,8 +108,8 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
     /// The inputs of the shell; usable before `run()`.
     package var inputs: ServiceInputs<Handler.Input> { ServiceInputs { [inbox] in inbox.send(.input($0)) } }
 
-    /// Serves until graceful shutdown, when the handler stops, or until it is cancelled. Once.
-    /// - Throws: what the handler stopped with; `badConfiguration` when the bus’s sockets cannot be opened.
+    /// Serves until graceful shutdown, when the handler stops, or until it is cancelled. It may be called once.
+    /// - Throws: the handler’s failure; `badConfiguration` if the bus’s sockets can’t be opened.
     package func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -136,7 +136,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         }
     }
 
-    /// Waits until the handler stops; the failure that stopped it.
+    /// Waits until the handler stops; returns the failure that stopped it.
     private func waitForStop() async -> Failure? {
         for await failure in ended { return failure }
         return nil
@@ -157,7 +157,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         var isReady = false
         var isOver = false
 
-        /// Handles what has arrived.
+        /// Handles the events that have arrived.
         /// - Returns: the commands for the bus; nil if nothing has arrived.
         mutating func turn() -> [BusCommand]? {
             guard !isOver else { return nil }
@@ -208,13 +208,13 @@ private final class EventMailbox<Input: Sendable>: Sendable {
     /// Sets the closure that wakes the handler’s thread.
     func onArrival(_ wake: @escaping @Sendable () -> Void) { state.withLockedValue { $0.wake = wake } }
 
-    /// Adds an event from the handler’s own thread, which takes it at the end of its turn.
+    /// Adds an event from the handler’s own thread, which handles it at the end of its turn.
     func enqueue(_ event: ServiceEvent<Input>) { _ = add(event) }
 
-    /// Adds an event from elsewhere, and wakes the thread.
+    /// Adds an event from another thread, and wakes the handler’s.
     func send(_ event: ServiceEvent<Input>) { add(event)?() }
 
-    /// - Returns: the closure that wakes the thread, if it may not know that something waits.
+    /// - Returns: the closure that wakes the thread; nil if it needn’t be woken.
     private func add(_ event: ServiceEvent<Input>) -> (@Sendable () -> Void)? {
         state.withLockedValue { state in
             guard !state.isClosed else { return nil }
@@ -231,7 +231,7 @@ private final class EventMailbox<Input: Sendable>: Sendable {
         }
     }
 
-    /// Nothing more is accepted or handed out.
+    /// Stops accepting and returning events.
     func close() {
         state.withLockedValue { state in
             state.isClosed = true

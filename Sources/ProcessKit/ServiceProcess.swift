@@ -7,15 +7,15 @@ package import ServiceLifecycle
 import UnixSignals
 import ZeroMQ
 
-/// The start and the end of every service’s process.
+/// Starts and ends every service’s process.
 package enum ServiceProcess {
     /// Runs a service as this process, until SIGTERM or SIGINT ends it gracefully or it fails.
     ///
-    /// It ties itself to the supervisor, holds the service’s lock and counts its generations. When the service fails the
-    /// process exits: 78 for a configuration or a database that only a person can repair, 70 for anything else.
+    /// It binds itself to the supervisor, holds the service’s lock and records its generation. When the service fails
+    /// the process exits: 78 for a configuration or a database that only a person can repair, 70 for anything else.
     ///
-    /// - Parameter returnsMemoryEarly: whether large blocks of freed memory go back to the system at once, for a service that
-    ///   needs much of it for moments only. It costs some speed where such blocks are needed again and again.
+    /// - Parameter returnsMemoryEarly: whether large blocks of freed memory are returned to the system at once, for a
+    ///   service that needs much memory for short times only. It costs some speed if such blocks are needed repeatedly.
     package static func run(
         _ name: ServiceName, returnsMemoryEarly: Bool = false,
         _ make: @Sendable (ServiceContext) throws -> some Service
@@ -60,7 +60,7 @@ package enum ServiceProcess {
         } catch {
             logger.warning("the limit of descriptors can’t be raised", metadata: ["why": "\(error)"])
         }
-        // The bus keeps a lock and an epoch of its own.
+        // The bus has a lock and an epoch of its own.
         let lock = name == .bus ? nil : try await takeLock(home.runFile("\(name.text).lock"))
         let notifier = ProcessNotifier(environment: environment)
         let service = try make(
@@ -74,7 +74,7 @@ package enum ServiceProcess {
         withExtendedLifetime(lock) {}
     }
 
-    /// The lock of a process that has just been killed may be held for another moment.
+    /// Retries, because the lock of a process that was just killed may still be held.
     private static func takeLock(_ path: String) async throws -> FileLock {
         let retry = Backoff.constant(.milliseconds(50), retries: 20)
         var failures = 0

@@ -1,9 +1,8 @@
 /// The kind of a message: the second byte of its header (see `protocols/bus.md`).
 package enum MessageKind: UInt8, Sendable, CaseIterable {
-    // Of the stream; also of PUBLISH, which has the kind of the event that it asks for.
-    /// Replaces the topic’s retained value and what stands behind it.
+    // The kinds of stream events, which PUBLISH also has. A put replaces the topic’s retained value and its deltas.
     case put = 1
-    /// Changes the topic’s value; retained in order behind its put.
+    /// Changes the topic’s value; retained in order after its put.
     case delta = 2
     /// Removes the topic’s retained value.
     case delete = 3
@@ -13,18 +12,18 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case live = 5
     /// On `bus/heartbeat`: epoch and head.
     case heartbeat = 6
-    /// On `sync/<nonce>`: epoch and head, in-band proof that the subscription is in force.
+    /// On `sync/<nonce>`: epoch and head, in-band proof that the subscription is active.
     case sync = 7
 
-    // Between a service and the bus.
+    // The kinds between a service and the bus.
     case hello = 16
-    /// The bus accepts the service.
+    /// The bus has registered the service.
     case welcome = 17
-    /// The bus has given publishes their sequences.
+    /// The bus has assigned sequences to publishes.
     case acknowledge = 18
-    /// The service has put all that it retains.
+    /// The service has put all its retained values.
     case ready = 19
-    /// The bus refuses a message; the code is its second frame.
+    /// The bus rejects a message; the code is its second frame.
     case reject = 20
     case goodbye = 21
     case ping = 22
@@ -32,30 +31,29 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     /// The state of another service.
     case status = 24
 
-    // Requests.
+    // The kinds of requests.
     case request = 32
     case reply = 33
     /// The refusal of a request; the payload is a `WireFailure`.
     case failure = 34
 
-    // Joining.
-    /// A client asks for the stream from a position on, or for everything.
+    // The kinds of joins. FETCH requests the stream from a position, or everything.
     case fetch = 40
-    /// The events of the ring.
+    /// A part of the ring’s events.
     case replay = 41
-    /// The retained values of the stream.
+    /// A part of the stream’s retained values.
     case snapshot = 42
 
     /// Whether a message of this kind gets a sequence in the stream.
     package var isSequenced: Bool { self == .put || self == .delta || self == .delete || self == .event }
 }
 
-/// The header of every message on every socket of the bus: 40 bytes, big-endian, the same layout throughout.
+/// The header of every message on every socket of the bus: 40 bytes, big-endian, always in the same layout.
 ///
 ///     0 version u8 | 1 kind u8 | 2 flags u16 | 4 generation u32 | 8 epoch u64
 ///     16 sequence u64 | 24 origin sequence u64 | 32 time u64 (ns)
 ///
-/// What a field means depends on the kind (`protocols/bus.md`); a field that a kind does not use is zero.
+/// The meaning of a field depends on the kind (`protocols/bus.md`); unused fields are zero.
 package struct BusHeader: Sendable, Hashable {
     /// The length on the wire, in bytes.
     package static let length = 40
@@ -64,28 +62,28 @@ package struct BusHeader: Sendable, Hashable {
 
     package var kind: MessageKind
     package var flags: Flags
-    /// The generation of the service that speaks or is spoken to; of ACKNOWLEDGE: how many are acknowledged.
+    /// The generation of the sending or receiving service; in ACKNOWLEDGE the number of acknowledged publishes.
     package var generation: UInt32
     /// The epoch of the bus.
     package var epoch: UInt64
     /// A sequence in the stream.
     package var sequence: UInt64
-    /// The service’s own count of its publishes in this epoch, from 1; of requests: the bus’s ticket.
+    /// The service’s count of its publishes in this epoch, from 1; for requests the bus’s ticket.
     package var originSequence: UInt64
-    /// Nanoseconds: of events the wall clock (since 1970, UTC); of requests the deadline on CLOCK_MONOTONIC.
+    /// Nanoseconds: for events the wall clock (since 1970, UTC); for requests the deadline on CLOCK_MONOTONIC.
     package var time: UInt64
 
-    /// The flags that this version knows; unknown bits are carried along.
+    /// The flags of this version; unknown bits are preserved.
     package struct Flags: OptionSet, Sendable, Hashable {
         package let rawValue: UInt16
         package init(rawValue: UInt16) { self.rawValue = rawValue }
-        /// Of REPLAY and SNAPSHOT: another chunk follows.
+        /// In REPLAY and SNAPSHOT: another chunk follows.
         package static let more = Flags(rawValue: 1)
-        /// Of FETCH: a snapshot, even if the ring reaches back.
+        /// In FETCH: requests a snapshot even if the ring covers the events.
         package static let forceSnapshot = Flags(rawValue: 2)
-        /// Of REQUEST: it may have been sent before under the same id.
+        /// In REQUEST: it may have been sent before under the same ID.
         package static let mayBeRepeat = Flags(rawValue: 4)
-        /// Of PING: no PONG is wanted.
+        /// In PING: no PONG is requested.
         package static let noAnswer = Flags(rawValue: 8)
     }
 
@@ -102,9 +100,9 @@ package struct BusHeader: Sendable, Hashable {
         self.time = time
     }
 
-    /// Reads a header; bytes behind the first 40 are ignored, so that a later version may append.
+    /// Decodes a header; bytes after the first 40 are ignored, so that a later version may append fields.
     ///
-    /// - Throws: `FrameError` when it is too short, of another version or of an unknown kind.
+    /// - Throws: `FrameError` if it is too short, of another version or of an unknown kind.
     package init(decoding bytes: UnsafeRawBufferPointer) throws(FrameError) {
         guard bytes.count >= Self.length else { throw .truncated(expected: Self.length, got: bytes.count) }
         guard bytes[0] == Self.currentVersion else { throw .unknownVersion(bytes[0]) }
@@ -149,15 +147,15 @@ package struct BusHeader: Sendable, Hashable {
     }
 }
 
-/// The reason why a frame can’t be read. The message that holds it is dropped and counted; nothing else happens.
+/// The reason why a frame can’t be decoded. Its message is dropped and counted.
 package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
     case truncated(expected: Int, got: Int)
     case unknownVersion(UInt8)
     case unknownKind(UInt8)
-    /// A kind that is not allowed on this socket.
+    /// The kind is not allowed on this socket.
     case unexpectedKind(MessageKind)
     case frameCount(expected: Int, got: Int)
-    /// A topic or name that is not UTF-8 or breaks the rules of its form.
+    /// A topic or name isn’t UTF-8 or is malformed.
     case badText
 
     package var description: String {

@@ -11,7 +11,7 @@ extension Failure {
             detail: superseded.wireBytes)
     }
 
-    /// The newest generation of the service that the sender of a `fenced` knows; 0: it doesn’t say.
+    /// The newest generation of the service that the sender of `fenced` knows; 0 if it gives none.
     package var fencingGeneration: UInt32 {
         guard known == .fenced else { return 0 }
         return (try? WireSuperseded(wireBytes: detail))?.generation ?? 0
@@ -27,7 +27,7 @@ extension WireFailure {
         detail = Data(failure.detail)
     }
 
-    /// The failure; one without a code is an `internalError`.
+    /// The failure; without a code it is an `internalError`.
     package var failure: Failure {
         Failure(
             code: code.isEmpty ? FailureCode.internalError.rawValue : code, message: message, retry: retry,

@@ -1,6 +1,6 @@
 extension WireQueueState {
-    /// Applies a delta’s steps in order, and its revision. An insert of an entry that is there moves it; one behind an entry
-    /// that is missing goes to the end, and a removal or an update of a missing entry does nothing.
+    /// Applies a delta’s steps in order, and its revision. An insert of an existing entry moves it; one after a missing
+    /// entry appends it, and a removal or an update of a missing entry does nothing.
     /// - Returns: false if a step named a missing entry, so that the state should be fetched again.
     @discardableResult
     package mutating func apply(_ delta: WireQueueDelta) -> Bool {
@@ -15,11 +15,11 @@ extension WireQueueState {
         return consistent
     }
 
-    /// The number of changes that are applied one by one, however many entries there are.
+    /// The maximum number of steps that are applied one by one.
     private static let fewSteps = 64
 
-    /// Takes over entries that are new and continue the list, as those of a long put do, without looking each of them up.
-    /// - Returns: the steps that are left.
+    /// Appends new entries that continue the list, as in a long put, without a search for each.
+    /// - Returns: the remaining steps.
     private mutating func continued(by steps: ArraySlice<WireQueueStep>) -> ArraySlice<WireQueueStep> {
         var known = Set(entries.map(\.id))
         var last = entries.last?.id ?? ""
@@ -52,7 +52,7 @@ extension WireQueueState {
     }
 
     private mutating func insert(_ entry: WireQueueEntry, after: String) -> Bool {
-        // Long puts continue at the end: look there first.
+        // Long puts continue at the end, which is checked first.
         if !after.isEmpty, entries.last?.id == after, entry.id != after {
             if let old = index(of: entry.id) { entries.remove(at: old) }
             entries.append(entry)

@@ -2,15 +2,15 @@ import FoundationEssentials
 package import PodcastModel
 import SwiftProtobuf
 
-/// The longest texts that a request may have (the table in `protocols/bus.md`).
+/// The maximum lengths of a request’s texts (the table in `protocols/bus.md`).
 ///
-/// An owner checks a request before the request takes effect: a text that cannot be published is never acknowledged.
+/// An owner checks a request before it takes effect: a text that can’t be published is never acknowledged.
 package enum RequestLimits {
-    /// Bytes of `origin`, the name of whoever asks.
+    /// The maximum size of `origin`, the name of the requesting program, in bytes.
     package static let origin = 64
-    /// Bytes of a text that is not listed in `texts`: an ID, a name, a key, a code, a device.
+    /// The maximum size in bytes of a text that isn’t listed in `texts`: an ID, a name, a key, a code, a device.
     package static let text = 512
-    /// Bytes of the fields of one message that this version doesn’t know; they may be stored with the message.
+    /// The maximum size in bytes of a message’s unknown fields, which may be stored with it.
     package static let unknownFields = 512
 
     private static let address = 8_192
@@ -19,7 +19,7 @@ package enum RequestLimits {
     private static let value = 1_024
     private static let identity = 16_384
 
-    /// Bytes of the texts with limits of their own, by message and field number.
+    /// The maximum sizes in bytes of other texts, by message and field number.
     private static let texts: [String: [Int: Int]] = [
         WireSubscribe.protoMessageName: [1: address, 3: value, 4: value],
         WireCheck.protoMessageName: [1: address],
@@ -35,10 +35,10 @@ package enum RequestLimits {
         WireAliasQuery.protoMessageName: [2: identity, 3: identity],
     ]
 
-    /// The refusal of a request that has too long a text; nil if every text fits, or the payload cannot be read.
+    /// The refusal of a request with a text that is too long; nil if every text fits, or the payload can’t be decoded.
     package static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
         if let failure = refusal(originBytes: origin.utf8.count) { return failure }
-        // No text is longer than the request: most need no closer look.
+        // No text is longer than the request, so most requests need no closer check.
         guard payload.count > min(text, unknownFields), let type = ServiceCatalog[service]?.request,
             let request = try? type.init(serializedBytes: payload)
         else { return nil }

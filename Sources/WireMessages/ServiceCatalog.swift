@@ -29,31 +29,31 @@ extension WireFeedsReply: ServiceReply {}
 extension WireDownloadsReply: ServiceReply {}
 extension WireSupervisorReply: ServiceReply {}
 
-/// A service as the rest of the fleet must know it.
+/// The properties of a service that the rest of the fleet uses.
 package struct ServiceDescription: Sendable {
-    /// How a service’s process starts.
+    /// The way in which a service’s process is started.
     package enum Start: Sendable, Hashable {
         case bySupervisor
-        /// It is the supervisor.
+        /// The service is the supervisor itself.
         case byItself
-        /// This version has no program for it, but knows its name.
+        /// This version has no program for it, but reserves its name.
         case planned
     }
 
-    /// The name on the bus; its program is `lockstep-` and the name.
+    /// The name on the bus; its program is `lockstep-` plus the name.
     package let name: ServiceName
     package var start = Start.bySupervisor
     /// The services that must be ready before it starts, and that stop only after it.
     package var requires: [ServiceName] = []
     /// The maximum time from SIGTERM to its end, before SIGKILL.
     package var stopLimit = Duration.seconds(5)
-    /// Whether the fleet cannot work without it: then the supervisor never gives it up.
+    /// Whether the fleet can’t work without it: then the supervisor keeps retrying it.
     package var isEssential = false
-    /// The time that a client waits for a reply.
+    /// The time limit of a client for a reply.
     package var replyLimit = Duration.seconds(10)
 
-    /// The message of its requests; nil: it takes none. Not stored: the metadata of all these messages takes 0.5 MB of memory
-    /// in every process that reads the catalog.
+    /// The message type of its requests; nil if it accepts none. It isn’t stored: the metadata of all these messages
+    /// takes 0.5 MB of memory in every process that reads the catalog.
     package var request: (any ServiceRequest.Type)? {
         switch name {
         case .persistence: WirePersistenceRequest.self
@@ -67,8 +67,9 @@ package struct ServiceDescription: Sendable {
     }
 }
 
-/// The services of this version. Beside this list a service has its name in `ServiceName`, its program in Package.swift and
-/// its row in the arrows of `deploy/gates`; the gate `services` compares them.
+/// The services of this version. A new service also needs its name in `ServiceName`, its case in `request`,
+/// `protocols/NAME.proto`, `ServiceRequest` and `ServiceReply` conformances, `Sources/lockstep-NAME`, its targets in
+/// Package.swift and its row in the arrows of `deploy/gates`; the gate `services` checks this.
 package enum ServiceCatalog {
     /// Every service, each after those that it requires.
     package static let all: [ServiceDescription] = [
@@ -82,9 +83,9 @@ package enum ServiceCatalog {
         .init(name: .sync, start: .planned),
     ]
 
-    /// The services that the supervisor starts, in the order of their start.
+    /// The services that the supervisor starts, in start order.
     package static var started: [ServiceDescription] { all.filter { $0.start == .bySupervisor } }
 
-    /// The service of that name; nil: this version knows none.
+    /// The service with this name; nil if it is unknown in this version.
     package static subscript(name: ServiceName) -> ServiceDescription? { all.first { $0.name == name } }
 }

@@ -2,11 +2,11 @@ package import PodcastModel
 
 /// The address of an event: `stream/<owner>/…`, `live/<owner>/…`, `bus/heartbeat` or `sync/<nonce>`.
 package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The longest that is accepted, in bytes.
+    /// The maximum length of a published topic, in bytes.
     package static let limit = 255
     package let text: String
 
-    /// A topic of any text, which is not checked: the bus checks what a service publishes (`TopicRule`).
+    /// Creates a topic from any text without a check: the bus checks publishes (`TopicRule`).
     package init(_ text: String) { self.text = text }
 
     package static func stream(_ owner: ServiceName, _ rest: String) -> Topic { Topic("stream/\(owner.text)/\(rest)") }
@@ -15,7 +15,7 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static let heartbeat = Topic("bus/heartbeat")
     /// The prefix that every observer subscribes to.
     package static let streamPrefix = "stream/"
-    /// The state of a service, put by the bus.
+    /// The status of a service, put by the bus.
     package static func service(_ name: ServiceName) -> Topic { stream(.bus, "service/\(name.text)") }
     package static let playbackState = stream(.playback, "state")
     package static let playbackOutput = stream(.playback, "output")
@@ -29,14 +29,14 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static let queueNext = stream(.queue, "next")
     /// A podcast’s metadata and status.
     package static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
-    /// An event: episodes of a podcast came, changed or went.
+    /// An event: episodes of a podcast were added, changed or removed.
     package static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
     package static func bookmarks(of episode: String) -> Topic { stream(.playback, "bookmarks/\(episode)") }
     /// The state of an episode’s file.
     package static func download(_ episode: String) -> Topic { stream(.downloads, "download/\(episode)") }
-    /// Telemetry: how much of a file has come.
+    /// Telemetry: the progress of a file’s download.
     package static func downloadProgress(_ episode: String) -> Topic { live(.downloads, episode) }
-    /// The settings of an owner, for a podcast or, with an empty id, for all.
+    /// The settings of an owner, for a podcast or, with an empty ID, for all.
     package static func settings(_ owner: ServiceName, podcast: String) -> Topic {
         stream(owner, "settings/\(podcast.isEmpty ? "all" : podcast)")
     }
@@ -52,8 +52,8 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
         return ServiceName(String(parts[1]))
     }
 
-    /// Whether `service` may publish a message of `kind` here: only under its own name, telemetry only on `live/`,
-    /// 255 bytes at most, no empty part, no control character.
+    /// Whether `service` may publish a message of `kind` to the topic: only under its own name, telemetry only on
+    /// `live/`, at most 255 bytes, no empty part, no control character.
     package func isPublishable(by service: ServiceName, kind: MessageKind) -> Bool {
         guard text.utf8.count <= Self.limit, owner == service, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }),
             !parts.contains(where: \.isEmpty)
@@ -65,11 +65,11 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package var description: String { text }
 }
 
-/// A message of the stream, or of telemetry, as it arrived.
+/// A message of the stream, or of telemetry, as received.
 package struct StreamEvent: Sendable, Hashable {
     package var topic: Topic
     package var header: BusHeader
-    /// Protobuf: the message that the topic has.
+    /// A Protobuf message; its type depends on the topic.
     package var payload: [UInt8]
 
     package init(topic: Topic, header: BusHeader, payload: [UInt8]) {
@@ -84,7 +84,7 @@ package struct StreamEvent: Sendable, Hashable {
 /// A position in the stream. Positions compare by epoch, then by sequence.
 package struct StreamPosition: Sendable, Hashable, Comparable {
     package var epoch: UInt64
-    /// The number of the event in its epoch, from 1; 0: before the first.
+    /// The sequence of the event in its epoch, from 1; 0: before the first.
     package var sequence: UInt64
 
     package init(epoch: UInt64, sequence: UInt64) {
@@ -97,11 +97,11 @@ package struct StreamPosition: Sendable, Hashable, Comparable {
     }
 }
 
-/// 128 bits that name a request, however often it is sent.
+/// An ID of 128 bits for a request and all its repeats.
 package struct RequestID: Sendable, Hashable, CustomStringConvertible {
     /// The length on the wire, in bytes.
     package static let length = 16
-    /// The first eight bytes, big-endian; `low`: the last eight.
+    /// The first eight bytes, big-endian; `low` holds the last eight.
     package let high: UInt64
     package let low: UInt64
 

@@ -1,9 +1,9 @@
 package import PodcastModel
 
 extension WireAlert {
-    /// An alert of an owner, about a `subject` of the owner’s choice, an episode and a podcast, each by its ID or empty.
+    /// An alert about a `subject` of the owner’s choice, an episode and a podcast, each an ID or empty.
     ///
-    /// - Parameter name: the seed of its ID: the same name gives the same alert, also after a restart of the owner.
+    /// - Parameter name: the seed of its ID: the same name gives the same alert, even after a restart of the owner.
     package init(
         _ code: String, of owner: ServiceName, named name: String, title: String, message: String,
         severity: Severity = .warning, actions: [String] = ["dismiss"], subject: String = "", episode: String = "",
@@ -25,10 +25,10 @@ extension WireAlert {
 }
 
 extension WireAnswerAlert {
-    /// Checks the answer to an alert, of which the first one wins: whether it is to be carried out; false: it repeats the
-    /// winner. Without either the alert doesn’t exist.
+    /// Whether this answer to an alert must be carried out; false if it repeats the first answer, which wins. Without a
+    /// winner and an alert, the alert doesn’t exist.
     ///
-    /// - Throws: `alreadyAnswered`, `notFound`, or `invalidArgument` for an answer that the alert does not offer.
+    /// - Throws: `alreadyAnswered`, `notFound`, or `invalidArgument` for an answer that the alert doesn’t offer.
     package func isFirst(after winner: String?, to alert: WireAlert?) throws(Failure) -> Bool {
         if let winner {
             guard winner == action else {
@@ -44,7 +44,7 @@ extension WireAnswerAlert {
         return true
     }
 
-    /// The reply; `changed`: whether this request ended the alert.
+    /// The reply to an answer; `changed`: whether this request ended the alert.
     package func answered(changed: Bool) -> WireAlertAnswered {
         var answered = WireAlertAnswered()
         answered.alert = alert

@@ -2,21 +2,21 @@ package import FoundationEssentials
 package import SwiftProtobuf
 
 extension SwiftProtobuf.Message {
-    /// The message as the bus and the database carry it.
+    /// The encoded message for the bus and the database.
     package var wireBytes: [UInt8] {
-        // A proto3 message without `Any` has nothing that could refuse to be written.
+        // The encoding of a proto3 message without `Any` can’t fail.
         (try? serializedBytes()) ?? []
     }
 
-    /// The message as a `bytes` field of another one carries it.
+    /// The encoded message for a `bytes` field of another one.
     package var wireData: Data { (try? serializedData()) ?? Data() }
 
-    /// Reads a message; unknown fields are kept, as a later version may have written them.
+    /// Decodes a message; unknown fields are kept, because a later version may have written them.
     package init(wireBytes: [UInt8]) throws { try self.init(serializedBytes: wireBytes) }
 }
 
 extension WireEpisodeSummary {
-    /// The summary of an episode that a queue entry and the player carry.
+    /// Creates the summary of an episode for a queue entry and the player.
     package init(_ episode: WireEpisode) {
         self.init()
         id = episode.id
@@ -34,6 +34,6 @@ extension WireEpisodeSummary {
 }
 
 extension RequestID {
-    /// The 16 bytes as a `bytes` field carries them.
+    /// The 16 bytes for a `bytes` field.
     package var data: Data { Data(bytes) }
 }

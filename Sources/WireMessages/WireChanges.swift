@@ -10,7 +10,7 @@ extension WireChange {
         return change
     }
 
-    /// Writes a document, which was fetched at a moment in ms since 1970.
+    /// Creates a write of a document that was fetched at a time, in ms since 1970.
     package static func puttingDocument(
         _ collection: String, _ key: String, _ value: some SwiftProtobuf.Message, at moment: Int64
     ) -> WireChange {
@@ -28,7 +28,7 @@ extension WireChange {
         return change
     }
 
-    /// Deletes a record; one that is not there is no error.
+    /// Creates a deletion of a record; a missing record is no error.
     package static func deleting(_ collection: String, _ key: String) -> WireChange {
         var change = WireChange()
         change.delete.collection = collection

@@ -1,7 +1,7 @@
 package import PodcastModel
 
 extension ChapterMark {
-    /// Nil if the position is invalid.
+    /// Creates a chapter; nil if the position is invalid.
     package init?(_ wire: WireChapter) {
         guard let start = PlaybackPosition(seconds: wire.start) else { return nil }
         self.init(
@@ -22,9 +22,9 @@ extension WireChapter {
 }
 
 extension [WireChapter] {
-    /// The number, from 1, of the chapter at a position, in seconds; 0: it is in none. The list is in order.
+    /// The number, from 1, of the chapter at a position in seconds; 0 if there is none. The list must be sorted.
     ///
-    /// - Parameter tolerance: the seconds by which a chapter begins early.
+    /// - Parameter tolerance: the number of seconds by which a chapter begins early.
     package func number(at position: Double, tolerance: Double) -> Int {
         guard let index = lastIndex(where: { $0.start <= position + tolerance }) else { return 0 }
         let end = self[index].end

@@ -1,21 +1,21 @@
 package import SwiftProtobuf
 
-/// A message that is put together from parts which are encoded already.
+/// A message that is assembled from encoded parts.
 ///
-/// Fields of a message may come in any order, and those of a repeated field are simply added: so a long list need not be
-/// encoded again each time that it is sent.
+/// The fields of a message may be in any order, and repeated fields are concatenated: a long list need not be encoded
+/// again each time that it is sent.
 package struct WireFields: Sendable {
     package private(set) var bytes: [UInt8] = []
 
     package init() {}
 
-    /// A message that continues `beginning`.
+    /// Creates a message that continues `beginning`.
     package init(_ beginning: some SwiftProtobuf.Message, reserving capacity: Int = 0) {
         bytes.reserveCapacity(capacity)
         bytes += beginning.wireBytes
     }
 
-    /// Adds a field that holds a message, bytes or a text. `number` is the field’s, from 1 to 15.
+    /// Appends a field with a message, bytes or a text. `number` is the field’s, from 1 to 15.
     package mutating func append(_ number: UInt8, _ value: [UInt8]) {
         begin(number, count: value.count)
         bytes.append(contentsOf: value)
@@ -29,7 +29,7 @@ package struct WireFields: Sendable {
         }
     }
 
-    /// Begins a field that holds a message of `count` bytes, whose fields are to be added next.
+    /// Begins a field with a message of `count` bytes, whose fields are appended next.
     package mutating func begin(_ number: UInt8, count: Int) {
         bytes.append(number << 3 | 2)
         var left = UInt(count)
@@ -40,7 +40,7 @@ package struct WireFields: Sendable {
         bytes.append(UInt8(truncatingIfNeeded: left))
     }
 
-    /// The encoded size of a field that holds a message, a text or bytes of `count` bytes.
+    /// The encoded size of a field with a message, a text or bytes of `count` bytes.
     package static func size(of count: Int) -> Int {
         let digits = max(1, UInt.bitWidth - UInt(count).leadingZeroBitCount)
         return 1 + (digits + 6) / 7 + count

@@ -1,6 +1,6 @@
 import PodcastModel
 
 extension WirePodcast {
-    /// The addresses that its feed has and had, in the form in which `WebAddress.identity` compares them.
+    /// The current and previous addresses of its feed, in the form for comparison (`WebAddress.identity`).
     package var addressIdentities: [String] { ([url] + previousUrls).compactMap { WebAddress($0)?.identity } }
 }

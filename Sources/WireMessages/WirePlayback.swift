@@ -1,7 +1,7 @@
 package import PodcastModel
 
 extension PlaybackAnchor {
-    /// The anchor of a player’s state; nil while nothing is loaded.
+    /// The anchor of a player’s state; nil if nothing is loaded.
     package init?(_ state: WirePlaybackState) {
         guard state.hasEpisode, state.hasAnchor else { return nil }
         let anchor = state.anchor
@@ -14,7 +14,7 @@ extension PlaybackAnchor {
 }
 
 extension WireSleepState {
-    /// The seconds of the clock that are left; nil: it does not end by time.
+    /// The remaining seconds of the clock; nil if it doesn’t end by time.
     package func remaining(at now: Moment, bootID: String) -> Double? {
         guard endsAt > 0 else { return nil }
         let end = BootTime(
