@@ -8,18 +8,18 @@ import ProcessKit
 import SupervisorControl
 import WireMessages
 
-/// Publishes the supervisor’s alerts on the stream. It joins the bus for the first one, on threads of its own, so that the
-/// supervisor neither waits for the bus nor depends on it.
+/// Publishes the supervisor’s alerts on the stream. It joins the bus for the first one, on threads of its own, so that
+/// the supervisor neither waits for the bus nor depends on it.
 final class AlertLink: Sendable {
     enum Event: Sendable {
-        /// The user answered that this service is to be retried.
+        /// The user’s answer requests a retry of this service.
         case retry(String)
-        /// The bus can’t be joined; the reason.
+        /// Joining the bus failed, with this reason.
         case failed(String)
     }
 
     private let home: LockstepHome
-    /// Readable when there are events; for `poll`.
+    /// The descriptor to poll; it is readable when there are events.
     let descriptor: Int32
     private let bell: Int32
     private let events = NIOLockedValueBox<[Event]>([])
@@ -28,11 +28,11 @@ final class AlertLink: Sendable {
     private let backoff: Backoff
 
     private struct State: Sendable {
-        /// Nil while it isn’t on the bus.
+        /// The connection to the bus; nil if there is none.
         var loop: ServiceLoop<AlertHandler>?
         /// The concerns by service, for the next loop.
         var concerns: [String: FleetConcern] = [:]
-        /// How often it could not join or stay since there was no concern.
+        /// The number of failures to join or stay on the bus since there was no concern.
         var failures = 0
         var isRetryScheduled = false
         var isStopped = false
@@ -57,7 +57,7 @@ final class AlertLink: Sendable {
         close(bell)
     }
 
-    /// Shows the concern about a service; nil: there is none any more.
+    /// Shows the concern about a service; nil ends it.
     func show(_ concern: FleetConcern?, of service: String) {
         state.withLockedValue { state in
             state.concerns[service] = concern
@@ -70,7 +70,7 @@ final class AlertLink: Sendable {
         }
     }
 
-    /// Leaves the bus for ever.
+    /// Leaves the bus permanently.
     func stop() {
         state.withLockedValue { state in
             state.isStopped = true
@@ -78,7 +78,7 @@ final class AlertLink: Sendable {
         }
     }
 
-    /// The events since the last call.
+    /// Returns and removes the events since the last call.
     func removeEvents() -> [Event] {
         var bytes = [UInt8](repeating: 0, count: 64)
         while read(descriptor, &bytes, bytes.count) > 0 {}
@@ -103,7 +103,7 @@ final class AlertLink: Sendable {
     }
 
     private func makeLoop() throws(Failure) -> ServiceLoop<AlertHandler> {
-        // A failure is an event, and lands in the supervisor’s own log.
+        // A failure is an event, which the supervisor writes to its own log.
         let logger = Logger(label: "supervisor") { _ in SwiftLogNoOpLogHandler() }
         let context = try ServiceContext.nextLife(of: .supervisor, home: home, logger: logger)
         let retry: @Sendable (String) -> Void = { [weak self] in self?.report(.retry($0)) }
@@ -117,7 +117,7 @@ final class AlertLink: Sendable {
         }
     }
 
-    /// Joins again after a while. A concern that comes meanwhile waits too.
+    /// Joins again after a wait. A concern that arrives meanwhile waits too.
     private func retry(after error: any Error, _ state: inout State) {
         report(.failed((error as? Failure)?.message ?? "\(error)"))
         state.failures += 1
@@ -138,7 +138,7 @@ final class AlertLink: Sendable {
     }
 }
 
-/// The alerts on the thread that has the bus’s sockets.
+/// Handles the alerts on the thread that owns the bus’s sockets.
 private struct AlertHandler: ServiceHandler {
     enum Input: Sendable {
         case concern(String, FleetConcern?)

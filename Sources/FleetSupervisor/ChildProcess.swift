@@ -2,21 +2,21 @@ import CProcess
 import LibC
 import SupervisorControl
 
-/// A service’s process and the descriptors that belong to it. Confined to the supervisor’s thread.
+/// A service’s process and its descriptors. Confined to the supervisor’s thread.
 struct ChildProcess {
     let pid: Int32
-    /// Readable when it has ended; −1 where there are no pidfds.
+    /// The descriptor that is readable when the process has ended; −1 on systems without pidfds.
     let pidDescriptor: Int32
-    /// The end of its standard input that nobody writes to: it closes when the supervisor ends.
+    /// The write end of its standard input, which is never written: it closes when the supervisor ends.
     let lifeline: Int32
     let output: Int32
     var splitter = LineSplitter()
-    /// For a crash report.
+    /// Its last output lines, for a crash report.
     var lastLines: [[UInt8]] = []
-    /// The state of its threads when it was found to hang.
+    /// The state of its threads when it was detected as hung.
     var hangingThreads: [String]?
 
-    /// Starts the program. Nil if there is no pipe or no process; `errno` says why.
+    /// Starts the program. Returns nil without a pipe or process, with `errno`.
     init?(path: String, environment: [String: String]) {
         var input: [Int32] = [-1, -1]
         var output: [Int32] = [-1, -1]
@@ -26,7 +26,7 @@ struct ChildProcess {
             close(input[1])
             return nil
         }
-        // The parent death signal belongs to the thread that starts the child: the supervisor’s own, which lasts.
+        // The parent death signal depends on the thread that starts the child: the supervisor’s own, which lasts.
         let pid = SystemCall.spawn(
             path, [], environment: environment, input: input[0], output: output[1], parentDeathSignal: SIGKILL,
             directory: nil)
@@ -45,7 +45,7 @@ struct ChildProcess {
         self.output = output[0]
     }
 
-    /// The lines since the last call; at most about 256 KiB are read, so that no child delays the others.
+    /// Returns the lines since the last call; at most about 256 KiB are read, so that no child delays the others.
     mutating func newLines() -> [[UInt8]] {
         var lines: [[UInt8]] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
@@ -58,7 +58,7 @@ struct ChildProcess {
         return lines
     }
 
-    /// Nil while it runs.
+    /// The end of the process; nil while it runs.
     func end() -> ProcessEnd? {
         var code: Int32 = 0
         var signalled: Int32 = 0
@@ -86,7 +86,7 @@ struct ControlConnection {
     /// The service whose lines it follows; empty: all; nil: none.
     var follows: String?
     var isBroken = false
-    /// The maximum number of bytes that wait for a slow client.
+    /// The maximum size of a slow client’s waiting output, in bytes.
     static let outputLimit = 4 << 20
 
     init(_ descriptor: Int32) { self.descriptor = descriptor }
@@ -107,7 +107,7 @@ struct ControlConnection {
         }
     }
 
-    /// The requests since the last call; marks the connection as broken when the client has closed it.
+    /// Returns the requests since the last call; marks the connection as broken if the client has closed it.
     mutating func requests() -> [[UInt8]] {
         var chunk = [UInt8](repeating: 0, count: 16_384)
         let count = read(descriptor, &chunk, chunk.count)

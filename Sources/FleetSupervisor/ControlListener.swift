@@ -3,10 +3,10 @@ import LibC
 import PodcastModel
 import SupervisorControl
 
-/// The control socket. Confined to the supervisor’s thread.
+/// The control socket. It is confined to the supervisor’s thread.
 ///
-/// While the process has no descriptor left, `poll` would report a waiting connection again and again. So a descriptor is kept
-/// in reserve, with which such a connection is accepted and refused; if even that fails, accepting pauses for a second.
+/// A reserved descriptor accepts and refuses connections while the process has no other: `poll` would report them
+/// again and again. If even that fails, accepting pauses for a second.
 struct ControlListener {
     private var listener: Int32
     private var reserve: Int32
@@ -19,10 +19,10 @@ struct ControlListener {
 
     /// The descriptor to poll; −1 for none.
     var descriptor: Int32 { pausedUntil == nil ? listener : -1 }
-    /// When a pause ends.
+    /// The end of a pause; nil if there is none.
     var deadline: MonotonicTime? { pausedUntil }
 
-    /// The waiting connections. Those for which there is no descriptor are refused with `busy`.
+    /// Accepts the waiting connections. Those without a free descriptor are refused with `busy`.
     mutating func accept(now: MonotonicTime) -> [ControlConnection] {
         guard listener >= 0 else { return [] }
         if let due = pausedUntil, now < due { return [] }

@@ -6,13 +6,14 @@ import SupervisorControl
 extension CrashReports {
     private static let kept = 50
 
-    /// The variable that has a Swift program write a report of its own when it crashes.
+    /// The variable that makes a Swift program write a report when it crashes.
     var environment: [String: String] {
         ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no,output-to=\(folder),format=json"]
     }
 
-    /// Ensures that the crashed process left one readable report under its service’s name. The runtime names its files after
-    /// the process’s name, cut to 15 bytes; in place of a missing or incomplete one a report of the known facts is written.
+    /// Ensures that the crashed process left one readable report under its service’s name. The runtime names its files
+    /// after the process’s name, truncated to 15 bytes; a missing or incomplete one is replaced by a report of the
+    /// known facts.
     func ensureReport(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
         var isComplete = false
         for name in SystemCall.names(in: folder) {

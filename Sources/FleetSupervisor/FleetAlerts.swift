@@ -3,22 +3,22 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The supervisor’s alerts and the answers to them. Their causes end with the supervisor at the latest, so they aren’t stored.
+/// The supervisor’s alerts and their answers. They aren’t stored, because their causes end with the supervisor.
 struct FleetAlerts: Sendable {
     /// The outcome of an answer.
     struct Answering: Sendable {
         var result: Result<[UInt8], Failure>
         /// The publications that precede the reply.
         var publications: [Publication] = []
-        /// The service that is to be retried.
+        /// The service to retry.
         var retries: String?
     }
 
     private var alerts = OwnerAlerts(.supervisor)
-    /// The alert about each service, also a dismissed one.
+    /// The alert about each service, including dismissed ones.
     private var occurrences: [String: WireAlert] = [:]
 
-    /// The alerts that wait for an answer.
+    /// The alerts without an answer, for the stream.
     var publications: [Publication] { alerts.retained }
 
     /// Updates the alert about a service; nil: its cause has ended.
@@ -40,7 +40,7 @@ struct FleetAlerts: Sendable {
         return gone + alerts.raise(alert).publications
     }
 
-    /// The first answer wins; a repetition gets the same reply, another answer is refused.
+    /// Answers an alert: the first answer wins; a repeat gets the same reply, another answer is refused.
     mutating func answer(_ request: [UInt8], at now: Timestamp) -> Answering {
         if let failure = RequestLimits.refusal(origin: "", payload: request, service: .supervisor) {
             return Answering(result: .failure(failure))
@@ -56,7 +56,7 @@ struct FleetAlerts: Sendable {
             var reply = WireSupervisorReply()
             reply.alertAnswered = answer.answered(changed: change != nil)
             var answering = Answering(result: .success(reply.wireBytes), publications: change?.publications ?? [])
-            // A dismissed alert stays so while it is the same occurrence; that of a service that is retried may come back.
+            // A dismissed alert stays dismissed during its occurrence; that of a retried service may return.
             if change != nil, answer.action == Self.retry,
                 let service = occurrences.first(where: { $0.value.id == answer.alert })?.key
             {

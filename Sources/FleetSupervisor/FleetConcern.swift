@@ -3,7 +3,7 @@ import SupervisorControl
 
 /// A reason why a service needs its user’s attention.
 enum FleetConcern: Sendable, Hashable {
-    /// The number of restarts within an hour, and how the last process ended.
+    /// The number of restarts within an hour, and the end of the last process.
     case restartsOften(Int, last: String)
     /// A sentence that names the service and the reason.
     case doesNotStart(String)
@@ -28,7 +28,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// When a concern ends unless something happens; nil: none does.
+    /// The time at which a concern ends unless something happens; nil: none does.
     var concernDeadline: MonotonicTime? {
         services.compactMap { service -> MonotonicTime? in
             switch service.concern {
@@ -42,10 +42,10 @@ extension SupervisorMachine {
     private func concern(about service: ServiceState, now: MonotonicTime) -> FleetConcern? {
         let hasFailed =
             service.circuitIsOpen || service.plan.isEssential && service.failures.count >= limits.failuresToOpen
-        // Once it has served for a while the failures before that are over, also while it is stopped or hangs.
+        // After it has served for a while, earlier failures don’t count any more, even if it is stopped or hangs.
         let isSettled = service.readyAt.map { now.since($0) >= limits.settling } ?? false
         if hasFailed, !isSettled {
-            // While it is tried again there is nothing new to say.
+            // During a retry the concern doesn’t change.
             if case .doesNotStart = service.concern, service.condition == .starting { return service.concern }
             return .doesNotStart(failureSentence(service))
         }

@@ -1,7 +1,7 @@
 import PodcastModel
 import WireMessages
 
-/// A service as the supervisor knows it; see `ServiceDescription`.
+/// The supervisor’s data of a service; see `ServiceDescription`.
 struct ServicePlan: Sendable, Hashable {
     var name: String
     var requires: [String]
@@ -18,10 +18,10 @@ struct ServicePlan: Sendable, Hashable {
 
 /// The services of a fleet, each after those that it requires.
 struct FleetPlan: Sendable, Hashable {
-    /// In order of their start.
+    /// The services in start order.
     let services: [ServicePlan]
 
-    /// Leaves out requirements that do not precede their service: so there are no cycles.
+    /// Creates a plan without requirements that don’t precede their service, so that there are no cycles.
     init(_ services: [ServicePlan]) {
         var known: Set<String> = []
         self.services = services.compactMap { service in
@@ -40,31 +40,31 @@ struct FleetPlan: Sendable, Hashable {
         })
 }
 
-/// The supervisor’s limits. The tests of the machine use the same ones.
+/// The supervisor’s limits, which the tests of the machine use too.
 struct SupervisorLimits: Sendable, Hashable {
-    /// From the start to the first message (READY, STATUS or WATCHDOG), and from each message before READY to the next.
+    /// The maximum silence before the first message (READY, STATUS or WATCHDOG), and between messages before READY.
     var startSilence: Duration = .seconds(90)
-    /// The silence after which a service is shown as late.
+    /// The silence after which a service is late.
     var late: Duration = .seconds(3)
-    /// The silence after which it counts as hung.
+    /// The silence after which it is hung.
     var hung: Duration = .seconds(10)
-    /// The same while several are late together, which suggests that the machine is at fault.
+    /// The silence after which it is hung while several are late, which suggests that the machine is slow.
     var hungTogether: Duration = .seconds(30)
-    /// The time that a hung service has for its crash report, between SIGABRT and SIGKILL.
+    /// The time for a hung service’s crash report, between SIGABRT and SIGKILL.
     var crashReport: Duration = .seconds(2)
     /// The time between the crash report and SIGKILL.
     var afterCrash: Duration = .milliseconds(200)
-    /// A death within this time of READY is a failed start.
+    /// An end within this time after READY is a failed start.
     var settling: Duration = .seconds(1)
-    /// The waits after failed starts, varied so that services do not retry in step.
+    /// The waits after failed starts, with jitter so that services don’t retry in step.
     var retry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)
     var essentialRetry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(2), jitter: 0.2)
     /// The number of failures within `failureWindow` that open the circuit.
     var failuresToOpen = 6
     var failureWindow: Duration = .seconds(60)
-    /// The next try of a service whose circuit is open.
+    /// The wait before a retry while the circuit is open.
     var openRetry = Backoff.constant(.seconds(300))
-    /// From the first request to stop to SIGKILL for all that is left.
+    /// The time from the first stop request to SIGKILL for all remaining processes.
     var stopAll: Duration = .seconds(25)
     /// The number of restarts within `restartWindow` that raise an alert.
     var restartsToWarn = 10

@@ -1,7 +1,7 @@
 import PodcastModel
 
 enum LogRecord {
-    /// The line itself if it looks like a JSON object, else an object that holds it as a message.
+    /// The line itself if it looks like a JSON object, otherwise an object with the line as its message.
     static func json(_ line: [UInt8], service: String, at milliseconds: Int64) -> [UInt8] {
         if line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") { return line }
         return json(String(decoding: line, as: UTF8.self), level: "notice", service: service, at: milliseconds)

@@ -6,12 +6,12 @@ import SupervisorControl
 
 /// Writes the services’ logs on a thread of its own, so that a slow or full disk blocks nothing else.
 ///
-/// `NAME.log` is the newest; at its limit it becomes `NAME.log.1`, and so on. The queue is bounded; lines that do not fit, or
-/// cannot be written, are dropped, and their number is logged when writing works again.
+/// `NAME.log` is the newest; at its limit it becomes `NAME.log.1`, and so on. The queue is bounded; lines that don’t
+/// fit, or can’t be written, are dropped, and their number is logged when writing works again.
 final class LogWriter: Sendable {
     /// The size of a file at which it is rotated, in bytes.
     let fileLimit: Int
-    /// The number of files of a service, the newest included.
+    /// The maximum number of files of a service, including the newest.
     let fileCount: Int
     private let folder: String
     private let pending = NIOLockedValueBox(Pending())
@@ -19,7 +19,7 @@ final class LogWriter: Sendable {
     private let woken: Int32
     private let thread = NIOLockedValueBox<SystemThread?>(nil)
 
-    /// The maximum size of the queue in bytes.
+    /// The maximum size of the queue, in bytes.
     static let pendingLimit = 4 << 20
 
     struct Pending {

@@ -1,11 +1,11 @@
 import PodcastModel
 import SupervisorControl
 
-/// How a process ended.
+/// The end of a process.
 enum ProcessEnd: Sendable, Hashable {
-    /// With this code.
+    /// It exited with this code.
     case exited(Int32)
-    /// By this signal.
+    /// It was ended by this signal.
     case signalled(Int32)
 
     var words: String {
@@ -18,7 +18,7 @@ enum ProcessEnd: Sendable, Hashable {
         }
     }
 
-    /// Whether a fault of the program raised the signal, which leaves a crash report.
+    /// Whether the signal was raised by a fault of the program, which leaves a crash report.
     var isCrash: Bool {
         guard case .signalled(let signal) = self else { return false }
         return [3, 4, 5, 6, 7, 8, 11].contains(signal)
@@ -39,11 +39,11 @@ struct ServiceState: Sendable, Hashable {
     var condition: ServiceCondition = .waiting
     var pid: Int32?
     var startedAt: MonotonicTime?
-    /// When the process reported READY.
+    /// The time at which the process reported READY.
     var readyAt: MonotonicTime?
     /// The number of starts after the first.
     var restarts = 0
-    /// A phrase about how the last process ended, and why; nil before the first end.
+    /// A phrase with the end of the last process and its reason; nil before the first end.
     var lastEnd: String?
     /// The service’s own last STATUS line.
     var status: String?
@@ -59,22 +59,22 @@ struct ServiceState: Sendable, Hashable {
     var failuresInARow = 0
     /// The times of the restarts within the last hour.
     var restartTimes: [MonotonicTime] = []
-    /// The last sign of life, READY being the first; nil before it: then it is not watched.
+    /// The time of the last liveness report, READY being the first; nil before it: then silence isn’t checked.
     var lastSign: MonotonicTime?
-    /// When a silent start fails.
+    /// The time at which a silent start fails.
     var startDeadline: MonotonicTime?
-    /// When it gets SIGKILL, unless it has ended.
+    /// The time at which it is killed, unless it has ended.
     var killAt: MonotonicTime?
-    /// The reason why it is being ended, for `lastEnd`.
+    /// The reason for which it is being ended, for `lastEnd`.
     var endReason: String?
-    /// Whether it starts again at once after a requested end.
+    /// Whether it is started again at once after a requested end.
     var startsAgain = false
     /// Whether the last process crashed or hung.
     var hasCrashed = false
     var hasStarted = false
-    /// Whether it has been ready before.
+    /// Whether it was ready before.
     var hasServed = false
-    /// Whether it is only retried every few minutes: another failure keeps it so.
+    /// Whether it is only retried every few minutes; another failure keeps the circuit open.
     var circuitIsOpen = false
 
     init(_ plan: ServicePlan) { self.plan = plan }
@@ -105,7 +105,7 @@ struct ServiceState: Sendable, Hashable {
         readyAt = now
         startDeadline = nil
         hasServed = true
-        // Watched from here on: one that hangs before its first sign of life hangs all the same.
+        // Silence counts from here: a process may hang before its first liveness report.
         lastSign = now
     }
 
@@ -116,7 +116,7 @@ struct ServiceState: Sendable, Hashable {
         if condition == .late { condition = .ready }
     }
 
-    /// Whether its process is already expected to end.
+    /// Whether its process is being ended.
     var isEnding: Bool { condition == .stopping || condition == .hung }
 
     /// Expects its process to end within `limit`.
@@ -151,7 +151,7 @@ struct ServiceState: Sendable, Hashable {
         nextTry = nil
     }
 
-    /// Waits for its start as if it had never failed.
+    /// Schedules its start as if it had never failed.
     mutating func startAnew() {
         forgetFailures()
         condition = .waiting

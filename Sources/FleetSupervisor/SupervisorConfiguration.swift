@@ -6,7 +6,7 @@ struct SupervisorConfiguration: Sendable {
     var limits = SupervisorLimits()
     /// The folder of the executables.
     var programDirectory: String
-    /// The environment that the services inherit, besides what the supervisor sets.
+    /// The environment that the services inherit, besides the supervisor’s own variables.
     var environment: [String: String]
     /// A descriptor that reports stop signals.
     var signals: Int32?

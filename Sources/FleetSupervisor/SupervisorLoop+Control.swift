@@ -68,10 +68,10 @@ extension SupervisorLoop {
         throw Failure(.notFound, "There is no service \(bare). The services are \(names).")
     }
 
-    /// Tells the waiting clients that the fleet is complete, or why it isn’t.
+    /// Notifies the waiting clients that every service is ready, or of the reason why not.
     func reportReady(_ failure: String?) {
         if let failure { notifier.status(failure) } else { notifier.status("Every service is ready.") }
-        // The service manager is told either way: a failing service is retried while the others work.
+        // The service manager is notified in both cases: a failing service is retried while the others work.
         notifier.ready()
         if let failure {
             writeLog(failure)

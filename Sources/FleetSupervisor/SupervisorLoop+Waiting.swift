@@ -6,7 +6,7 @@ import ProcessKit
 import SupervisorControl
 
 extension SupervisorLoop {
-    /// Waits until something happens or is due, and handles it.
+    /// Waits for an event or a deadline, and handles it.
     func wait() {
         var waiting: [pollfd] = []
         func watch(_ descriptor: Int32, _ events: Int32 = POLLIN) {
@@ -25,7 +25,7 @@ extension SupervisorLoop {
         }
         let count = poll(&waiting, nfds_t(waiting.count), timeout())
         let ready = count > 0 ? Set(waiting.lazy.filter { $0.revents != 0 }.map(\.fd)) : []
-        // The messages and the output of a process before its exit.
+        // The messages and the output of a process are read before its exit.
         readNotifications(ready)
         readOutput(ready)
         readExits(ready)
@@ -37,7 +37,7 @@ extension SupervisorLoop {
         }
         serveClients(ready)
         if now >= nextWatchdog {
-            // Not at every turn: the service manager’s queue is short and must have room for other messages.
+            // Not sent every turn: the service manager’s queue is short and must have room for other messages.
             notifier.watchdog()
             nextWatchdog = now.advanced(by: .milliseconds(500))
         }
@@ -60,7 +60,7 @@ extension SupervisorLoop {
                 var sender: pid_t = 0
                 let count = lockstep_receive_notification(notification.descriptor, &buffer, buffer.count, &sender)
                 guard count >= 0 else { break }
-                // Late messages of an earlier process, and those of others, are ignored.
+                // Late messages of an earlier process, and those of other processes, are ignored.
                 guard sender == children[notification.service]?.pid else { continue }
                 handleNotification(notification.service, String(decoding: buffer[..<count], as: UTF8.self))
             }
@@ -89,7 +89,7 @@ extension SupervisorLoop {
         }
     }
 
-    /// Whether the Swift runtime printed this when its crash report was written.
+    /// Whether the line is the Swift runtime’s last one of a crash report.
     private static func isEndOfBacktrace(_ line: [UInt8]) -> Bool {
         line.starts(with: "*** Signal ".utf8) && line.suffix(9).elementsEqual(" done ***".utf8)
     }

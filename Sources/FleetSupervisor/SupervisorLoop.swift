@@ -5,8 +5,8 @@ import PodcastModel
 import ProcessKit
 import SupervisorControl
 
-/// Performs the effects of the supervisor’s machine. It stays on the one thread that calls `run`, because the kernel ties the
-/// children to the thread that started them; everything it waits for is a descriptor.
+/// Performs the effects of the supervisor’s machine. It stays on the one thread that calls `run`, because the kernel
+/// binds the children to the thread that started them; it waits only for descriptors.
 final class SupervisorLoop {
     let configuration: SupervisorConfiguration
     let notifier: ProcessNotifier
@@ -17,7 +17,7 @@ final class SupervisorLoop {
     var children: [String: ChildProcess] = [:]
     var connections: [ControlConnection] = []
     let startedAt = SystemClocks.monotonic()
-    /// The ID of this run: by it the player tells a crash of its own from a restart of the fleet.
+    /// The ID of this run, by which the player distinguishes its own crash from a restart of the fleet.
     private let fleetRun = String(UInt64.random(in: .min ... .max), radix: 36)
     private var lock: FileLock?
     private var earlierLock: FileLock?
@@ -27,15 +27,15 @@ final class SupervisorLoop {
     var events: [SupervisorEvent] = []
     var stopRequests = 0
     private var isFinished = false
-    /// When the next sign of life for the service manager is due.
+    /// The time of the next liveness report to the service manager.
     var nextWatchdog = MonotonicTime(nanoseconds: 0)
-    /// Whether the fleet has been complete before.
+    /// Whether every service was ready before.
     var wasReady = false
 
-    /// Takes the locks, kills the processes that an earlier supervisor left behind, opens the sockets. Starts no service yet.
+    /// Acquires the locks, kills an earlier supervisor’s remaining processes, opens the sockets. Starts no service.
     ///
-    /// - Throws: `alreadyRunning` when another supervisor serves this home; `badConfiguration` when a folder or socket
-    ///   cannot be made.
+    /// - Throws: `alreadyRunning` if another supervisor serves this home; `badConfiguration` if a folder or socket
+    ///   can’t be created.
     init(_ configuration: SupervisorConfiguration) throws(Failure) {
         let home = configuration.home
         self.configuration = configuration
@@ -79,7 +79,7 @@ final class SupervisorLoop {
         listener.close()
     }
 
-    /// A short path, because a socket’s has a limit.
+    /// A short path, because a socket’s path has a limit.
     private static func notificationPath(_ home: LockstepHome, _ index: Int) -> String { home.runFile("n\(index)") }
 
     private static func opened(_ descriptor: Int32, _ path: String) throws(Failure) -> Int32 {
@@ -89,7 +89,7 @@ final class SupervisorLoop {
         return descriptor
     }
 
-    /// Returns when everything is stopped.
+    /// Runs until everything is stopped.
     func run() {
         writeLog("the supervisor starts (process \(getpid())); programs from \(configuration.programDirectory)")
         handle(.start)
@@ -100,7 +100,7 @@ final class SupervisorLoop {
         finish()
     }
 
-    /// Handles an event, and all that follow from its effects.
+    /// Handles an event, and all events that its effects cause.
     func handle(_ event: SupervisorEvent) {
         events.append(event)
         guard events.count == 1 else { return }
@@ -133,7 +133,7 @@ final class SupervisorLoop {
         }
     }
 
-    /// Sends a signal to the process, which must not stay stopped to get it.
+    /// Sends a signal to the process, and resumes it if it is stopped.
     private func signal(_ name: String, _ number: Int32) {
         guard let pid = children[name]?.pid else { return }
         _ = kill(pid, number)
@@ -196,7 +196,7 @@ final class SupervisorLoop {
 
     // MARK: - The end
 
-    /// Releases the lock before it reports that everything is stopped: a waiting client may start another fleet at once.
+    /// Releases the lock before it reports the stop: a waiting client may start another fleet at once.
     private func finish() {
         writeLog("everything is stopped")
         let home = configuration.home
@@ -208,7 +208,7 @@ final class SupervisorLoop {
         }
         notifications = []
         log.close()
-        // In this order: whoever finds the fleet’s lock free finds the other free too.
+        // In this order: a process that finds the fleet’s lock free finds the earlier one free too.
         earlierLock = nil
         lock = nil
         for index in connections.indices {

@@ -59,7 +59,7 @@ extension SupervisorMachine {
         lastTick = now
     }
 
-    /// Discounts time in which the supervisor itself was not running, which is no fault of the services.
+    /// Ignores time in which the supervisor itself wasn’t running, so that services don’t count as silent.
     private mutating func excuseOwnDelay(now: MonotonicTime) {
         guard let lastTick, now.since(lastTick) > .seconds(2) else { return }
         let gap = now.since(lastTick)
@@ -69,7 +69,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// The reason why the service counts as hung, or nil.
+    /// The reason why the service is hung, or nil.
     private func silence(of service: ServiceState, together: Bool, now: MonotonicTime) -> String? {
         guard service.serves || service.condition == .starting else { return nil }
         if let due = service.startDeadline, service.readyAt == nil, now >= due {

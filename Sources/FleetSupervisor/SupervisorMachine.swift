@@ -2,57 +2,57 @@ import PodcastModel
 import SupervisorControl
 
 enum SupervisorEvent: Sendable, Hashable {
-    /// The first event.
+    /// The machine’s first event.
     case start
     /// The process runs.
     case spawned(String, pid: Int32)
-    /// There is no process and won’t be one before something is changed: no program, no memory.
+    /// There is no process, and a retry can’t help until something changes: no program, no memory.
     case unstartable(String, reason: String)
-    /// READY=1 of the service’s current process.
+    /// The service’s current process has sent READY=1.
     case ready(String)
-    /// WATCHDOG=1 of the service’s current process.
+    /// The service’s current process has sent WATCHDOG=1.
     case alive(String)
-    /// STATUS= of the service’s current process.
+    /// The service’s current process has sent STATUS.
     case status(String, line: String)
-    /// The service’s current process has written its crash report. A fault then recurs and ends the process; a signal that
-    /// somebody sent does not, and would leave the process in an unknown state.
+    /// The service’s current process has written its crash report. A fault then recurs and ends the process; a signal
+    /// from outside doesn’t, and would leave the process in an unknown state.
     case crashed(String)
-    /// The service’s current process, and all of its session, is gone.
+    /// The service’s current process, and its whole session, has ended.
     case ended(String, ProcessEnd)
     /// Time has passed: `nextDeadline` is due, or the loop turned for another reason.
     case tick
     /// A request to stop this service and start it again.
     case restart(String)
-    /// A request to forget this service’s failures and retry it.
+    /// A request to clear this service’s failures and retry it.
     case resetFailed(String)
     case stop
     case kill
 }
 
-/// Effects are performed in order.
+/// An effect of the supervisor’s machine. Effects are performed in order.
 enum SupervisorEffect: Sendable, Hashable {
-    /// Start the process; answered by `spawned` or `unstartable`.
+    /// Starts the process; answered by `spawned` or `unstartable`.
     case spawn(String)
-    /// Send SIGTERM to the process.
+    /// Sends SIGTERM to the process.
     case terminate(String)
-    /// Record the state of the hanging process’s threads and send it SIGABRT.
+    /// Records the state of the hung process’s threads and sends it SIGABRT.
     case abort(String)
-    /// Send SIGKILL to the process and its group.
+    /// Sends SIGKILL to the process and its group.
     case kill(String)
-    /// Every service serves. Repeated when one that was missing is back.
+    /// Every service is ready. It is repeated when a missing one is back.
     case fleetReady
-    /// A service can’t be started; the sentence names it and says why. It is retried all the same.
+    /// A service can’t be started; the sentence contains its name and the reason. It is retried all the same.
     case fleetFailed(String)
-    /// The concern about a service has changed; nil: there is none any more.
+    /// The concern about a service has changed; nil: it has ended.
     case concern(String, FleetConcern?)
     case log(String)
     case finished
 }
 
-/// Decides which service is started, stopped, killed or retried, and when. Holds no process, socket or clock.
+/// Decides which service is started, stopped, killed or retried, and when. It holds no process, socket or clock.
 struct SupervisorMachine: Sendable {
     let limits: SupervisorLimits
-    /// In order of their start.
+    /// The services in start order.
     var services: [ServiceState]
     var isStopping = false
     /// Whether every service serves.
@@ -63,7 +63,7 @@ struct SupervisorMachine: Sendable {
     var lastTick: MonotonicTime?
     private var random: SeededGenerator
 
-    /// - Parameter seed: of the jitter.
+    /// - Parameter seed: the seed of the jitter.
     init(_ plan: FleetPlan, limits: SupervisorLimits = SupervisorLimits(), seed: UInt64) {
         self.limits = limits
         services = plan.services.map(ServiceState.init)
@@ -72,12 +72,12 @@ struct SupervisorMachine: Sendable {
 
     func service(_ name: String) -> ServiceState? { services.first { $0.plan.name == name } }
 
-    /// The reason why the fleet isn’t complete, if a service has failed too often; nil otherwise.
+    /// The reason why the fleet isn’t ready, if a service has failed too often; nil otherwise.
     var failure: String? {
         services.first { $0.condition == .failed || isFailingEssential($0) }.map(failureSentence)
     }
 
-    /// Events about unknown services, or that come too late, change nothing.
+    /// Handles an event. Events about unknown services, and late ones, change nothing.
     mutating func handle(_ event: SupervisorEvent, now: MonotonicTime) -> [SupervisorEffect] {
         var effects: [SupervisorEffect] = []
         if lastTick == nil { lastTick = now }
@@ -118,7 +118,7 @@ struct SupervisorMachine: Sendable {
         return effects
     }
 
-    /// When the next `tick` is due; nil: only another event can change anything.
+    /// The time of the next `tick`; nil: only another event can change the state.
     var nextDeadline: MonotonicTime? {
         var deadlines = services.flatMap { [$0.nextTry, $0.killAt, $0.startDeadline].compactMap(\.self) }
         if let stopDeadline, !isFinished { deadlines.append(stopDeadline) }
@@ -134,7 +134,7 @@ struct SupervisorMachine: Sendable {
         change(&services[index])
     }
 
-    /// Derives effects from the new state, whatever the event was.
+    /// Derives effects from the new state, independent of the event.
     private mutating func applyState(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         if isStopping {
             terminateUnrequired(now: now, &effects)
@@ -163,8 +163,8 @@ struct SupervisorMachine: Sendable {
         }
     }
 
-    /// Whether the required services serve. Only essential ones hold a service back when they can’t be started, or go away
-    /// after it has served once.
+    /// Whether the required services are ready. Only essential ones hold a service back if they can’t be started, or
+    /// end after it has served once.
     private func isSatisfied(_ service: ServiceState) -> Bool {
         service.plan.requires.allSatisfy { name in
             guard let needed = self.service(name), !needed.serves else { return true }
@@ -196,7 +196,7 @@ struct SupervisorMachine: Sendable {
         }
     }
 
-    /// Handles a failed start: schedules a retry, later each time, or opens the circuit.
+    /// Handles a failed start: schedules a retry with a growing wait, or opens the circuit.
     private mutating func failed(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         let random = random.unit()
         var opens = false

@@ -4,7 +4,7 @@ import LibC
 import PodcastModel
 import SupervisorControl
 
-/// The process `lockstep-supervisor`.
+/// Runs the process `lockstep-supervisor`.
 package enum SupervisorProcess {
     /// Runs the fleet until it is stopped by `lockstep down` or a signal; then the process ends.
     package static func run() -> Never {
@@ -28,7 +28,7 @@ package enum SupervisorProcess {
         }
     }
 
-    /// Redirects the output of the runtime to a file. The end of the former output tells the starting process that it runs.
+    /// Redirects the runtime’s output to a file. The closing of the former output notifies the starting process.
     private static func redirectOutput(_ home: LockstepHome) {
         let path = home.logDirectory + "/supervisor.err"
         var file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

@@ -3,10 +3,10 @@ import LibC
 import PodcastModel
 import SupervisorControl
 
-/// Processes of an earlier supervisor that still run.
+/// The running processes of an earlier supervisor.
 struct Survivors {
     private let home: LockstepHome
-    /// The run directory, and that of the fleet before where it was another.
+    /// The run directory, and that of the previous fleet if it differs.
     private let folders: [String]
 
     init(home: LockstepHome, earlierRunDirectory: String? = nil) {
@@ -29,7 +29,7 @@ struct Survivors {
         return Array(Set(pids)).sorted()
     }
 
-    /// Kills them and waits, at most `limit`. Returns those that still run.
+    /// Kills them, waits at most `limit` and returns those that still run.
     func clear(_ services: [ServicePlan], limit: Duration = .seconds(5)) -> [Int32] {
         ProcessEnding.end(with: SIGKILL, within: limit) { find(services) }.remaining
     }

@@ -5,7 +5,7 @@ package import PodcastModel
 package struct ControlRequest: Sendable, Hashable, Codable {
     /// The operation: `ps`, `ready`, `restart`, `resetFailed`, `logs`, `down`. Others are refused.
     package var op: String
-    /// The service, without its prefix, where one is meant.
+    /// The service without its prefix, if the operation needs one.
     package var service: String?
     /// For `logs`: the number of last lines.
     package var lines: Int?
@@ -19,9 +19,9 @@ package struct ControlRequest: Sendable, Hashable, Codable {
 
 package struct ControlReply: Sendable, Hashable, Codable {
     package var error: ControlError?
-    /// A sentence about what was done.
+    /// A sentence with the outcome.
     package var message: String?
-    /// For `ps`: the services, and at last the supervisor itself.
+    /// For `ps`: the services, followed by the supervisor.
     package var services: [ServiceReport]?
     /// For `logs`: lines of JSON.
     package var lines: [String]?
@@ -43,27 +43,27 @@ package struct ControlError: Sendable, Hashable, Codable {
     package var failure: Failure { Failure(code: code, message: message, retry: retry) }
 }
 
-/// A service as `ps` shows it; nil where there is no process.
+/// A report on a service for `ps`; values are nil if there is no process.
 package struct ServiceReport: Sendable, Hashable, Codable {
-    /// Without the prefix `lockstep-`.
+    /// The name without the prefix `lockstep-`.
     package var name: String
-    /// A word of `ServiceCondition`.
+    /// The raw value of a `ServiceCondition`.
     package var state: String
     package var pid: Int32?
     package var restarts = 0
-    /// In seconds since the start of its process.
+    /// The seconds since the start of its process.
     package var uptime: Double?
     /// The proportional set size in bytes.
     package var pss: Int?
     /// The processor time in seconds.
     package var cpu: Double?
     package var status: String?
-    /// A phrase about how its last process ended, and why.
+    /// A phrase with the end of its last process and the reason.
     package var lastEnd: String?
     /// The seconds until the next retry.
     package var nextTry: Double?
     package var warning: String?
-    /// The path of the newest one.
+    /// The path of its newest crash report.
     package var crashReport: String?
 
     package init(name: String, state: String, pid: Int32?) { (self.name, self.state, self.pid) = (name, state, pid) }

@@ -2,23 +2,23 @@ package import BusKit
 import LibC
 import PodcastModel
 
-/// One report of a crash or a hang: a JSON file.
+/// A report of a crash or a hang: a JSON file.
 package struct CrashReport: Sendable, Hashable {
     package var path: String
     /// The service, without its prefix.
     package var service: String
     package var pid: Int32
-    /// When the file was written, in seconds since 1970.
+    /// The time at which the file was written, in seconds since 1970.
     package var writtenAt: Double
 }
 
-/// The folder of crash reports: `lockstep-NAME-PID-….json` each. The newest 50 are kept.
+/// The folder for crash reports, `lockstep-NAME-PID-….json` each. The newest 50 are kept.
 package struct CrashReports: Sendable {
     package let folder: String
 
     package init(_ home: LockstepHome) { folder = home.crashDirectory }
 
-    /// Newest first.
+    /// All reports, the newest first.
     package func all() -> [CrashReport] {
         SystemCall.names(in: folder).compactMap { name in
             let parts = name.split(separator: "-")

@@ -1,4 +1,4 @@
-/// Cuts a stream of bytes into lines, without the empty ones. The rest of a line that is longer than the limit is left out.
+/// Splits a stream of bytes into lines, without empty ones. The rest of a line beyond the limit is dropped.
 package struct LineSplitter: Sendable {
     private let limit: Int
     private var partial: [UInt8] = []
@@ -7,7 +7,7 @@ package struct LineSplitter: Sendable {
     /// - Parameter limit: the maximum length of a line in bytes.
     package init(limit: Int = 65_536) { self.limit = limit }
 
-    /// The lines that `bytes` complete, without their ends.
+    /// The lines that `bytes` complete, without their line ends.
     package mutating func lines(_ bytes: ArraySlice<UInt8>) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         var rest = bytes
@@ -20,7 +20,7 @@ package struct LineSplitter: Sendable {
         return lines
     }
 
-    /// The last line, if the stream ended within it.
+    /// The last line, if it has no line end.
     package mutating func finish() -> [UInt8]? {
         defer {
             partial = []

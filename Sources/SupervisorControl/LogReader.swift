@@ -1,7 +1,7 @@
 package import BusKit
 import LibC
 
-/// Reads what the services have logged, with or without a running fleet.
+/// Reads the services’ logs, with or without a running fleet.
 package struct LogReader: Sendable {
     private let folder: String
 
@@ -11,7 +11,7 @@ package struct LogReader: Sendable {
         SystemCall.names(in: folder).filter { $0.hasSuffix(".log") }.map { String($0.dropLast(4)) }
     }
 
-    /// The last lines of one service, or of all in the order of their times; at most `count`, oldest first.
+    /// The last lines of one service, or of all by time; at most `count`, the oldest first.
     package func last(_ count: Int, of service: String?) -> [String] {
         guard let service else {
             var lines: [(time: Int64, line: String)] = []
@@ -32,7 +32,7 @@ package struct LogReader: Sendable {
         return lines.suffix(count)
     }
 
-    /// The time in a line; nil: it has none, and stays with the other lines of its service.
+    /// The time in a line; nil if it has none: it stays with its service’s other lines.
     private static func key(_ line: String) -> Int64? {
         guard let range = line.firstRange(of: "\"at\":") else { return nil }
         return Int64(line[range.upperBound...].prefix { $0.isASCII && $0.isNumber })

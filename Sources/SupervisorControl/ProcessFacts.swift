@@ -1,7 +1,7 @@
 import BusKit
 import LibC
 
-/// Facts about a process, from `/proc`; nil where there is none.
+/// Properties of a process, from `/proc`; nil without it.
 package enum ProcessFacts {
     /// Its proportional set size in bytes.
     package static func proportionalMemory(of pid: Int32) -> Int? {
@@ -19,19 +19,19 @@ package enum ProcessFacts {
         return (user + system) / Double(max(sysconf(Int32(_SC_CLK_TCK)), 1))
     }
 
-    /// When it was started, in ticks since the boot: with the pid it identifies one process.
+    /// The time of its start, in ticks since the boot: with the pid it identifies one process.
     package static func startTime(of pid: Int32) -> UInt64? {
         let fields = statistics(of: pid)
         return fields.count > 19 ? UInt64(fields[19]) : nil
     }
 
-    /// The name of its program, of which the system keeps 15 bytes.
+    /// The name of its program, which the system truncates to 15 bytes.
     package static func name(of pid: Int32) -> String? {
         let name = SmallFile.text(of: "/proc/\(pid)/comm").prefix { $0 != "\n" }
         return name.isEmpty ? nil : String(name)
     }
 
-    /// The threads of a process: name, state, and where in the kernel each waits.
+    /// The threads of a process: name, state, and the kernel function in which each waits.
     package static func threads(of pid: Int32) -> [String] {
         SystemCall.names(in: "/proc/\(pid)/task").map { thread in
             let folder = "/proc/\(pid)/task/\(thread)"
@@ -41,7 +41,7 @@ package enum ProcessFacts {
         }
     }
 
-    /// The fields of `/proc/PID/stat` after the name, which may itself hold spaces: the first is the state.
+    /// The fields of `/proc/PID/stat` after the name, which may contain spaces: the first is the state.
     private static func statistics(of pid: Int32) -> [Substring] { fields(SmallFile.text(of: "/proc/\(pid)/stat")) }
 
     private static func fields(_ text: String) -> [Substring] {

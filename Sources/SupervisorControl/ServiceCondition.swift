@@ -1,18 +1,18 @@
-/// The condition of a service, in the word that `ps` shows.
+/// The condition of a service; the raw value is shown by `ps`.
 package enum ServiceCondition: String, Sendable, Hashable, CaseIterable {
     /// The services that it requires aren’t ready.
     case waiting
     /// The process runs and has not reported READY.
     case starting
     case ready
-    /// It serves, but has given no sign of life for 3 s.
+    /// It serves, but sent no liveness report for 3 s.
     case late
     /// It hung and is being killed.
     case hung
     case stopping
     /// It failed to start and will be retried.
     case retrying
-    /// It failed too often, or cannot start with this configuration; it is retried every 5 min.
+    /// It failed too often, or can’t start with this configuration; it is retried every 5 min.
     case failed
     case stopped
 }

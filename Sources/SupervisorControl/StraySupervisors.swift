@@ -2,14 +2,14 @@ package import BusKit
 import LibC
 package import PodcastModel
 
-/// Supervisors of a home that can’t be reached any more, because the folder with their lock and sockets was deleted. Found by
-/// their environment, which leads to the same data, and by the deleted lock that they hold.
+/// The unreachable supervisors of a home, whose folder with their lock and sockets was deleted. They are found by their
+/// environment, which has the same data folder, and by the deleted lock that they hold.
 package struct StraySupervisors: Sendable {
     private let home: LockstepHome
 
     package init(home: LockstepHome) { self.home = home }
 
-    /// Their processes; none while a supervisor holds the lock of `home`, and where the system has no `/proc`.
+    /// Their processes; none while a supervisor holds the lock of `home`, or on systems without `/proc`.
     package func find() -> [Int32] {
         guard !FileLock.isHeld(home.fleetLock) else { return [] }
         return SystemCall.names(in: "/proc").compactMap { Int32($0) }.filter { pid in
@@ -17,9 +17,9 @@ package struct StraySupervisors: Sendable {
         }
     }
 
-    /// Asks them to stop in order, and waits until they have. Returns whether there were any.
+    /// Requests their orderly end and waits for it. Returns whether there were any.
     ///
-    /// - Throws: `outcomeUnknown` naming the processes that have not ended after 30 s.
+    /// - Throws: `outcomeUnknown` naming the processes that still run after 30 s.
     package func stop(within limit: Duration = .seconds(30)) throws(Failure) -> Bool {
         let (stopped, left) = ProcessEnding.end(with: SIGTERM, within: limit, find)
         guard left.isEmpty else {
@@ -29,7 +29,7 @@ package struct StraySupervisors: Sendable {
         return !stopped.isEmpty
     }
 
-    /// The system keeps 15 bytes of a program’s name.
+    /// The program’s name, which the system truncates to 15 bytes.
     private static let programName = String("lockstep-supervisor".prefix(15))
 
     private func isOurs(_ pid: Int32) -> Bool {

@@ -3,43 +3,43 @@ import CProcess
 import LibC
 package import PodcastModel
 
-/// Asks the supervisor of a home; works while the bus is dead. Its calls wait for the answer.
+/// Sends requests to a home’s supervisor; works without the bus. Its calls block until the answer arrives.
 package struct SupervisorControlClient: Sendable {
     private let home: LockstepHome
 
     package init(home: LockstepHome) { self.home = home }
 
-    /// Every service, and at last the supervisor itself. Like every call it throws `noFleet` at once when none runs.
+    /// Returns a report on every service, the supervisor last. Like every call, it throws `noFleet` without a fleet.
     package func ps() throws(Failure) -> [ServiceReport] {
         try ask(ControlRequest("ps"), within: .seconds(5)).services ?? []
     }
 
     /// Waits until every service is ready.
     ///
-    /// - Throws: `unavailable` with the reason when a service cannot be started; `outcomeUnknown` after `limit`.
+    /// - Throws: `unavailable` with the reason if a service can’t be started; `outcomeUnknown` after `limit`.
     package func ready(within limit: Duration = .seconds(30)) throws(Failure) {
         _ = try ask(ControlRequest("ready"), within: limit)
     }
 
-    /// Stops a service and starts it again; returns a sentence about what was done.
+    /// Stops a service and starts it again; returns a sentence with the outcome.
     ///
     /// - Throws: `notFound` for an unknown service, like the calls below.
     package func restart(_ service: String) throws(Failure) -> String {
         try ask(ControlRequest("restart", service: service), within: .seconds(5)).message ?? ""
     }
 
-    /// Retries a failed service now; returns a sentence about what was done.
+    /// Retries a failed service now; returns a sentence with the outcome.
     package func resetFailed(_ service: String) throws(Failure) -> String {
         try ask(ControlRequest("resetFailed", service: service), within: .seconds(5)).message ?? ""
     }
 
-    /// Stops everything in order; returns when it is stopped and another fleet may be started.
+    /// Stops everything in order; returns when another fleet may be started.
     package func down() throws(Failure) {
         _ = try ask(ControlRequest("down"), within: .seconds(40))
     }
 
-    /// Hands over the last lines of a service, or of all, and with `follow` the new ones, until `handle` returns false or the
-    /// fleet stops.
+    /// Passes the last lines of a service, or of all, and with `follow` the new ones to `handle`, until it returns
+    /// false or the fleet stops.
     package func logs(of service: String?, lines: Int, follow: Bool, _ handle: ([String]) -> Bool) throws(Failure) {
         let connection = try Connection(home)
         try connection.send(ControlRequest("logs", service: service, lines: lines, follow: follow))
@@ -73,7 +73,7 @@ private final class Connection {
         let home = home.ofRunningFleet()
         try home.checkSocketPaths()
         var descriptor = lockstep_connect(home.controlSocket)
-        // The queue of connections is full: others are being served just now.
+        // The queue of connections is full, because others are being accepted.
         for _ in 0..<20 where descriptor < 0 && errno == EAGAIN {
             _ = poll(nil, 0, 4)
             descriptor = lockstep_connect(home.controlSocket)

@@ -8,17 +8,17 @@ import ProcessKit
 package struct SupervisorLauncher: Sendable {
     package enum Outcome: Sendable, Hashable {
         case started
-        /// Another call has started it, before or meanwhile.
+        /// Another call has started it.
         case alreadyRunning
     }
 
     private let home: LockstepHome
     private let environment: [String: String]
 
-    /// The variable that names the folder of the executables, instead of that of the running one.
+    /// The variable with the folder of the executables; by default that of the running one is used.
     package static let programsVariable = "LOCKSTEP_PROGRAMS"
 
-    /// The argument with which the supervisor closes its output once it runs.
+    /// The argument that makes the supervisor close its output once it runs.
     package static let detachedArgument = "--detached"
     /// The supervisor’s exit code when another one serves the home (EX_TEMPFAIL).
     package static let alreadyRunningCode: Int32 = 75
@@ -37,8 +37,9 @@ package struct SupervisorLauncher: Sendable {
 
     /// Starts a supervisor that outlives this process, and waits until every service is ready.
     ///
-    /// - Throws: `badConfiguration` when it cannot start; `alreadyRunning` when a supervisor runs that cannot be reached;
-    ///   `unavailable` naming the service that cannot be started (the supervisor retries it); `outcomeUnknown` after `limit`.
+    /// - Throws: `badConfiguration` if it can’t start; `alreadyRunning` if an unreachable supervisor runs;
+    ///   `unavailable` naming the service that can’t be started (the supervisor retries it); `outcomeUnknown` after
+    ///   `limit`.
     package func startDetached(within limit: Duration = .seconds(30)) throws(Failure) -> Outcome {
         try home.prepare()
         try refuseStray()
@@ -47,7 +48,7 @@ package struct SupervisorLauncher: Sendable {
         let due = SystemClocks.monotonic().advanced(by: limit)
         while true {
             if FileLock.isHeld(home.fleetLock) {
-                // Another has it; it may only just be opening its socket, or be about to end: then it is our turn.
+                // Another process holds the lock; it may be opening its socket, or ending: then the start is retried.
                 do throws(Failure) {
                     try client.ready(within: limit)
                     return .alreadyRunning
@@ -77,8 +78,8 @@ package struct SupervisorLauncher: Sendable {
         }
     }
 
-    /// - Throws: `alreadyRunning` when a fleet of an earlier version still runs, or one whose folder was deleted: two would
-    ///   play at once.
+    /// - Throws: `alreadyRunning` if a fleet of an earlier version still runs, or one whose folder was deleted: two
+    ///   would play at once.
     private func refuseStray() throws(Failure) {
         let (earlier, lock) = (home.earlierFleetLock, home.fleetLock)
         // A supervisor of this version holds both locks, and releases the earlier one first.
@@ -96,7 +97,7 @@ package struct SupervisorLauncher: Sendable {
         )
     }
 
-    /// Replaces this program by the supervisor, in the foreground. Returns only if that fails.
+    /// Replaces this program with the supervisor, in the foreground. Returns only on failure.
     package func becomeSupervisor() -> Failure {
         do throws(Failure) { try refuseStray() } catch { return error }
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
@@ -105,7 +106,7 @@ package struct SupervisorLauncher: Sendable {
         return Failure(.badConfiguration, "\(program) cannot be started: \(SystemError.reason()).")
     }
 
-    /// The exit code and the message if it ended at its start; nil once it runs, which it reports by closing its output.
+    /// Returns the exit code and message if it ended at its start; nil once it runs and has closed its output.
     private func launch(_ program: String) throws(Failure) -> (Int32?, String) {
         var ends: [Int32] = [-1, -1]
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)

@@ -3,19 +3,19 @@ import FoundationEssentials
 import LibC
 
 package enum SystemCall {
-    /// The names in a folder; none if there is no such folder.
+    /// The names in a folder; empty if it can’t be read.
     package static func names(in folder: String) -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
     }
 
-    /// The target of a symbolic link; empty if it cannot be read.
+    /// The target of a symbolic link; empty if it can’t be read.
     package static func target(ofLink path: String) -> String {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let count = max(0, readlink(path, &buffer, buffer.count))
         return String(decoding: buffer[..<count], as: UTF8.self)
     }
 
-    /// Starts a program in a session of its own; see `lockstep_spawn`.
+    /// Starts a program in its own session; see `lockstep_spawn`.
     package static func spawn(
         _ path: String, _ arguments: [String], environment: [String: String], input: Int32, output: Int32,
         parentDeathSignal: Int32, directory: String?

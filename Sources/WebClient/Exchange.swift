@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 
-/// A running request, between the task that waits for its answer and the client’s thread that receives it. When the buffer of
-/// the body is full the thread pauses the transfer, and the reader resumes it.
+/// A running request, between the task that waits for its response and the client’s thread that receives it. When the
+/// buffer of the body is full, the thread pauses the transfer; the reader resumes it.
 final class Exchange: Sendable {
     private enum Ending {
         case complete
@@ -10,12 +10,12 @@ final class Exchange: Sendable {
 
     private struct State {
         var head: ResponseHead?
-        /// The bytes that have arrived; the first `taken` of them have been read.
+        /// The received bytes; the first `taken` of them have been read.
         var bytes: [UInt8] = []
         var taken = 0
         var ending: Ending?
         var isPaused = false
-        /// The one task that waits, and whether for bytes; otherwise for the head.
+        /// The one task that waits, for bytes or for the head.
         var waiter: CheckedContinuation<Void, Never>?
         var waitsForBody = false
 
@@ -57,7 +57,7 @@ final class Exchange: Sendable {
         self.mailbox = mailbox
     }
 
-    // MARK: The caller’s side
+    // MARK: Caller
 
     func head() async throws(WebFailure) -> ResponseHead {
         await wait(forBody: false)
@@ -67,7 +67,7 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Waits for bytes, and takes at most `limit` of them; nil: the body is complete.
+    /// Waits for bytes, and returns at most `limit` of them; nil: the body is complete.
     func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
         await wait(forBody: true)
         let (bytes, ending, resumes) = state.withLockedValue { state in
@@ -82,7 +82,7 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Ends the transfer and drops the unread bytes. A body that lost bytes this way is never complete.
+    /// Ends the transfer and drops the unread bytes. Such a body is never complete.
     func cancel() {
         let (waiter, isRunning) = state.withLockedValue { state in
             let isRunning = state.ending == nil
@@ -111,7 +111,7 @@ final class Exchange: Sendable {
         }
     }
 
-    // MARK: The thread’s side
+    // MARK: Thread
 
     func deliver(_ head: ResponseHead) { update { $0.head = head } }
 
@@ -128,7 +128,7 @@ final class Exchange: Sendable {
     /// Whether the transfer waits for the reader.
     var isPaused: Bool { state.withLockedValue(\.isPaused) }
 
-    /// Whether the buffer is full: the transfer is then to be paused until a `resume` is posted.
+    /// Whether the buffer is full: the transfer must then be paused until a `resume` is posted.
     func pausesIfFull() -> Bool {
         state.withLockedValue { state in
             guard !state.isPaused, state.unread >= Self.bufferLimit else { return false }
@@ -148,7 +148,7 @@ final class Exchange: Sendable {
     }
 }
 
-/// Ends the transfer when the last holder of the body drops it.
+/// Ends the transfer when the last reference to the body is released.
 final class ExchangeOwner: Sendable {
     let exchange: Exchange
 

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// The status and the fields of an answer, before its body.
+/// The status and the fields of a response, before its body.
 struct ResponseHead: Sendable {
     var status: Int
     var headers: WebHeaders
@@ -10,7 +10,7 @@ struct ResponseHead: Sendable {
     var isDelimited: Bool
 }
 
-/// Reads the head of an answer line by line.
+/// Parses the head of a response line by line.
 struct ResponseHeadReader {
     enum Progress {
         case incomplete
@@ -18,18 +18,18 @@ struct ResponseHeadReader {
         case tooLong
     }
 
-    /// Of the last status line; 0 before there is one.
+    /// The code of the last status line; 0 before there is one.
     private(set) var status = 0
     private(set) var headers = WebHeaders()
     private var majorVersion = 1
     private var byteCount = 0
 
-    /// A week, the longest wait that a server can ask for.
+    /// The maximum wait that a server can request: a week, in seconds.
     private static let longestWait = 604_800.0
 
     var redirects: Bool { [301, 302, 303, 307, 308].contains(status) && headers["location"] != nil }
 
-    /// Reads one line. A status line begins anew: interim answers (1xx) come before the final one.
+    /// Parses one line. A status line starts a new head: interim responses (1xx) precede the final one.
     mutating func read(_ line: UnsafeRawBufferPointer, limit: Int) -> Progress {
         byteCount += line.count
         guard byteCount <= limit else { return .tooLong }
@@ -60,7 +60,7 @@ struct ResponseHeadReader {
                 || headers["transfer-encoding"] != nil)
     }
 
-    /// A status code; 0 for anything else.
+    /// Parses a status code; 0 if it is invalid.
     private static func status(_ text: Substring) -> Int {
         guard text.utf8.count == 3, let status = Int(text), status >= 100 else { return 0 }
         return status

@@ -2,28 +2,28 @@ import CCurl
 import LibC
 import PodcastModel
 
-/// A transfer on the client’s thread. libcurl’s callbacks hold it unretained: it stays in the loop’s table until its handle is
-/// removed from libcurl.
+/// A transfer on the client’s thread. libcurl’s callbacks hold it unretained: it stays in the loop’s table until its
+/// handle is removed from libcurl.
 final class Transfer {
     enum End {
         case complete
         case failed(WebFailure)
-        /// The handle is to be configured and added again.
+        /// The handle must be configured and added again.
         case redirected
     }
 
     private enum Phase {
-        /// Until the request is sent; libcurl limits the time.
+        /// The request isn’t sent yet; libcurl limits the time.
         case connecting
         case waitingForHead
         case receivingBody
-        /// The body of a redirect, read so that the connection can be used again.
+        /// The body of a redirect is read, so that the connection can be reused.
         case discarding
     }
 
-    /// The maximum number of bytes of header fields in one answer.
+    /// The maximum size of the header fields of one response, in bytes.
     private static let headerLimit = 64 << 10
-    /// The maximum number of bytes that are read of the body of a redirect.
+    /// The maximum number of bytes that are read of a redirect’s body.
     private static let discardLimit: UInt64 = 64 << 10
 
     let easy: UnsafeMutableRawPointer
@@ -41,7 +41,7 @@ final class Transfer {
     private var head = ResponseHeadReader()
     private var received: UInt64 = 0
     private var isPaused = false
-    /// When the server last sent something, or the wait for it began.
+    /// The time at which the server last sent something, or the wait for it began.
     private var progress: MonotonicTime
     /// The failure for which a callback ended the transfer.
     private var failure: WebFailure?
@@ -53,7 +53,7 @@ final class Transfer {
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
 
-    /// Frees everything. The handle must be removed from libcurl.
+    /// Frees everything. The handle must be removed from libcurl first.
     func close() {
         ccurl_easy_free(easy)
         ccurl_list_free(fields)
@@ -61,7 +61,7 @@ final class Transfer {
         errorText.deallocate()
     }
 
-    // MARK: The request
+    // MARK: Request
 
     /// Prepares the handle for the current address.
     func configure() -> WebFailure? {
@@ -75,14 +75,14 @@ final class Transfer {
             restrictProtocols()
         else { return .unavailable("libcurl lacks an option") }
         let numbers: [(CURLoption, Int)] = [
-            // Signals would reach other threads.
+            // Signals would be delivered to other threads.
             (CURLOPT_NOSIGNAL, 1),
-            // Redirects are followed here, where each address is checked and credentials are chosen by origin.
+            // Redirects are followed here, where each address is checked and credentials are selected by origin.
             (CURLOPT_FOLLOWLOCATION, 0),
             (CURLOPT_PATH_AS_IS, 1),
             (CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
             (CURLOPT_TCP_KEEPALIVE, 1),
-            // The end of a transfer does not wait for the name look-up (from libcurl 7.87 on).
+            // The end of a transfer doesn’t wait for the name lookup (since libcurl 7.87).
             (CCURL_QUICK_EXIT, 1),
             (CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(WebRequest.connectLimit)),
             (CURLOPT_HTTP_CONTENT_DECODING, request.decompresses ? 1 : 0),
@@ -98,7 +98,7 @@ final class Transfer {
             connections = ccurl_list_append(nil, "::\(target)")
             _ = ccurl_set_list(easy, CURLOPT_CONNECT_TO, connections)
         }
-        // What runs on this machine is never asked for through a proxy, which would look for it elsewhere.
+        // A server on this machine is never accessed through a proxy, which would look for it elsewhere.
         let proxy = address.isLoopback || options.connectsTo != nil ? "" : options.proxy
         if let proxy { _ = ccurl_set_text(easy, CURLOPT_PROXY, proxy) }
         if let credentials {
@@ -119,8 +119,8 @@ final class Transfer {
             && ccurl_set_long(easy, CURLoption(182), 3) == CURLE_OK
     }
 
-    /// The credentials for the current address: those of the request for its origin, else those in the address, else, at the
-    /// first origin, those in the first address: a redirect there names the server alone.
+    /// The credentials for the current address: the request’s for its origin, or those in the address, or, at the first
+    /// origin, those in the first address, because a redirect there contains no user.
     private var credentials: WebCredentials? {
         if let known = address.origin.flatMap({ request.credentials[$0] }) { return known }
         let isFirstOrigin = address.origin == request.address.origin
@@ -139,7 +139,7 @@ final class Transfer {
         ccurl_list_free(fields)
         fields = nil
         for field in headers.fields {
-            // libcurl removes a field with nothing behind its colon; a semicolon sends it empty.
+            // libcurl removes a field without a value after its colon; a semicolon sends it empty.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             guard let longer = ccurl_list_append(fields, line) else { return .unavailable("libcurl has no memory") }
             fields = longer
@@ -152,15 +152,15 @@ final class Transfer {
         Int(min(max((duration / .milliseconds(1)).rounded(.up), 1), 86_400_000))
     }
 
-    // MARK: The answer
+    // MARK: Response
 
-    /// The request is about to be sent: from here on the silence of the server counts.
+    /// Records that the request is about to be sent: from now on the server’s silence counts.
     fileprivate func connected() {
         phase = .waitingForHead
         progress = options.clock()
     }
 
-    /// Reads a line of the head. Returns whether the transfer may go on.
+    /// Receives a line of the head. Returns whether the transfer may continue.
     fileprivate func receive(header line: UnsafeRawBufferPointer) -> Bool {
         progress = options.clock()
         guard phase == .waitingForHead else { return true }
@@ -184,7 +184,7 @@ final class Transfer {
         return true
     }
 
-    /// Takes bytes of the body. Returns whether the transfer may go on.
+    /// Receives bytes of the body. Returns whether the transfer may continue.
     fileprivate func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
         progress = options.clock()
         received += UInt64(bytes.count)
@@ -212,7 +212,7 @@ final class Transfer {
 
     // MARK: Time
 
-    /// When `expired` may change; nil: not until something happens.
+    /// The time at which `expired` may change; nil: only an event can change it.
     var deadline: MonotonicTime? {
         let whole = request.totalLimit.map { start.advanced(by: $0) }
         guard phase != .connecting, !isPaused else { return whole }
@@ -220,7 +220,7 @@ final class Transfer {
         return whole.map { min($0, silence) } ?? silence
     }
 
-    /// The failure with which the transfer must end at that time; nil: it need not.
+    /// The failure with which the transfer must end at that time; nil if it needn’t.
     func expired(at now: MonotonicTime) -> WebFailure? {
         guard let deadline, now >= deadline else { return nil }
         if let total = request.totalLimit, now >= start.advanced(by: total) {
@@ -231,10 +231,10 @@ final class Transfer {
 
     // MARK: The end
 
-    /// The end of the transfer for libcurl.
+    /// Handles libcurl’s end of the transfer.
     func ended(_ code: CURLcode, now: MonotonicTime) -> End {
         if phase == .discarding { return redirect(now) }
-        // The failure that stopped libcurl.
+        // A failure in a callback has stopped libcurl.
         if let failure { return .failed(failure) }
         guard code == CURLE_OK else { return .failed(failure(of: code)) }
         return phase == .receivingBody ? .complete : .failed(.cut(address.host))
@@ -280,7 +280,7 @@ final class Transfer {
         }
     }
 
-    /// The explanation of libcurl, which is more detailed for some failures than for others.
+    /// libcurl’s error text, which is more detailed for some failures than for others.
     private func reason(_ code: CURLcode) -> String {
         let bytes = UnsafeBufferPointer(start: errorText, count: Int(CURL_ERROR_SIZE)).prefix { $0 != 0 }
         let text = String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -303,7 +303,7 @@ private func headerArrived(
     hand(bytes, size &* count, to: context) { $0.receive(header: $1) }
 }
 
-/// Hands bytes to the transfer of a context; any result but their number ends the transfer.
+/// Passes bytes to the transfer of a context; any result but their number ends the transfer.
 private func hand(
     _ bytes: UnsafeMutablePointer<CChar>, _ length: Int, to context: UnsafeMutableRawPointer?,
     _ receive: (Transfer, UnsafeRawBufferPointer) -> Bool

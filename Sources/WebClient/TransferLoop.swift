@@ -1,7 +1,7 @@
 import CCurl
 import PodcastModel
 
-/// Runs all transfers of a client on one thread, with libcurl’s multi interface. Everything that it holds stays on that thread:
+/// Runs all transfers of a client on one thread, with libcurl’s multi interface. Its state stays on that thread:
 /// libcurl forbids the use of a handle by two threads, and calls back on the thread that drives it.
 final class TransferLoop {
     private let mailbox: TransferMailbox

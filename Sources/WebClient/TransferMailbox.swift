@@ -2,8 +2,8 @@ import CCurl
 import LibC
 import NIOConcurrencyHelpers
 
-/// The messages of callers to the client’s thread, which starts with the first message and ends after an idle time, so that an
-/// idle process has neither a thread nor connections.
+/// The messages of callers to the client’s thread, which starts with the first message and ends after an idle time, so
+/// that an idle process has neither a thread nor connections.
 final class TransferMailbox: Sendable {
     enum Message {
         case start(WebRequest, Exchange)
@@ -12,21 +12,21 @@ final class TransferMailbox: Sendable {
         case cancel(UInt64)
     }
 
-    /// libcurl’s handle of all transfers, for waking the thread that waits on it.
+    /// libcurl’s multi handle, for waking the thread that waits on it.
     private struct WakeupHandle: @unchecked Sendable {
         // Sendable because it is used for curl_multi_wakeup only, which any thread may call while the handle exists; it
-        // is called under the lock, and the thread takes the handle back under the lock before it frees it.
+        // is called under the lock, and the thread removes the handle under the lock before it frees it.
         let multi: UnsafeMutableRawPointer
     }
 
     private struct State {
         var messages: [Message] = []
         var handle: WakeupHandle?
-        /// Whether a thread takes messages.
+        /// Whether a thread handles messages.
         var isRunning = false
         /// The newest thread, until it is joined.
         var thread: SystemThread?
-        /// The number of threads that are closing their connections and take no messages.
+        /// The number of threads that are closing their connections and handle no messages.
         var closing = 0
         var isShut = false
         /// The calls of `shutdown` that wait until no thread has connections.
@@ -50,11 +50,11 @@ final class TransferMailbox: Sendable {
     }
 
     deinit {
-        // Of a client that was dropped without being shut down.
+        // The client was dropped without a shutdown.
         state.withLockedValue(\.thread)?.detach()
     }
 
-    // MARK: The callers’ side
+    // MARK: Callers
 
     /// Sends a message to the thread. After `shutdown`, and without a thread, a request fails.
     func post(_ message: Message) {
@@ -63,13 +63,13 @@ final class TransferMailbox: Sendable {
             if !state.isRunning {
                 // Only a request needs a thread.
                 guard case .start = message else { return nil }
-                // TLS libraries need more stack than the 64 KiB that the rest does.
+                // TLS libraries need more stack than the 64 KiB of the rest.
                 let thread = SystemThread(stackSize: 512 << 10) { [self] in
                     body(self)
                     closed()
                 }
                 guard let thread else { return .unavailable("no thread could be started") }
-                // The previous one is about to end.
+                // The previous thread is about to end.
                 state.thread?.detach()
                 state.thread = thread
                 state.isRunning = true
@@ -81,8 +81,8 @@ final class TransferMailbox: Sendable {
         if let refusal, case .start(_, let exchange) = message { exchange.fail(refusal) }
     }
 
-    /// Ends all transfers and the thread, and waits for that. Later requests fail. Afterwards the process may exit: no thread is
-    /// in a library that cleans up at exit.
+    /// Ends all transfers and the thread, and waits for that. Later requests fail. Afterwards the process may exit: no
+    /// thread is in a library that cleans up at exit.
     func shutdown() async {
         await withCheckedContinuation { continuation in
             let isOpen = state.withLockedValue { state in
@@ -101,14 +101,14 @@ final class TransferMailbox: Sendable {
         thread?.join()
     }
 
-    // MARK: The thread’s side
+    // MARK: Thread
 
-    /// Has messages wake the thread, which waits on `multi`.
+    /// Registers `multi`, on which the thread waits, so that messages wake it.
     func opened(_ multi: UnsafeMutableRawPointer) {
         state.withLockedValue { $0.handle = WakeupHandle(multi: multi) }
     }
 
-    /// The messages since the last call, and whether the thread is to end.
+    /// Returns the messages since the last call, and whether the thread must end.
     func removeMessages() -> (messages: [Message], isShut: Bool) {
         state.withLockedValue { state in
             defer { state.messages = [] }

@@ -1,7 +1,7 @@
 import PodcastModel
 
 extension WebAddress {
-    /// Whether the server is this machine, by the address or name that every machine has for itself.
+    /// Whether the server is this machine, by a loopback address or name.
     var isLoopback: Bool {
         guard let name = origin?.host else { return false }
         if name == "localhost" || name.hasSuffix(".localhost") || name == "[::1]" { return true }

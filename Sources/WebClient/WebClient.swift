@@ -1,15 +1,15 @@
 import NIOConcurrencyHelpers
 package import PodcastModel
 
-/// How a client works; the same for all its requests.
+/// The options of a client, which apply to all its requests.
 package struct WebClientOptions: Sendable {
     /// The maximum number of connections to one host; further requests to it wait.
     package var connectionsPerHost = 8
     /// The idle time after which all connections are closed and the thread ends.
     package var idleTimeout = Duration.seconds(15)
-    /// A host and port in place of every server, for tests.
+    /// The host and port that replace every server, for tests.
     package var connectsTo: String?
-    /// The proxy in place of the environment’s; empty: none. For tests.
+    /// The proxy that replaces the environment’s; empty: none. For tests.
     package var proxy: String?
     /// The clock of the time limits.
     package var clock: @Sendable () -> MonotonicTime = { SystemClocks.monotonic() }
@@ -19,21 +19,21 @@ package struct WebClientOptions: Sendable {
 
 /// Fetches over HTTP with libcurl, on one thread, which ends after an idle time.
 ///
-/// It follows redirects itself: each address is checked, and credentials are sent to their own origin only. No answer of a
-/// server can do more than fail its request. Proxies are taken from the environment (`http_proxy`,
-/// `https_proxy`, `no_proxy`), but never used for this machine (`localhost`, 127.0.0.0/8, ::1).
+/// It follows redirects itself: each address is checked, and credentials are sent to their own origin only. A server’s
+/// response can’t do more than fail its request. Proxies are read from the environment (`http_proxy`, `https_proxy`,
+/// `no_proxy`), but never used for this machine (`localhost`, 127.0.0.0/8, ::1).
 package final class WebClient: Sendable {
     package static let userAgent = "Lockstep/1.0 (podcast player)"
 
     private let mailbox: TransferMailbox
     private let count = NIOLockedValueBox<UInt64>(0)
 
-    /// A client with connections of its own, which `shutdown` closes.
+    /// Creates a client with its own connections, which `shutdown` closes.
     package init(_ options: WebClientOptions = WebClientOptions()) {
         mailbox = TransferMailbox(options: options)
     }
 
-    /// Sends a request and waits for the head of the final answer. Cancelling the task ends the transfer.
+    /// Sends a request and waits for the head of the final response. Cancelling the task ends the transfer.
     package func send(_ request: WebRequest) async throws(WebFailure) -> WebResponse {
         let number = count.withLockedValue { count in
             count += 1

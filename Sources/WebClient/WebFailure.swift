@@ -1,8 +1,8 @@
 package import PodcastModel
 
-/// The reason why a request gave no complete answer. An answer with a status of 400 or more is an answer, not a failure.
+/// The reason why a request got no complete response. A response with a status of 400 or more isn’t a failure.
 package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Its name is a stable word for logs.
+    /// The kind of a failure; its name is stable, for logs.
     package enum Kind: String, Sendable, Hashable {
         case badAddress
         /// The name of the host, or of the proxy, has no address.
@@ -13,24 +13,24 @@ package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The server sent nothing for too long.
         case silent
         case timeOut
-        /// The connection ended before the answer did.
+        /// The connection closed before the response was complete.
         case cut
         /// The body is larger than the request allows.
         case tooLarge
         case tooManyRedirects
-        /// A redirect to an address that is not http or https.
+        /// A redirect names an address that isn’t http or https.
         case badRedirect
-        /// No secure connection could be made: a certificate that is not trusted, or no common protocol.
+        /// No secure connection could be established: an untrusted certificate, or no common protocol.
         case tls
-        /// The answer is not HTTP, or its encoding is wrong.
+        /// The response isn’t HTTP, or its encoding is wrong.
         case badAnswer
         case cancelled
-        /// The client cannot work at all.
+        /// The client can’t work at all.
         case unavailable
     }
 
     package let kind: Kind
-    /// A sentence for people, which names the server and no password.
+    /// A sentence for users, with the server and without a password.
     package let message: String
     /// Whether the same request may succeed later.
     package let retry: Bool
@@ -41,12 +41,12 @@ package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { "\(kind.rawValue): \(message)" }
 
-    /// Whether no connection came about: the network or the server is away.
+    /// Whether no connection was established: the network or the server is unreachable.
     package var isUnreachable: Bool {
         [.couldNotResolve, .couldNotConnect, .connectTimeOut].contains(kind)
     }
 
-    /// The failure as services answer it, with `code` for what has no code of its own.
+    /// The failure that services return, with `code` for kinds without a code of their own.
     package func failure(_ code: FailureCode) -> Failure {
         let known: FailureCode =
             switch kind {

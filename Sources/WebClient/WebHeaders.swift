@@ -1,11 +1,11 @@
 import PodcastModel
 
-/// The fields of a request or a response in order, whose names are compared without regard to case.
+/// The fields of a request or a response in order; their names are compared case-insensitively.
 package struct WebHeaders: Sendable, Hashable {
     package struct Field: Sendable, Hashable {
-        /// The name as it was written.
+        /// The name in its original case.
         package var name: String
-        /// The value without the spaces around it.
+        /// The value without surrounding spaces.
         package var value: String
     }
 
@@ -14,13 +14,13 @@ package struct WebHeaders: Sendable, Hashable {
 
     package init() {}
 
-    /// The value of the first field of that name.
+    /// The value of the first field with this name.
     package subscript(name: String) -> String? {
         let wanted = name.lowercased()
         return fields.first { $0.name.lowercased() == wanted }?.value
     }
 
-    /// Appends a field. A name or a value that no HTTP message can hold is left out: a value from a peer or from the disk
+    /// Appends a field. A name or a value that is invalid in HTTP is left out: a value from a peer or from the disk
     /// must not add lines of its own.
     package mutating func add(_ name: String, _ value: String) {
         let isName = name.utf8.allSatisfy { $0.isASCIIAlphanumeric || "!#$%&'*+-.^_`|~".utf8.contains($0) }
@@ -28,7 +28,7 @@ package struct WebHeaders: Sendable, Hashable {
         fields.append(Field(name: name, value: value))
     }
 
-    /// Appends text to the value of the last field, for values that a server broke over two lines.
+    /// Appends text to the value of the last field, for values that a server folded over two lines.
     mutating func continueLast(_ text: String) {
         guard let last = fields.indices.last else { return }
         fields[last].value += " " + text

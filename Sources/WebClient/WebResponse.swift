@@ -5,19 +5,19 @@ package struct WebResponse: Sendable {
     /// The status code, 200 to 999; redirects have been followed.
     package let status: Int
     package let headers: WebHeaders
-    /// The address of the answer, after redirects.
+    /// The address of the response, after redirects.
     package let address: WebAddress
-    /// In order.
+    /// The redirects that were followed, in order.
     package let redirects: [WebRedirect]
-    /// The wait that the server asks for (`Retry-After`), at most a week; nil: none.
+    /// The wait that the server requests (`Retry-After`), at most a week; nil: none.
     package let retryAfter: Duration?
-    /// Whether the server announces the end of the body; otherwise a cut connection looks like its end.
+    /// Whether the response declares the body’s end; otherwise a closed connection looks like it.
     package let isDelimited: Bool
     /// The body. Dropping it ends the transfer.
     package let body: WebBody
 }
 
-/// One step from an address to another.
+/// A redirect from one address to another.
 package struct WebRedirect: Sendable, Hashable {
     /// The status code: 301, 302, 303, 307 or 308.
     package let status: Int
@@ -28,10 +28,10 @@ package struct WebRedirect: Sendable, Hashable {
     package var isPermanent: Bool { status == 301 || status == 308 }
 }
 
-/// The bytes of a response as they arrive; a slow reader makes the server wait. It is read once, by one task. Cancelling that
-/// task, or dropping the body, ends the transfer.
+/// The bytes of a response as they arrive; a slow reader makes the server wait. It is read once, by one task.
+/// Cancelling that task, or dropping the body, ends the transfer.
 package struct WebBody: AsyncSequence, Sendable {
-    /// At least one byte.
+    /// A part of the body, at least one byte.
     package typealias Element = [UInt8]
 
     let owner: ExchangeOwner
@@ -41,17 +41,17 @@ package struct WebBody: AsyncSequence, Sendable {
 
         fileprivate init(_ owner: ExchangeOwner) { self.owner = owner }
 
-        /// Waits for bytes and takes all that have arrived; nil: the body is complete.
+        /// Waits for bytes and returns all that have arrived; nil: the body is complete.
         package mutating func next() async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: .max)
         }
 
-        /// The same, but at most `limit` bytes; the rest waits for the next call.
+        /// Waits for bytes and returns at most `limit` of them; the rest is kept for the next call.
         package mutating func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: limit)
         }
 
-        /// The same as `next()` on whatever actor calls it.
+        /// Works like `next()`, on the calling actor.
         package mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(WebFailure) -> [UInt8]? {
@@ -61,7 +61,7 @@ package struct WebBody: AsyncSequence, Sendable {
 
     package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(owner) }
 
-    /// The whole body, which the request’s limit bounds.
+    /// Returns the whole body, which the request’s limit bounds.
     package func collect() async throws(WebFailure) -> [UInt8] {
         var bytes: [UInt8] = []
         while let chunk = try await owner.exchange.next(atMost: .max) { bytes += chunk }
