@@ -8,13 +8,13 @@ import WireMessages
 
 @testable import QueueService
 
-/// What the queue's replies say, and what it finds out for whoever asks.
+/// Tests the queue’s replies and its searches for clients.
 struct QueueAnswerTests {
     private func reply(_ result: Result<WireQueueReply, Failure>?) throws -> WireQueueReply {
         try #require(result).get()
     }
 
-    /// Up Next with 1 to 3, of which 1 plays, and a queue “evening” with 4 to 6.
+    /// Up Next with 1 to 3, of which 1 is playing, and a queue “evening” with 4 to 6.
     private static var two: QueueHarness {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
@@ -29,7 +29,7 @@ struct QueueAnswerTests {
 
     // MARK: - Toggle
 
-    @Test func `toggle forwards to the player what is loaded, and returns its answer`() throws {
+    @Test func `toggle forwards to the player if an episode is loaded, and returns its reply`() throws {
         let queue = Self.two
         let id = RequestID(high: 3, low: 3)
         let paused = try reply(queue.send(id: id) { $0.toggle = WireTogglePlayback() })
@@ -41,7 +41,7 @@ struct QueueAnswerTests {
     }
 
     @Test(arguments: [WirePlaybackState.Status.idle, .finished])
-    func `toggle starts the queue where nothing is loaded`(_ status: WirePlaybackState.Status) throws {
+    func `toggle starts the queue if nothing is loaded`(_ status: WirePlaybackState.Status) throws {
         let queue = QueueHarness()
         queue.send { $0.setModes.consume = false }
         queue.add(1)
@@ -53,7 +53,7 @@ struct QueueAnswerTests {
         #expect(queue.player.status == .playing)
     }
 
-    @Test func `toggle starts the queue when the player says that nothing is loaded`() throws {
+    @Test func `toggle starts the queue when the player replies that nothing is loaded`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 4)
@@ -72,7 +72,7 @@ struct QueueAnswerTests {
         #expect(queue.send { $0.toggle = WireTogglePlayback() }?.failure?.known == .unavailable)
     }
 
-    @Test func `toggle pauses a pending load, and a second one lets it play`() throws {
+    @Test func `toggle pauses a pending load, and a second one resumes it`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         queue.send { $0.next = WireNext() }
@@ -115,7 +115,7 @@ struct QueueAnswerTests {
     }
 
     @Test(arguments: [true, false])
-    func `toggle is refused where the player goes, or keeps showing what has ended`(_ goes: Bool) throws {
+    func `toggle is refused while the player disconnects or still shows the ended load`(_ goes: Bool) throws {
         let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 7)
@@ -147,9 +147,9 @@ struct QueueAnswerTests {
     }
 
     @Test(arguments: [true, false])
-    func `toggle pauses at once where a decided load cannot be saved`(isAsked: Bool) throws {
+    func `toggle pauses at once if a decided load can’t be saved`(isAsked: Bool) throws {
         let queue = Self.two
-        // The load is under way, or waits for the database itself.
+        // The load is pending, or waits for the database itself.
         queue.playerAnswers = !isAsked
         queue.holdsCommits = !isAsked
         queue.send { $0.next = WireNext() }
@@ -164,9 +164,9 @@ struct QueueAnswerTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
     }
 
-    // MARK: - Facts
+    // MARK: - Reply contents
 
-    @Test func `every reply says which queue it is about, whether that plays, its limit and what follows`() throws {
+    @Test func `every reply reports its queue, whether that is playing, its limit and the next entry`() throws {
         let queue = Self.two
         queue.send {
             $0.queue = "evening"
@@ -180,7 +180,7 @@ struct QueueAnswerTests {
         #expect(asked.following.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `playing the episode that plays changes nothing and returns the player’s state`() throws {
+    @Test func `playing the playing episode changes nothing and returns the player’s state`() throws {
         let queue = Self.two
         let plays: [(inout WireQueueRequest) -> Void] = [
             { $0.play.resume = true }, { $0.play.episode = QueueHarness.episode(1) }, { $0.playNamed.number = 1 },
@@ -225,9 +225,9 @@ struct QueueAnswerTests {
         #expect(refused?.message.contains("Did you mean evening?") == true)
     }
 
-    // MARK: - Whose entry is meant
+    // MARK: - Naming entries
 
-    @Test func `an entry is named by number, ID, the beginning of one, its title or a part of it`() throws {
+    @Test func `an entry is named by number, ID, ID prefix, title or part of its title`() throws {
         let texts = ["3", QueueHarness.episode(3), "Episode e1003", "EPISODE E1003", "de e1003"]
         for text in texts {
             let queue = Self.two
@@ -268,7 +268,7 @@ struct QueueAnswerTests {
         }
     }
 
-    @Test func `a number that two queues have is ambiguous while the other one plays, unless one is named`() throws {
+    @Test func `a number in two queues is ambiguous while the other queue plays, unless one is named`() throws {
         let queue = Self.two
         queue.send { ($0.queue, $0.playNamed.number) = ("evening", 1) }
         #expect(queue.player.episode.id == QueueHarness.episode(4))
@@ -280,7 +280,7 @@ struct QueueAnswerTests {
         #expect(queue.current == 7)
     }
 
-    @Test func `texts that name nothing, or several entries, are refused and nothing changes`() throws {
+    @Test func `texts that match no entry, or several entries, are refused and nothing changes`() throws {
         let queue = Self.two
         let revision = queue.machine.main.queue.revision
         let first = queue.entry(1)
@@ -303,7 +303,7 @@ struct QueueAnswerTests {
         #expect(queue.machine.main.queue.revision == revision)
     }
 
-    @Test func `an episode that somebody names is played where it is if that queue plays, else in Up Next`() throws {
+    @Test func `a named episode plays in its queue if that queue is playing, else in Up Next`() throws {
         let queue = Self.two
         func play(_ number: Int, in name: String = "") throws -> String {
             try reply(queue.send { ($0.queue, $0.playNamed.episode) = (name, QueueHarness.episode(number)) }).queue
@@ -318,25 +318,25 @@ struct QueueAnswerTests {
         #expect(queue.send { $0.playNamed.episode = "e1099" }?.failure?.known == .notFound)
     }
 
-    @Test func `resuming another queue than the one that plays starts it`() throws {
+    @Test func `resuming a queue other than the playing one starts it`() throws {
         let queue = Self.two
         let started = try reply(queue.send { ($0.queue, $0.play.resume) = ("evening", true) })
         #expect(started.changed && started.queue == "evening" && started.playing)
         #expect(queue.player.episode.id == QueueHarness.episode(4))
     }
 
-    @Test func `a way to play that a later version knows is refused and not taken for resuming`() throws {
+    @Test func `an unknown way to play is refused and not treated as resuming`() throws {
         let queue = Self.two
         queue.playerChanges { $0.status = .paused }
-        // QueueRequest.play with the field 99 alone.
+        // The request is QueueRequest.play with only field 99.
         let payload: [UInt8] = [0x72, 0x03, 0x98, 0x06, 0x01]
         #expect(queue.send(payload: payload)?.failure?.known == .unknownCommand)
         #expect(queue.player.status == .paused)
     }
 
-    // MARK: - What is forgotten
+    // MARK: - Forgotten podcasts
 
-    @Test func `the entries of a podcast that somebody forgets leave all queues, and stay when feeds has lost it`()
+    @Test func `entries of a forgotten podcast are removed from all queues, and stay when feeds has lost it`()
         throws
     {
         let (first, second) = (PodcastID.derived(from: "1"), PodcastID.derived(from: "2"))
@@ -373,9 +373,9 @@ struct QueueAnswerTests {
         #expect(evening.history.first?.origin == "feeds" && evening.history.first?.undone == false)
     }
 
-    // MARK: - What plays next
+    // MARK: - Next entry
 
-    @Test func `the next entry is on the stream, or the reason why there is none`() throws {
+    @Test func `the next entry is published, or the reason why there is none`() throws {
         let queue = QueueHarness()
         #expect(queue.machine.next.reason == .nothingLoaded && queue.machine.next.queue == "main")
         queue.add(1, 2, 3)
@@ -412,7 +412,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `a decided load follows while the player is down, and before it has been seen`() throws {
+    @Test func `a decided load is the next entry while the player is down, and before its state is known`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let load = try reply(queue.send { ($0.queue, $0.playNamed.number) = ("evening", 2) }).loadID
@@ -423,7 +423,7 @@ struct QueueAnswerTests {
         #expect(queue.outcome(of: load) == .pending)
     }
 
-    @Test func `the next entry is unknown until the player has been seen`() {
+    @Test func `the next entry is unknown until the player’s state is known`() {
         let queue = Self.two
         queue.restart(withPlayer: false)
         #expect(queue.next?.hasFollowing == false && queue.next?.reason == .unknown)
@@ -472,7 +472,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.loads.last?.afterLoad == load)
     }
 
-    @Test func `a load that is refused or superseded says so`() throws {
+    @Test func `a load that is refused or superseded is reported as such`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let refused = try reply(queue.send { $0.next = WireNext() }).loadID

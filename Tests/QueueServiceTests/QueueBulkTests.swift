@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import QueueService
 
-/// Thousands of episodes in one request.
+/// Tests requests with thousands of episodes.
 struct QueueBulkTests {
     private func names(_ numbers: some Sequence<Int>) -> [String] { numbers.map(QueueHarness.episode) }
 
@@ -35,7 +35,7 @@ struct QueueBulkTests {
         #expect(queue.numbers.isEmpty)
     }
 
-    @Test func `more episodes than a queue takes are refused before the library is asked`() {
+    @Test func `more episodes than a queue accepts are refused before the library is queried`() {
         let queue = QueueHarness(episodes: 1)
         queue.libraryAnswers = false
         #expect(queue.send { $0.add.episodes = names(1...10_001) }?.failure?.known == .limitReached)

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import QueueService
 
-/// What follows an episode that can't be played.
+/// Tests what follows an episode that can’t be played.
 @Suite struct QueueFailureTests {
     private static let gone = Failure(.episodeUnavailable, "a.example has no such file (HTTP 404).")
     private static let away = Failure(.streamFailed, "a.example cannot be reached: no route to host.")
@@ -23,7 +23,7 @@ import WireMessages
         queue.player.status == .playing ? queue.player.episode.id : nil
     }
 
-    /// The queue of these episodes, the second of which plays by itself after the end of the first.
+    /// Returns a queue of these episodes, the second of which plays automatically after the end of the first.
     private func advanced(_ count: Int) -> QueueHarness {
         let queue = QueueHarness()
         for number in 1...count { queue.add(number) }
@@ -34,7 +34,7 @@ import WireMessages
         return queue
     }
 
-    @Test func `an unplayable entry is passed over, stays and raises an alert`() throws {
+    @Test func `an unplayable entry is skipped, remains and raises an alert`() throws {
         let queue = advanced(3)
         #expect(playing(queue) == QueueHarness.episode(2))
         fail(queue)
@@ -43,13 +43,13 @@ import WireMessages
         let alert = try #require(queue.alerts.values.first)
         #expect(alert.code == "passedOver" && alert.episode == QueueHarness.episode(2))
         #expect(alert.message.hasPrefix(Self.gone.message))
-        // It plays after all.
+        // The entry plays after all.
         queue.play(2)
         queue.playerChanges { _ in }
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `the alert of an entry that was passed over ends with the entry`() {
+    @Test func `the alert of a skipped entry is removed with the entry`() {
         let queue = advanced(3)
         fail(queue)
         #expect(queue.alerts.count == 1)
@@ -58,7 +58,7 @@ import WireMessages
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `a full disk that keeps an alert from ending is not asked again at once`() {
+    @Test func `a full disk that prevents an alert’s removal is not written to again at once`() {
         let queue = advanced(3)
         fail(queue)
         queue.holdsCommits = true
@@ -73,7 +73,7 @@ import WireMessages
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `a temporary failure isn’t passed over`() {
+    @Test func `an entry with a temporary failure isn’t skipped`() {
         let queue = advanced(3)
         fail(queue, of: Self.away)
         #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
@@ -81,7 +81,7 @@ import WireMessages
         #expect(queue.player.status == .failed)
     }
 
-    @Test func `an unplayable entry that a user has just played or resumed isn’t passed over`() {
+    @Test func `an unplayable entry that a user has just played or resumed isn’t skipped`() {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -97,7 +97,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.alerts.isEmpty)
     }
 
-    @Test func `an entry that was paused while it was loading is not passed over`() {
+    @Test func `an entry that was paused while it was loading is not skipped`() {
         let queue = advanced(3)
         queue.playerChanges { $0.status = .finished }
         queue.add(4)
@@ -109,7 +109,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 3 && queue.alerts.isEmpty)
     }
 
-    @Test func `an unplayable entry that was resumed after a failure is not passed over`() {
+    @Test func `an unplayable entry that was resumed after a failure is not skipped`() {
         let queue = advanced(3)
         fail(queue, of: Self.away)
         queue.playerChanges {
@@ -120,7 +120,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
     }
 
-    @Test func `an entry that is added after the last one has failed doesn’t play by itself`() {
+    @Test func `an entry that is added after the last one has failed doesn’t play automatically`() {
         let queue = advanced(2)
         fail(queue)
         #expect(queue.player.status == .failed)
@@ -129,7 +129,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
     }
 
-    @Test func `an entry that is passed over in each round has one alert`() {
+    @Test func `an entry that is skipped in each round has one alert`() {
         let queue = advanced(3)
         queue.send {
             $0.setModes.repeat = .all
@@ -145,7 +145,7 @@ import WireMessages
         }
     }
 
-    @Test func `an entry at the limit that a full disk kept from being passed over is passed over later`() {
+    @Test func `an entry at the limit whose skip a full disk prevented is skipped later`() {
         let queue = advanced(FailureWatch.limit + 3)
         for _ in 1..<FailureWatch.limit {
             queue.player.status = .loading
@@ -162,7 +162,7 @@ import WireMessages
         #expect(queue.current == current.map { $0 + 1 })
     }
 
-    @Test func `an entry that breaks for good after it has played is passed over`() {
+    @Test func `an entry that fails permanently after it has played is skipped`() {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -178,7 +178,7 @@ import WireMessages
         var tried: [String] = []
         while playing(queue) != nil, tried.count < 20 {
             tried.append(queue.player.episode.id)
-            // As it goes with an address that is wrong: it never plays.
+            // As with an invalid address: playback never starts.
             queue.player.status = .loading
             fail(queue)
         }

@@ -8,29 +8,29 @@ import WireMessages
 
 @testable import QueueService
 
-/// A queue machine with a library and a player that obey at once, or as late as a test wants.
+/// A queue machine with a library and a player that respond at once, or as late as a test requires.
 final class QueueHarness: OwnerRig {
     typealias Request = WireQueueRequest
     typealias Reply = WireQueueReply
 
     let owner = OwnerHarness(QueueMachine()) { Issue.record("\($0)") }
-    /// Loads and resumes that the player was asked for.
+    /// The loads and resumes that were requested from the player.
     private(set) var playerRequests: [WirePlaybackRequest] = []
-    /// The calls that carried these.
+    /// The calls that carried these requests.
     private(set) var callsToPlayer: [QueueMachine.Call] = []
-    /// What the player was told to prepare.
+    /// The preparations that were requested from the player.
     private(set) var preparations: [WirePrepareEpisode] = []
-    /// Episodes whose chapters feeds was asked for, and those that the player was told to look up again.
+    /// The episodes whose chapters were requested from feeds, and those that the player had to look up again.
     private(set) var chapterFetches: [String] = []
     private(set) var refreshes: [String] = []
-    /// Whether the player and the library answer what they are asked.
+    /// Whether the player and the library answer requests.
     var playerAnswers = true
     var libraryAnswers = true
     var player = WirePlaybackState.with { $0.status = .idle }
     var library: Set<String> = []
-    /// What the library knows of single episodes; those without an address have one by their id.
+    /// The library’s details of single episodes; those without an address get one from their ID.
     var details: [String: WireEpisode] = [:]
-    /// Episodes that have no audio.
+    /// The episodes without audio.
     var withoutAudio: Set<String> = []
 
     init(episodes: Int = 30) {
@@ -56,32 +56,32 @@ final class QueueHarness: OwnerRig {
         send { $0.play.episode = Self.episode(number) }
     }
 
-    /// The entries of a queue as numbers.
+    /// Returns the entries of a queue as numbers.
     func numbers(of queue: String) -> [Int] {
         machine.queues.named(queue).queue.entries.compactMap { Int($0.episode.dropFirst()).map { $0 - 1_000 } }
     }
 
     var numbers: [Int] { numbers(of: "main") }
 
-    /// The current entry's number.
+    /// The current entry’s number.
     var current: Int? {
         machine.main.queue.current.flatMap { machine.main.queue.entry($0) }.flatMap { Int($0.episode.dropFirst()) }
             .map { $0 - 1_000 }
     }
 
-    /// The id of the entry that holds the episode of this number.
+    /// Returns the ID of the entry with the episode of this number.
     func entry(_ number: Int) -> String { machine.main.queue.entry(episode: Self.episode(number))?.id ?? "" }
 
     /// The value of `stream/queue/next`.
     var next: WireQueueNext? { retained[.queueNext].flatMap { try? WireQueueNext(wireBytes: $0) } }
 
-    /// The alerts on the stream, by id.
+    /// The published alerts, by ID.
     var alerts: [String: WireAlert] {
         let shown = retained.filter { $0.key.text.hasPrefix("stream/queue/alert/") }.values
         return Dictionary(uniqueKeysWithValues: shown.compactMap { try? WireAlert(wireBytes: $0) }.map { ($0.id, $0) })
     }
 
-    // MARK: The player
+    // MARK: Player
 
     func playerReady(_ ready: Bool) {
         let status = WireServiceStatus.with {
@@ -98,7 +98,7 @@ final class QueueHarness: OwnerRig {
         observe(.put, .playbackState, player.wireBytes)
     }
 
-    /// The process dies and comes back with what was durable, before the player does if `withPlayer` is false.
+    /// Restarts the process from its durable state, before the player restarts if `withPlayer` is false.
     func restart(withPlayer: Bool = true) {
         restart(QueueMachine())
         guard withPlayer else { return }
@@ -106,7 +106,7 @@ final class QueueHarness: OwnerRig {
         observe(.put, .playbackState, player.wireBytes)
     }
 
-    // MARK: What is called
+    // MARK: Calls
 
     func holds(_ call: QueueMachine.Call) -> Bool {
         switch call.query {

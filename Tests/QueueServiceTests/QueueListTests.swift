@@ -8,7 +8,7 @@ import WireMessages
 
 @testable import QueueService
 
-/// Several queues, their order, modes and past.
+/// Tests several queues, their order, modes and history.
 struct QueueListTests {
     @Test func `queues are created and deleted and survive a restart`() throws {
         let queue = QueueHarness()
@@ -29,9 +29,9 @@ struct QueueListTests {
     }
 
     @Test(arguments: ["", "1st", "with space", "../up", "ä", String(repeating: "x", count: 41)])
-    func `a name that cannot be one is refused`(name: String) throws {
+    func `an invalid queue name is refused`(name: String) throws {
         let queue = QueueHarness()
-        // An empty one means the usual queue, which is there.
+        // An empty name means the default queue, which exists.
         let expected: FailureCode? = name.isEmpty ? nil : .invalidArgument
         #expect(refusal(queue, name) { $0.create = WireCreateQueue() } == expected)
     }
@@ -48,7 +48,7 @@ struct QueueListTests {
         #expect(failure.known == .notFound && failure.message.contains("`lockstep queues`"))
     }
 
-    @Test func `playing stays in the queue of what is loaded`() throws {
+    @Test func `playback stays in the queue of the loaded entry`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
@@ -63,7 +63,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(6))
         #expect(numbers(queue, "later") == [4, 6])
         #expect(queue.numbers == [1, 2])
-        // Also when what plays was taken away before its end.
+        // The same holds if the playing entry was removed before its end.
         let entry = queue.player.queueEntry
         try ask(queue, "later") { $0.add.episodes = [QueueHarness.episode(7)] }
         try ask(queue, "later") { $0.remove.entries = [entry] }
@@ -73,7 +73,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2])
     }
 
-    @Test func `a load that fails again is passed over again`() throws {
+    @Test func `a load that fails again is skipped again`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -98,7 +98,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.numbers == [1, 2])
     }
 
-    @Test func `an end that one queue has handled advances no other`() throws {
+    @Test func `an end that one queue has handled advances no other queue`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
@@ -132,7 +132,7 @@ struct QueueListTests {
         #expect(queue.machine.queues.values.allSatisfy { $0.pending == nil })
     }
 
-    @Test func `a load whose entry was removed does not come back with the entry`() {
+    @Test func `a load whose entry was removed isn’t restored with the entry`() {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -202,7 +202,7 @@ struct QueueListTests {
             "https://a.example/download.php?file=ep%.mp3", "https://a.example/listen?id=%", "https://a.example/?p=%",
             "https://a.example/audio.mp3?episode=%", "https://a.example/v1.2/play?n=%",
         ], [0.0, 60])
-    func `different episodes are not the same because their addresses differ by the query alone`(
+    func `different episodes aren’t duplicates if only the queries of their addresses differ`(
         address: String, step: Double
     ) throws {
         let queue = QueueHarness()
@@ -219,7 +219,7 @@ struct QueueListTests {
         #expect(!reply.changed && queue.numbers == [1, 2, 3])
     }
 
-    @Test func `one address in two feeds is one episode whatever its name is`() throws {
+    @Test func `one address in two feeds is one episode whatever its title is`() throws {
         let queue = QueueHarness()
         for number in 1...2 {
             queue.details[QueueHarness.episode(number)] = .with {
@@ -233,7 +233,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1])
     }
 
-    @Test func `an episode without audio is refused and playback goes on`() throws {
+    @Test func `an episode without audio is refused and playback continues`() throws {
         let queue = QueueHarness()
         queue.withoutAudio = [QueueHarness.episode(2)]
         queue.details[QueueHarness.episode(3)] = .with {
@@ -251,7 +251,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1] && queue.playerRequests.count == loads)
     }
 
-    @Test func `an entry that has lost its audio is not played by command`() throws {
+    @Test func `an entry that has lost its audio isn’t played by command`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -346,7 +346,7 @@ struct QueueListTests {
         queue.send { $0.undo = WireUndo() }
         queue.handle(.podcastForgotten(gone))
         queue.restart()
-        // A library that lacks what it has not forgotten, as after it was recovered, keeps nothing out.
+        // A library that lacks an episode but hasn’t forgotten it, as after a recovery, prevents nothing.
         queue.library = []
         queue.details = [:]
         let back = try #require(
@@ -354,7 +354,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 3, 4])
         #expect(back.description_p.hasSuffix("; 1 entry of a forgotten podcast stays out"))
         guard way == "restore" else { return }
-        // It is there again: so are its episodes.
+        // The podcast is added again, so its episodes can be restored.
         let third = queue.entry(3)
         queue.send { $0.remove.entries = [third] }
         queue.observe(.put, .podcast(gone.text), WirePodcast.with { $0.id = gone.text }.wireBytes)
@@ -363,7 +363,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2, 3, 4])
     }
 
-    @Test func `an entry that is chosen after an end plays`() throws {
+    @Test func `an entry that is selected after an end plays`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -373,7 +373,7 @@ struct QueueListTests {
         #expect(queue.player.status == .playing && queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `an episode that is played again at a position while its end comes plays`() throws {
+    @Test func `an episode that is played again at a position while its end arrives plays`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -389,7 +389,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2] && queue.current == 1)
         #expect(queue.playerRequests.last?.load.queueEntry == first && queue.playerRequests.last?.load.position == 50)
         #expect(queue.player.status == .playing)
-        // Its own end moves the queue on.
+        // Its own end advances the queue.
         queue.playerChanges { $0.status = .finished }
         #expect(queue.numbers == [2] && queue.current == 2)
     }
@@ -406,7 +406,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `skipping the last entry does not play one that is added much later`() throws {
+    @Test func `skipping the last entry doesn’t play one that is added much later`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -451,7 +451,7 @@ struct QueueListTests {
         #expect(queue.refreshes == [QueueHarness.episode(1)])
     }
 
-    @Test func `entries say why they were added`() throws {
+    @Test func `entries report why they were added`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(2)

@@ -9,7 +9,7 @@ import WireMessages
 @testable import QueueService
 
 struct QueueMachineTests {
-    @Test func `adds at the end and behind the current entry`() throws {
+    @Test func `entries are added at the end and after the current entry`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -19,7 +19,7 @@ struct QueueMachineTests {
         #expect(queue.current == 1)
     }
 
-    @Test func `a queue holds an episode once`() throws {
+    @Test func `a queue contains an episode once`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         let revision = queue.machine.main.queue.revision
@@ -32,7 +32,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 3])
     }
 
-    @Test func `requests that come during a lookup share the next one`() throws {
+    @Test func `requests that arrive during a lookup share the next one`() throws {
         let queue = QueueHarness()
         queue.libraryAnswers = false
         let ids = (1...5).map { RequestID(high: 9, low: $0) }
@@ -65,7 +65,7 @@ struct QueueMachineTests {
         #expect(queue.published.isEmpty)
     }
 
-    @Test func `playing an episode puts it in front of the interrupted one`() throws {
+    @Test func `playing an episode inserts it before the interrupted one`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(2)
@@ -75,7 +75,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(9))
     }
 
-    @Test func `playing at a position loads the episode there, whatever plays`() throws {
+    @Test func `playing at a position loads the episode there, whichever episode plays`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -145,7 +145,7 @@ struct QueueMachineTests {
         #expect(alone.current == 1 && alone.playerRequests.count == before + 1)
     }
 
-    @Test func `resuming a paused episode is a change, playing a playing one is not`() throws {
+    @Test func `resuming a paused episode is a change, playing a playing one isn’t`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -155,7 +155,7 @@ struct QueueMachineTests {
         #expect(try queue.send { $0.play.resume = true }?.get().changed == false)
     }
 
-    @Test func `a finished entry leaves and the next one plays`() throws {
+    @Test func `a finished entry is removed and the next one plays`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -188,7 +188,7 @@ struct QueueMachineTests {
         #expect(failure(refused2) == .queueEmpty)
     }
 
-    @Test func `next and previous change the current entry and stay paused`() throws {
+    @Test func `next and previous change the current entry and playback stays paused`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -228,13 +228,13 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.count == 3)
     }
 
-    @Test func `a load that the player lost in a crash is asked for again`() throws {
+    @Test func `a load that the player lost in a crash is requested again`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
         queue.playerAnswers = false
         queue.send { $0.next = WireNext() }
-        // It was begun and shown, but not durable when the player died; its session could not be taken up again.
+        // The load was started and published, but not durable when the player crashed, so it couldn’t be restored.
         queue.playerReady(false)
         queue.playerChanges { $0 = .with { $0.status = .idle } }
         queue.playerAnswers = true
@@ -243,7 +243,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `a load that was accepted is not repeated when the player forgets it later`() throws {
+    @Test func `an accepted load isn’t repeated when the player loses it later`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -253,7 +253,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.count == 1)
     }
 
-    @Test func `next while the last one loads plays on`() throws {
+    @Test func `next while the last entry loads keeps playing`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -267,7 +267,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(3))
     }
 
-    @Test func `playing the old entry again while the next one is on its way wins`() throws {
+    @Test func `playing the old entry again while the next one is in flight wins`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -281,7 +281,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(1))
     }
 
-    @Test func `an end while next is on its way loads the next entry once`() throws {
+    @Test func `an end while next is in flight loads the next entry once`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -307,7 +307,7 @@ struct QueueMachineTests {
         #expect(queue.current == 2)
     }
 
-    @Test func `removing the current entry lets the next one follow`() throws {
+    @Test func `removing the current entry makes the next one current`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(2)
@@ -320,7 +320,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 3])
     }
 
-    @Test func `clearing keeps what plays and undo brings the rest back`() throws {
+    @Test func `clearing keeps the playing entry and undo restores the others`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3, 4)
         queue.play(2)
@@ -336,7 +336,7 @@ struct QueueMachineTests {
 
     @Test(arguments: [
         (0, [3, 1, 2, 4]), (1, [1, 3, 2, 4]), (2, [1, 2, 3, 4]), (3, [1, 2, 4, 3]),
-    ]) func `moves to a place`(place: Int, result: [Int]) throws {
+    ]) func `an entry moves to a position`(place: Int, result: [Int]) throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3, 4)
         queue.play(3)
@@ -348,14 +348,14 @@ struct QueueMachineTests {
         #expect(queue.numbers == result)
         #expect(queue.current == 3)
         guard place != 2 else { return }
-        // What plays keeps its mark, whichever way it is moved.
+        // The playing entry remains current wherever it is moved.
         queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers == [1, 2, 3, 4] && queue.current == 3)
         queue.send { $0.redo = WireRedo() }
         #expect(queue.numbers == result && queue.current == 3)
     }
 
-    @Test func `moves before and after another`() throws {
+    @Test func `an entry moves before and after another`() throws {
         let queue = QueueHarness()
         queue.add(1, 2, 3)
         let (first, third) = (queue.entry(1), queue.entry(3))
@@ -381,7 +381,7 @@ struct QueueMachineTests {
         #expect(failure(beyond) == .invalidArgument)
     }
 
-    @Test func `a change of another revision is refused`() throws {
+    @Test func `a change based on another revision is refused`() throws {
         let queue = QueueHarness()
         queue.add(1)
         let result = queue.send {
@@ -392,7 +392,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1])
     }
 
-    @Test func `a refusal in the middle undoes it and all behind it`() throws {
+    @Test func `a refused change is rolled back with all later ones`() throws {
         let queue = QueueHarness()
         queue.add(1)
         queue.holdsCommits = true
@@ -410,7 +410,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 5])
     }
 
-    @Test func `an advance that could not be saved is repeated`() throws {
+    @Test func `an advance that couldn’t be saved is repeated`() throws {
         let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -424,8 +424,8 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func `a crash at every step of an advance loses and doubles nothing`() throws {
-        // 0: before the commit; 1: after it, before the player heard; 2: after the player heard.
+    @Test func `a crash at every step of an advance loses and repeats nothing`() throws {
+        // 0: before the commit; 1: after it, before the player received the load; 2: after that.
         for step in 0...2 {
             let queue = QueueHarness()
             queue.add(1, 2, 3)
@@ -445,7 +445,7 @@ struct QueueMachineTests {
         }
     }
 
-    @Test func `a limit refuses instead of dropping`() throws {
+    @Test func `a full queue refuses entries and drops none`() throws {
         let harness = QueueHarness(episodes: Queue.limit + 1)
         harness.send { $0.add.episodes = (1...Queue.limit).map(QueueHarness.episode) }
         let before = harness.machine.main.queue.entries.map(\.id)
@@ -459,7 +459,7 @@ struct QueueMachineTests {
         #expect(isBack)
     }
 
-    @Test func `garbage and unknown commands are refused`() throws {
+    @Test func `malformed and unknown commands are refused`() throws {
         let queue = QueueHarness()
         let refused7 = queue.send { _ in }
         #expect(failure(refused7) == .unknownCommand)

@@ -7,8 +7,8 @@ import WireMessages
 
 @testable import QueueService
 
-/// Random commands against what they must amount to: the database, the stream and the machine never disagree, whatever
-/// is refused and whenever the process dies.
+/// Compares random commands with a model: the database, the stream and the machine always agree, whatever is refused
+/// and whenever the process is restarted.
 struct QueueModelTests {
     @Test(arguments: 1...60) func `database stream and machine agree`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -26,7 +26,7 @@ struct QueueModelTests {
         try check(queue)
     }
 
-    @Test(arguments: 1...20) func `undoing everything leads back and redoing forward`(seed: UInt64) throws {
+    @Test(arguments: 1...20) func `undoing everything restores the start, and redoing the end`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &* 977)
         let queue = QueueHarness(episodes: 40)
         queue.add(1, 2, 3, 4, 5, 6)
@@ -60,7 +60,7 @@ struct QueueModelTests {
         case 1: queue.settle()
         case 2: queue.refuse()
         case 3:
-            // What is not durable yet is lost with the process; what is must come back.
+            // Changes that aren’t durable are lost in a restart; durable ones must be restored.
             queue.holdsCommits = false
             queue.restart()
         case 4: queue.play(1 + random.below(40))
@@ -91,7 +91,7 @@ struct QueueModelTests {
         }
     }
 
-    /// What observers of the stream and readers of the database see is what the machine holds.
+    /// Checks that the stream and the database contain the machine’s state.
     private func check(_ queue: QueueHarness) throws {
         let machine = queue.machine.main.queue
         var seen: WireQueueState?

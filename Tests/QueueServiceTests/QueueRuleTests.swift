@@ -8,13 +8,13 @@ import WireMessages
 
 @testable import QueueService
 
-/// New episodes that enter a queue by themselves.
+/// Tests the rules that enqueue new episodes automatically.
 struct QueueRuleTests {
     private static let podcast = PodcastID.derived(from: "http://a.b/feed").text
     private static let day: Int64 = 24 * 3_600 * 1_000
 
     @Test(arguments: [("top", [8, 9, 1, 2]), ("bottom", [1, 2, 8, 9]), ("next", [1, 8, 9, 2])])
-    func `new episodes enter where the rule says`(place: String, expected: [Int]) throws {
+    func `new episodes are enqueued at the rule’s position`(place: String, expected: [Int]) throws {
         let queue = QueueHarness()
         publish(queue, [3, 4])
         queue.add(1, 2)
@@ -33,7 +33,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [1, 2])
     }
 
-    @Test func `episodes that came while the service was down enter when it starts`() throws {
+    @Test func `episodes that arrived while the service was down are enqueued when it starts`() throws {
         let queue = QueueHarness()
         publish(queue, [3, 4])
         set(queue, "autoEnqueue", "bottom")
@@ -47,19 +47,19 @@ struct QueueRuleTests {
         #expect(queue.numbers == [5])
     }
 
-    @Test func `the back catalogue of a new subscription does not enter`() throws {
+    @Test func `the back catalogue of a new subscription isn’t enqueued`() throws {
         let queue = QueueHarness()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         publish(queue, Array(1...20))
         #expect(queue.numbers.isEmpty)
         publish(queue, [21], seen: 10)
         #expect(queue.numbers == [21])
-        // An old one that is shown for the first time is no news.
+        // An old episode that is published for the first time isn’t new.
         publish(queue, [22], seen: 20, published: -30 * Self.day)
         #expect(queue.numbers == [21])
     }
 
-    @Test func `episodes from before a new subscription don’t enter`() throws {
+    @Test func `episodes from before a new subscription aren’t enqueued`() throws {
         let queue = QueueHarness()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         publish(queue, [1, 2])
@@ -74,7 +74,7 @@ struct QueueRuleTests {
     }
 
     @Test(arguments: [true, false])
-    func `a check that unsubscribing overtakes leaves no mark`(isSubscribedAgain: Bool) {
+    func `a check that ends after an unsubscription leaves no mark`(isSubscribedAgain: Bool) {
         let queue = QueueHarness()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.libraryAnswers = false
@@ -104,7 +104,7 @@ struct QueueRuleTests {
         #expect(queue.records["rule"]?.isEmpty != false)
     }
 
-    @Test func `the newest episode is new however late its feed shows it`() throws {
+    @Test func `the newest episode is new however late its feed publishes it`() throws {
         let queue = QueueHarness()
         publish(queue, [1, 2], published: -40 * Self.day)
         set(queue, "autoEnqueue", "bottom")
@@ -112,12 +112,12 @@ struct QueueRuleTests {
         #expect(queue.numbers == [3])
         publish(queue, [4], seen: 20, published: -35 * Self.day)
         #expect(queue.numbers == [3])
-        // Of many years that are shown at once the last one.
+        // Only the last of many years’ episodes published at once is new.
         publish(queue, Array(10...20), seen: 30, published: -20 * Self.day)
         #expect(queue.numbers == [3, 20])
     }
 
-    @Test func `played and queued episodes do not enter`() throws {
+    @Test func `played and queued episodes aren’t enqueued`() throws {
         let queue = QueueHarness()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
@@ -130,7 +130,7 @@ struct QueueRuleTests {
     }
 
     @Test(arguments: [true, false])
-    func `a rule names its queue and the queue stays while it does`(isForgotten: Bool) throws {
+    func `a rule names its queue, which can’t be deleted before the rule`(isForgotten: Bool) throws {
         let queue = QueueHarness()
         publish(queue, [3])
         #expect(code(set(queue, "autoEnqueueQueue", "news")) == .notFound)
@@ -158,7 +158,7 @@ struct QueueRuleTests {
             queue.handle(.podcastForgotten(try #require(PodcastID(Self.podcast))))
             #expect(queue.published.contains(Publication(.delete, .settings(.queue, podcast: Self.podcast))))
         } else {
-            // Feeds is away: its podcasts are not shown, and nothing of them is forgotten.
+            // Feeds is down: its podcasts aren’t published, but nothing is forgotten.
             queue.observe(.delete, .podcast(Self.podcast), originSequence: 0)
             #expect(code(delete(queue)) == .invalidArgument)
             set(queue, "autoEnqueueQueue", "")
@@ -166,7 +166,7 @@ struct QueueRuleTests {
         #expect(code(delete(queue)) == nil)
     }
 
-    @Test func `a rule that is switched on ignores existing episodes`() throws {
+    @Test func `a rule that is turned on ignores existing episodes`() throws {
         let queue = QueueHarness()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
@@ -178,7 +178,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [5])
     }
 
-    /// A queue that takes two entries and holds one, and a podcast whose new episodes go to its end.
+    /// Returns a queue with a limit of two that holds one entry, and a podcast whose new episodes are added at the end.
     private func narrow() -> QueueHarness {
         let queue = QueueHarness()
         publish(queue, [3])
@@ -229,7 +229,7 @@ struct QueueRuleTests {
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `new episodes that could not be saved are checked again`() throws {
+    @Test func `new episodes that couldn’t be saved are checked again`() throws {
         let queue = QueueHarness()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
@@ -243,12 +243,12 @@ struct QueueRuleTests {
     }
 
     @Test(arguments: [("speed", "2"), ("autoEnqueue", "sideways"), ("nonsense", "1"), ("autoEnqueueQueue", "no name")])
-    func `settings that are none are refused`(key: String, value: String) throws {
+    func `invalid settings are refused`(key: String, value: String) throws {
         let queue = QueueHarness()
         #expect(code(set(queue, key, value)) == .invalidArgument)
     }
 
-    @Test func `settings are on the stream and survive`() throws {
+    @Test func `settings are published and survive a restart`() throws {
         let queue = QueueHarness()
         set(queue, "autoEnqueue", "top")
         queue.restart()
@@ -284,7 +284,7 @@ struct QueueRuleTests {
         }
     }
 
-    /// The podcast has new episodes in the library, and says so unless nobody can hear it.
+    /// Adds new episodes of the podcast to the library and, if `announced`, publishes them.
     private func publish(
         _ queue: QueueHarness, _ numbers: [Int], seen: Int64 = 0, published: Int64 = 0, announced: Bool = true
     ) {

@@ -7,10 +7,10 @@ import WireMessages
 
 @testable import QueueService
 
-/// A queue of 10 000 entries: what changing it takes in the service, what is committed and published included. The figures
-/// are printed, not judged: they depend on the machine and on how it was built.
+/// Measures changes of a queue of 10,000 entries in the service, with commits and publications. The figures are
+/// printed, not checked: they depend on the machine and the build.
 struct QueueSizeTests {
-    @Test func `changes of a long queue are deltas and it comes back whole`() throws {
+    @Test func `changes of a long queue are deltas and a restart restores it completely`() throws {
         let queue = QueueHarness(episodes: 10_100)
         for start in stride(from: 1, to: 10_000, by: 500) {
             queue.send { $0.add.episodes = (start..<min(start + 500, 9_900)).map(QueueHarness.episode) }
@@ -41,7 +41,7 @@ struct QueueSizeTests {
         }
     }
 
-    /// A queue of `count` entries whose addresses are as long as those of feeds that sign them.
+    /// Returns a queue of `count` entries with addresses as long as signed ones.
     private func signed(_ count: Int) -> QueueHarness {
         let queue = QueueHarness(episodes: 1)
         for number in 1...count {
@@ -57,7 +57,7 @@ struct QueueSizeTests {
         return queue
     }
 
-    @Test func `no record and no message is larger than the bus takes`() throws {
+    @Test func `no record and no message exceeds the bus’s limit`() throws {
         let queue = signed(2_500)
         let all = queue.numbers
         #expect(all.count == 2_500)
@@ -83,7 +83,7 @@ struct QueueSizeTests {
         }
     }
 
-    @Test func `the deltas behind a put take no more than the queue itself`() {
+    @Test func `the deltas after a put take no more memory than the queue itself`() {
         let queue = signed(200)
         queue.send { $0.clear = WireClearQueue() }
         queue.published = []
@@ -92,7 +92,7 @@ struct QueueSizeTests {
             queue.send { $0.add.episodes = ids }
             queue.send { $0.undo = WireUndo() }
         }
-        // The 200 entries take less than a megabyte, as a put that deltas continue and in one delta behind it.
+        // The 200 entries take less than a megabyte, as a put with deltas and in one delta after it.
         var held = 0
         for publication in queue.published {
             held = publication.payload.count + (publication.kind == .put ? 0 : held)
@@ -100,7 +100,7 @@ struct QueueSizeTests {
         }
     }
 
-    @Test func `the history of large changes evicts the oldest and never the newest`() throws {
+    @Test func `the history of large changes evicts the oldest changes and never the newest`() throws {
         let queue = signed(1_200)
         let all = queue.numbers
         for _ in 0..<4 {
@@ -120,7 +120,7 @@ struct QueueSizeTests {
         #expect(queue.numbers.isEmpty)
     }
 
-    @Test func `a hundred texts are found in a full queue, and too much to compare is refused`() throws {
+    @Test func `a hundred texts are matched in a full queue, and a search beyond the limit is refused`() throws {
         func full(_ title: String) -> QueueHarness {
             let queue = QueueHarness()
             for number in 1...10_000 {

@@ -1,6 +1,6 @@
 import NIOConcurrencyHelpers
 
-/// A value that changes, for tests that wait until it is as they need it.
+/// A changing value for which tests can wait until it meets a condition.
 package final class Awaited<Value: Sendable>: Sendable {
     private struct Waiter: Sendable {
         var condition: @Sendable (Value) -> Bool
@@ -13,7 +13,7 @@ package final class Awaited<Value: Sendable>: Sendable {
     }
     private let state: NIOLockedValueBox<State>
 
-    /// A value to begin with.
+    /// Creates it with an initial value.
     package init(_ value: Value) {
         state = NIOLockedValueBox(State(value: value))
     }
@@ -21,8 +21,8 @@ package final class Awaited<Value: Sendable>: Sendable {
     /// The current value.
     package var now: Value { state.withLockedValue(\.value) }
 
-    /// Changes it, and wakes those whose condition it then meets. Conditions are judged in the order of changes: none is
-    /// missed between two of them.
+    /// Changes the value and resumes the waits whose condition it meets. Conditions are checked after every change,
+    /// so no value is missed.
     @discardableResult
     package func change<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
         let (result, met, value) = try state.withLockedValue { state in
@@ -35,8 +35,8 @@ package final class Awaited<Value: Sendable>: Sendable {
         return result
     }
 
-    /// Waits until it meets the condition.
-    /// - Returns: the value that did; nil when none has within `limit`, or when the task is cancelled.
+    /// Waits until the value meets the condition.
+    /// - Returns: the value that met it; nil if none did within `limit`, or if the task is cancelled.
     package func first(within limit: Duration, where condition: @escaping @Sendable (Value) -> Bool) async -> Value? {
         let met = AsyncStream<Value>.makeStream()
         let key = state.withLockedValue { state in

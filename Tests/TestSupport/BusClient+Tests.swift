@@ -2,7 +2,7 @@ package import BusKit
 package import Logging
 
 extension BusClient {
-    /// Runs a client for as long as `body` does.
+    /// Runs a client for the duration of `body`.
     package static func with<Result: Sendable>(
         runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger,
         _ body: @Sendable (BusClient) async throws -> Result
@@ -24,7 +24,7 @@ extension BusClient {
         }
     }
 
-    /// The stream from now on, as `subscribe()` describes it.
+    /// Returns the updates from now on, as `subscribe()` describes them.
     package func updates() -> AsyncStream<ReplicaUpdate> {
         let subscription = subscribe()
         return AsyncStream { await subscription.feed.next() }

@@ -1,13 +1,13 @@
-/// The answer of `HTTPTestServer` at a path, correct or faulty.
+/// A response of `HTTPTestServer` at a path, correct or faulty.
 package struct HTTPTestResponse: Sendable {
-    /// The body.
+    /// The content of a response.
     package enum Body: Sendable {
-        /// These bytes.
+        /// Exactly these bytes.
         case bytes([UInt8])
-        /// `chunk` again and again until `total` bytes have been sent.
+        /// `chunk` repeated until `total` bytes have been sent.
         case repeated([UInt8], total: Int)
 
-        /// The whole length in bytes.
+        /// The total length in bytes.
         package var count: Int {
             switch self {
             case .bytes(let bytes): bytes.count
@@ -15,7 +15,7 @@ package struct HTTPTestResponse: Sendable {
             }
         }
 
-        /// At most `limit` bytes from `offset` on.
+        /// Returns at most `limit` bytes from `offset`.
         func bytes(from offset: Int, limit: Int) -> [UInt8] {
             let end = min(count, offset + limit)
             guard offset < end else { return [] }
@@ -34,48 +34,48 @@ package struct HTTPTestResponse: Sendable {
         }
     }
 
-    /// The fault of the body.
+    /// A fault in sending the body.
     package enum Fault: Sendable, Hashable {
-        /// Nothing.
+        /// The body is sent correctly.
         case none
-        /// After so many bytes of the body (−1: before the head) nothing more comes until `HTTPTestServer.release`.
+        /// After this many bytes of the body (−1: before the head) nothing is sent until `HTTPTestServer.release`.
         case stall(afterBytes: Int)
-        /// After so many bytes of the body (−1: before the head) the connection is closed, whatever was announced.
+        /// After this many bytes of the body (−1: before the head) the connection is closed, whatever was announced.
         case close(afterBytes: Int)
-        /// The same at this byte of the body, wherever a range began.
+        /// The connection is closed at this byte of the body, wherever a range began.
         case cut(atByte: Int)
-        /// After so many bytes of the body the connection is reset: what is on its way may be lost too.
+        /// After this many bytes of the body the connection is reset, so bytes in flight may be lost too.
         case reset(afterBytes: Int)
     }
 
-    /// The status code.
+    /// The HTTP status code.
     package var status: Int
-    /// Further header fields.
+    /// The additional header fields.
     package var headers: [(name: String, value: String)]
-    /// The body.
+    /// The content that is sent.
     package var body: Body
     /// Sent as `ETag`; a request with the same `If-None-Match` is answered with 304.
     package var etag: String?
     /// Sent as `Last-Modified`; a request with the same `If-Modified-Since` and no `If-None-Match` is answered with 304.
     package var lastModified: String?
-    /// Whether a `Range` of bytes is answered with 206 (416 outside the body); otherwise it is ignored.
+    /// Whether a byte `Range` is answered with 206 (416 outside the body); otherwise it is ignored.
     package var acceptsRanges: Bool
     /// Whether the length is announced; otherwise the body is chunked.
     package var announcesLength: Bool
-    /// Whether it is answered as HTTP/1.0: with neither a length nor chunks, the end of the connection ends the body.
+    /// Whether the response is HTTP/1.0: without length and chunks, the end of the connection ends the body.
     package var endsWithConnection = false
-    /// The length that is announced in place of the true one.
+    /// The length that is announced instead of the real one.
     package var claimedLength: Int?
     /// The `Authorization` that a request must have; nil: none.
     var authorization: String?
-    /// The fault.
+    /// The fault in sending the body.
     package var fault: Fault
-    /// The most bytes that are written at once.
+    /// The maximum number of bytes in one write.
     package var chunkSize: Int
-    /// Milliseconds between two chunks.
+    /// The delay between two chunks, in milliseconds.
     package var chunkInterval: Int
 
-    /// A response that goes well unless its properties are set otherwise.
+    /// Creates a response that is correct unless its properties are changed.
     package init(
         status: Int = 200, headers: [(name: String, value: String)] = [], body: Body = .bytes([]), etag: String? = nil,
         lastModified: String? = nil, acceptsRanges: Bool = false, announcesLength: Bool = true, fault: Fault = .none,
@@ -93,41 +93,41 @@ package struct HTTPTestResponse: Sendable {
         self.chunkInterval = max(0, chunkInterval)
     }
 
-    /// A feed.
+    /// Returns a response with a feed.
     package static func feed(_ text: String, etag: String? = nil, lastModified: String? = nil) -> HTTPTestResponse {
         HTTPTestResponse(
             headers: [("Content-Type", "application/rss+xml; charset=utf-8")], body: .bytes(Array(text.utf8)),
             etag: etag, lastModified: lastModified)
     }
 
-    /// An audio file that can be sought in.
+    /// Returns a seekable audio file.
     package static func audio(_ bytes: [UInt8], type: String = "audio/mpeg") -> HTTPTestResponse {
         HTTPTestResponse(headers: [("Content-Type", type)], body: .bytes(bytes), acceptsRanges: true)
     }
 
-    /// A status without a body.
+    /// Returns a status without a body.
     package static func status(_ code: Int, headers: [(name: String, value: String)] = []) -> HTTPTestResponse {
         HTTPTestResponse(status: code, headers: headers)
     }
 
-    /// A redirect to `location`: 301 and 308 are for good, 302 and 307 are not.
+    /// Returns a redirect to `location`: permanent with 301 and 308, temporary with 302 and 307.
     package static func redirect(to location: String, status: Int = 301) -> HTTPTestResponse {
         HTTPTestResponse(status: status, headers: [("Location", location)])
     }
 
-    /// Takes the request and never answers, until `HTTPTestServer.release`; then with 200 and `text`.
+    /// Returns a response that stalls until `HTTPTestServer.release`, and then has status 200 and `text`.
     package static func stalled(then text: String = "") -> HTTPTestResponse {
         HTTPTestResponse(body: .bytes(Array(text.utf8)), fault: .stall(afterBytes: -1))
     }
 
-    /// The same for requests with this `Authorization` alone; others are answered with 401.
+    /// Returns the response for requests with this `Authorization` only; others are answered with 401.
     package func requiring(authorization: String) -> HTTPTestResponse {
         var copy = self
         copy.authorization = authorization
         return copy
     }
 
-    /// The same with another fault.
+    /// Returns the response with another fault.
     package func with(_ fault: Fault) -> HTTPTestResponse {
         var copy = self
         copy.fault = fault
@@ -137,7 +137,7 @@ package struct HTTPTestResponse: Sendable {
 
 /// A request as `HTTPTestServer` received it.
 package struct HTTPTestRequest: Sendable {
-    /// `GET`, `HEAD` …
+    /// The method, such as `GET` or `HEAD`.
     package var method: String
     /// The path without the query.
     package var path: String
@@ -146,14 +146,14 @@ package struct HTTPTestRequest: Sendable {
     /// The header fields in order.
     package var headers: [(name: String, value: String)]
 
-    /// The first header field of that name, in any case.
+    /// Returns the first header field with this name, case-insensitively.
     package func header(_ name: String) -> String? {
         let wanted = name.lowercased()
         return headers.first { $0.name.lowercased() == wanted }?.value
     }
 
-    /// The bytes that `Range: bytes=…` asks for of a body of `count` bytes: nil without such a field, empty where it
-    /// cannot be satisfied.
+    /// Returns the bytes that `Range: bytes=…` requests of a body of `count` bytes: nil without such a field, empty if
+    /// it can’t be satisfied.
     func range(of count: Int) -> Range<Int>? {
         guard let field = header("Range"), field.hasPrefix("bytes="), !field.contains(",") else { return nil }
         let parts = field.dropFirst(6).split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)

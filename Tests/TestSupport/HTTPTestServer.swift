@@ -3,12 +3,12 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// A scripted HTTP/1.1 server on 127.0.0.1: each path answers with a list of responses, one a request, the last again
-/// and again. It counts what it was asked.
+/// A scripted HTTP/1.1 server on 127.0.0.1: each path answers with a list of responses, one per request, repeating
+/// the last. It records the requests.
 package final class HTTPTestServer: Sendable {
     private let channel: any Channel
     private let script: ScriptedPaths
-    /// Where it listens.
+    /// The port on which it listens.
     package let port: Int
 
     private init(channel: any Channel, port: Int, script: ScriptedPaths) {
@@ -17,7 +17,7 @@ package final class HTTPTestServer: Sendable {
         self.script = script
     }
 
-    /// Listens on a port; on a free one unless it is named.
+    /// Listens on `port`; 0: on a free one.
     package static func start(port: Int = 0) async throws -> HTTPTestServer {
         let script = ScriptedPaths()
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -49,7 +49,7 @@ package final class HTTPTestServer: Sendable {
         }
     }
 
-    /// Stops listening and closes every connection, stalled ones too. Repeating it does nothing.
+    /// Stops listening and closes every connection, including stalled ones. A repeated call does nothing.
     package func stop() async {
         try? await channel.close().get()
         for child in script.stopped() {
@@ -57,21 +57,21 @@ package final class HTTPTestServer: Sendable {
         }
     }
 
-    /// The address of a path that begins with a slash.
+    /// Returns the address of a path that begins with a slash.
     package func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
-    /// Answers requests for `path` with these responses in turn, from now on; the last one repeats. A path that is not
-    /// scripted answers 404.
+    /// Sets the responses for `path`, which are sent in turn; the last one repeats. Other paths are answered with
+    /// 404.
     package func route(_ path: String, _ responses: HTTPTestResponse...) {
         script.set(responses, at: path)
     }
 
-    /// Lets every response at `path` that stalls, or will stall, go on.
+    /// Continues every response at `path` that stalls or will stall.
     package func release(_ path: String) {
         script.release(path)
     }
 
-    /// Waits until a response at `path` stalls, or the server has stopped.
+    /// Waits until a response at `path` stalls or the server is stopped.
     package func stalled(at path: String) async {
         await script.stalled(at: path)
     }
@@ -82,21 +82,21 @@ package final class HTTPTestServer: Sendable {
     /// The requests for one path so far.
     package func requests(for path: String) -> [HTTPTestRequest] { requests.filter { $0.path == path } }
 
-    /// Waits until no request is being answered: all are complete, or their connections are gone.
+    /// Waits until no request is being answered: all are complete, or their connections are closed.
     package func answeredAll() async {
         await script.answeredAll()
     }
 
-    /// The most requests that were being answered at the same time.
+    /// The maximum number of requests that were answered at the same time.
     package var peakConcurrency: Int { script.peakConcurrency }
 
-    /// Waits until at least `count` requests for `path` have arrived, or the server has stopped.
+    /// Waits until at least `count` requests for `path` have arrived, or the server is stopped.
     package func received(_ count: Int, at path: String) async {
         await script.received(count, at: path)
     }
 }
 
-/// The script, and what has happened.
+/// The script and the requests so far.
 final class ScriptedPaths: Sendable {
     private struct Waiter {
         var path: String
@@ -132,7 +132,7 @@ final class ScriptedPaths: Sendable {
         }
     }
 
-    /// Notes a request and gives its response.
+    /// Records a request and returns its response.
     func next(_ request: HTTPTestRequest) -> HTTPTestResponse {
         let (response, ready) = state.withLockedValue { state in
             state.requests.append(request)
@@ -155,7 +155,7 @@ final class ScriptedPaths: Sendable {
         return response
     }
 
-    /// A request has been answered, or its connection is gone.
+    /// Records that a request has been answered or its connection closed.
     func ended() {
         let waiters = state.withLockedValue { state -> [CheckedContinuation<Void, Never>] in
             state.active -= 1
@@ -177,7 +177,7 @@ final class ScriptedPaths: Sendable {
         }
     }
 
-    /// Calls `go` when the path is released; at once if it is.
+    /// Calls `go` when the path is released; at once if it already is.
     func stall(at path: String, _ go: @escaping @Sendable () -> Void) {
         let (isReleased, ready) = state.withLockedValue { state in
             let ready = state.stallWaiters.filter { $0.path == path }
@@ -233,7 +233,7 @@ final class ScriptedPaths: Sendable {
         if isStopped { child.close(promise: nil) }
     }
 
-    /// Ends all waiting and gives the connections that are still open.
+    /// Ends all waits and returns the connections that are still open.
     func stopped() -> [any Channel] {
         let (children, waiters) = state.withLockedValue { state in
             state.isStopped = true

@@ -1,8 +1,8 @@
 import PodcastModel
 
-/// Addresses that programs have stumbled over, and random ones made of the same parts.
+/// Addresses that have broken programs, and random ones made of the same parts.
 package enum HostileAddresses {
-    /// Each has trapped an HTTP library or a resolver, or is of a kind that has.
+    /// Each has trapped an HTTP library or a resolver, or is similar to one that has.
     package static let worst = [
         "http://]/", "http://[::", "http://]/m/", "http://]/x", "http://]/c.json", "http://]/a.mp3", "http://a b/",
         "http://%00/", "http://[", "http://[]/", "http://[:::]/", "http://[::1", "http://[::1]x/", "http://[::1]:x/",
@@ -37,7 +37,7 @@ package enum HostileAddresses {
         "İ", "ﬁ", "a", "B", "7", "=", "&", ";", "<", ">", "\"", "'", "{", "}", "|", "^", "`", "$", "*", "(", ")", ",",
     ]
 
-    /// The worst addresses, then random ones, the same for the same seed.
+    /// Returns the worst addresses, then random ones, deterministic for a seed.
     package static func addresses(_ count: Int, seed: UInt64) -> [String] {
         var random = SeededGenerator(seed: seed)
         var addresses = Array(worst.prefix(count))
@@ -48,15 +48,15 @@ package enum HostileAddresses {
     private static func address(_ random: inout SeededGenerator) -> String {
         switch random.below(3) {
         case 0:
-            // Parts in any order.
+            // The parts are in random order.
             return (0..<random.below(12)).map { _ in parts[random.below(parts.count)] }.joined()
         case 1:
-            // The right order with any host.
+            // The parts are in the right order, with any host.
             let host = (0...random.below(4)).map { _ in parts[random.below(parts.count)] }.joined()
             let path = (0..<random.below(4)).map { _ in parts[random.below(parts.count)] }.joined()
             return (random.below(2) == 0 ? "http://" : "https://") + host + "/" + path
         default:
-            // A good one with a few scalars changed.
+            // A few scalars of a valid address are changed.
             var scalars = Array("http://user:word@sub.example.com:8080/a%20b/c.mp3?d=e&f=[g]#h".unicodeScalars)
             for _ in 0...random.below(4) {
                 let part = Array(parts[random.below(parts.count)].unicodeScalars)

@@ -3,28 +3,28 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// Questions to the database, as messages.
+/// Sends queries to the database.
 package struct PersistenceClient: Sendable {
     private let client: BusClient
     private let limit: Duration
 
-    /// Asks through `client`, each question for `limit` at most.
+    /// Creates a client that sends through `client`, with a timeout of `limit` for each query.
     package init(_ client: BusClient, within limit: Duration = .seconds(10)) {
         self.client = client
         self.limit = limit
     }
 
-    /// A page of episodes, the newest first.
+    /// Returns a page of episodes, the newest first.
     package func episodes(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
         try await ask({ $0.episodes = query }, { $0.episodes })
     }
 
-    /// The episodes of these IDs; those that are gone are left out.
+    /// Returns the episodes with these IDs; missing ones are omitted.
     package func episodes(ids: [String]) async throws(Failure) -> [WireEpisode] {
         try await ask({ $0.episodesByID.ids = ids }, { $0.episodes }).episodes
     }
 
-    /// Makes a backup now.
+    /// Creates a backup.
     package func backup() async throws(Failure) -> WireBackupDone {
         try await ask({ $0.backup = WireBackup() }, { $0.backup })
     }

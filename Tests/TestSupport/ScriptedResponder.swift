@@ -2,7 +2,7 @@ import LibC
 import NIOCore
 import NIOHTTP1
 
-/// Answers the requests of one connection after the script. Used on its channel's event loop only.
+/// Answers the requests of one connection from the script. It is used only on its channel’s event loop.
 final class ScriptedResponder: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
@@ -117,7 +117,7 @@ final class ScriptedResponder: ChannelInboundHandler {
         }
     }
 
-    /// Waits for the path to be released, then goes on on the event loop.
+    /// Waits for the path to be released, then continues on the event loop.
     private func stall(
         _ plan: AnswerPlan, context: ChannelHandlerContext,
         then go: @escaping @Sendable (ScriptedResponder, ChannelHandlerContext) -> Void
@@ -139,11 +139,11 @@ struct AnswerPlan: Sendable {
     let path: String
     private(set) var status: Int
     private(set) var headers: [(name: String, value: String)]
-    /// Which bytes of the body are sent.
+    /// The range of the body that is sent.
     private(set) var range: Range<Int>
     private(set) var isReleased = false
 
-    /// The same once its stall is over.
+    /// The plan after its stall has ended.
     var released: AnswerPlan {
         var copy = self
         copy.isReleased = true
@@ -183,7 +183,7 @@ struct AnswerPlan: Sendable {
         if request.method == "HEAD" { range = 0..<0 }
     }
 
-    /// Whether a part that is asked for is still of what it was begun of (`If-Range`).
+    /// Whether a requested range still belongs to the same content (`If-Range`).
     private static func isSame(_ response: HTTPTestResponse, _ request: HTTPTestRequest) -> Bool {
         request.header("If-Range").map { $0 == response.etag || $0 == response.lastModified } ?? true
     }

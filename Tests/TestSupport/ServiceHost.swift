@@ -5,7 +5,7 @@ package import PodcastModel
 import ServiceLifecycle
 package import WireMessages
 
-/// A service's connection to the bus, without an owner's commits: it registers, publishes and takes commands.
+/// A service’s connection to the bus, without an owner’s commits: it registers, publishes and receives commands.
 package final class ServiceHost: Sendable {
     private enum Signal: Sendable {
         case began
@@ -30,7 +30,7 @@ package final class ServiceHost: Sendable {
     private let commandInput: AsyncStream<IncomingCommand>.Continuation
     private let state = NIOLockedValueBox(State())
 
-    /// The host of `name` in its life `generation`, on the bus in `runDirectory`.
+    /// Creates the host of `name` with `generation`, on the bus in `runDirectory`.
     package init(
         name: ServiceName, generation: UInt32, runDirectory: String, logger: Logger, observesStream: Bool = false
     ) {
@@ -60,9 +60,9 @@ package final class ServiceHost: Sendable {
 
     /// Holds the connection until it is cancelled, shut down gracefully or fenced.
     /// - Parameters:
-    ///   - pulse: called once a second from this loop, as long as the poll thread turns too: for the watchdog.
-    ///   - retained: everything that the service retains; put at the start of each epoch, before READY.
-    /// - Throws: `fenced` when a newer process of the service has taken over.
+    ///   - pulse: called once a second from this loop while the poll thread runs too: for the watchdog.
+    ///   - retained: returns all retained values, which are put at the start of each epoch, before READY.
+    /// - Throws: `fenced` if a newer process of the service has taken over.
     package func run(
         pulse: @Sendable () -> Void = {}, retained: @Sendable () async -> [Publication]
     ) async throws {
@@ -108,7 +108,7 @@ package final class ServiceHost: Sendable {
         }
     }
 
-    /// Ends `run`: what was published and answered before still goes out, then the bus hears that the service has left.
+    /// Ends `run`: earlier publishes and replies are still sent, then the bus is notified that the service has left.
     package func shutdown() {
         signal.finish()
     }
@@ -120,7 +120,7 @@ package final class ServiceHost: Sendable {
         }
     }
 
-    /// The service can serve: its retained values are put and READY is said, now and in each later epoch.
+    /// Reports that the service is ready: its retained values are put and READY is sent, now and in each later epoch.
     package func ready() {
         let isFirst = state.withLockedValue { state in
             defer { state.isReady = true }
@@ -129,10 +129,10 @@ package final class ServiceHost: Sendable {
         if isFirst { signal.yield(.began) }
     }
 
-    /// Publishes, in order.
-    /// - Returns: the place of the last one, when the bus has placed all of them.
-    /// - Throws: `unavailable` or `lostInFlight` when the bus is away (what is retained is put again when it comes back,
-    ///   what is not is lost); the bus's code if it refuses.
+    /// Publishes in order.
+    /// - Returns: the position of the last publication, once the bus has acknowledged all.
+    /// - Throws: `unavailable` or `lostInFlight` if the bus is down (retained values are put again when it is back,
+    ///   others are lost); the bus’s code if it refuses.
     @discardableResult
     package func publish(_ publications: [Publication]) async throws(Failure) -> StreamPosition {
         let result: Result<StreamPosition, Failure> = await withCheckedContinuation { continuation in
@@ -141,8 +141,8 @@ package final class ServiceHost: Sendable {
         return try result.get()
     }
 
-    /// Answers a command, after everything that was published before, stamped with that place in the stream. An answer to
-    /// a bus that is gone is dropped: the client asks again.
+    /// Replies to a command, after everything that was published before, stamped with that stream position. A reply to
+    /// a bus that is gone is dropped: the client repeats the request.
     package func reply(_ command: IncomingCommand, _ result: Result<[UInt8], Failure>) {
         thread.send(.reply(command.ticket, command.id, result))
     }

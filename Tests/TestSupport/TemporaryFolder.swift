@@ -2,16 +2,16 @@ import FoundationEssentials
 import LibC
 import PodcastModel
 
-/// A folder for a test's files, with a path that is short enough for sockets; removed with its last reference.
+/// A folder for a test’s files, with a path that is short enough for sockets; removed with its last reference.
 package final class TemporaryFolder: Sendable {
-    /// The folder.
+    /// The folder’s path.
     package let path: String
 
-    /// A socket's path may be 107 bytes; the longest name of one below a test's folder needs less than the rest.
+    /// A socket’s path may have 107 bytes; the longest socket name below a test’s folder needs less than the rest.
     private static let longestParent = 60
 
-    /// A new, empty folder: below `TMPDIR`, or below `/tmp` where that is not set or too long for sockets.
-    /// - Throws: `badConfiguration` when it cannot be made.
+    /// Creates a new, empty folder below `TMPDIR`, or below `/tmp` if that isn’t set or is too long for sockets.
+    /// - Throws: `badConfiguration` if it can’t be created.
     package init() throws {
         let wanted = getenv("TMPDIR").map { String(cString: $0) } ?? ""
         let parent = (1...Self.longestParent).contains(wanted.utf8.count) ? wanted : "/tmp"
@@ -27,7 +27,7 @@ package final class TemporaryFolder: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Writes a file below the folder, over one that is there, and gives its path.
+    /// Writes a file below the folder, replacing an existing one, and returns its path.
     @discardableResult
     package func file(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
         let path = path + "/" + name

@@ -8,15 +8,15 @@ package import ProcessKit
 package import ServiceLifecycle
 import WireMessages
 
-/// A home for one test, removed with it.
+/// A home for one test, which is removed with it.
 package final class TemporaryHome: Sendable {
     private let folder: TemporaryFolder
-    /// The folder.
+    /// The home’s path.
     package var path: String { folder.path }
-    /// The fleet's folders under it, made.
+    /// The fleet’s folders below it, which exist.
     package let home: LockstepHome
 
-    /// A new, empty home.
+    /// Creates a new, empty home.
     package init() throws {
         folder = try TemporaryFolder()
         home = try LockstepHome(
@@ -26,18 +26,18 @@ package final class TemporaryHome: Sendable {
     }
 }
 
-/// A bus in this process, on a temporary home, that a test may stop and start again.
+/// A bus in this process, in a temporary home, that a test may stop and start again.
 package final class TestFleet: Sendable {
-    /// The folders.
+    /// The fleet’s folders.
     package let home: LockstepHome
-    /// Says nothing below `critical`.
+    /// The logger, which logs nothing below `critical`.
     package let logger: Logger
 
     private let temporary: TemporaryHome
     private let limits: BrokerLimits
     private let bus = NIOLockedValueBox<BusBroker?>(nil)
 
-    /// A fleet without a bus yet.
+    /// Creates a fleet without a running bus.
     package init(limits: BrokerLimits = BrokerLimits()) throws {
         temporary = try TemporaryHome()
         home = temporary.home
@@ -47,7 +47,7 @@ package final class TestFleet: Sendable {
         self.logger = logger
     }
 
-    /// Runs `body` with a bus, and stops the bus behind it.
+    /// Runs `body` with a bus, which is stopped afterwards.
     package static func with<Result: Sendable>(
         _ body: (TestFleet) async throws -> Result
     ) async throws -> Result {
@@ -71,7 +71,7 @@ package final class TestFleet: Sendable {
         bus.withLockedValue { $0 = broker }
     }
 
-    /// Stops the bus; nothing happens if there is none.
+    /// Stops the bus; does nothing if there is none.
     package func stopBus() async {
         let broker = bus.withLockedValue { bus in
             defer { bus = nil }
@@ -80,13 +80,13 @@ package final class TestFleet: Sendable {
         await broker?.shutdown()
     }
 
-    /// Stops the bus and starts another one: all that it knew is gone.
+    /// Stops the bus and starts a new one without its state.
     package func restartBus() async throws {
         await stopBus()
         try await startBus()
     }
 
-    /// A service's context in its life `generation`.
+    /// Returns a service’s context with `generation`.
     package func context(_ name: ServiceName, generation: UInt32 = 1) -> ServiceContext {
         ServiceContext(name: name, generation: generation, home: home, logger: logger)
     }
@@ -99,7 +99,7 @@ package final class TestFleet: Sendable {
             runDirectory: home.runDirectory, origin: "test", observes: observes, logger: logger, body)
     }
 
-    /// Runs services for as long as `body` does; then they are shut down gracefully.
+    /// Runs services for the duration of `body`; then shuts them down gracefully.
     package func withServices<Result: Sendable>(
         _ services: [any Service], _ body: @Sendable () async throws -> Result
     ) async throws -> Result {

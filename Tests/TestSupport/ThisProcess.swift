@@ -1,11 +1,11 @@
 import FoundationEssentials
 
-/// The resources of this process, as the system counts them.
+/// The resources of this process, as reported by the kernel.
 package enum ThisProcess {
-    /// How many descriptors are open.
+    /// The number of open descriptors.
     package static var descriptors: Int { names("/proc/self/fd").count }
 
-    /// How many threads there are.
+    /// The number of threads.
     package static var threads: Int { names("/proc/self/task").count }
 
     /// The names of the threads.
@@ -17,7 +17,7 @@ package enum ThisProcess {
         }
     }
 
-    /// The memory that is in use, in bytes.
+    /// The resident memory, in bytes.
     package static var residentMemory: Int {
         let fields = (FileManager.default.contents(atPath: "/proc/self/statm") ?? Data()).split(
             separator: UInt8(ascii: " "))

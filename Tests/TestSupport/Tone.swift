@@ -1,9 +1,9 @@
-/// Audio made for a test: a tone as a mono WAV of 16 bits.
+/// Test audio: a tone as a mono WAV of 16 bits.
 package enum Tone {
-    /// Samples a second.
+    /// The number of samples per second.
     package static let rate = 8_000
 
-    /// The whole file. `declared` puts another length into its header than it has.
+    /// Returns a whole file. `declared` sets another duration in its header.
     package static func wav(seconds: Double, declared: Double? = nil, rate: Int = rate) -> [UInt8] {
         let count = Int(seconds * Double(rate))
         let declaredBytes = UInt32((declared ?? seconds) * Double(rate)) * 2
@@ -15,7 +15,7 @@ package enum Tone {
         return bytes
     }
 
-    /// Passages one after the other, each so many seconds of the tone at a level from 0, which is silence, to 1, with
+    /// Returns consecutive passages, each some seconds of the tone at a level from 0, which is silence, to 1, with
     /// white noise of this root mean square, where 1 is full scale, throughout.
     package static func passages(
         _ parts: [(seconds: Double, level: Double)], noise: Double = 0, rate: Int = rate
@@ -33,12 +33,12 @@ package enum Tone {
         return bytes
     }
 
-    /// White noise of a root mean square of 1, nearly normally distributed, the same each time.
+    /// Deterministic white noise with a root mean square of 1, nearly normally distributed.
     private struct Noise {
         private var state: UInt32 = 1
 
         mutating func next() -> Double {
-            // The sum of twelve even distributions of a variance of 1/12 each.
+            // The sum of twelve uniform distributions with a variance of 1/12 each.
             (0..<12).reduce(0) { sum, _ in
                 state = state &* 1_664_525 &+ 1_013_904_223
                 return sum + Double(state >> 8) / Double(1 << 24) - 0.5
@@ -46,7 +46,7 @@ package enum Tone {
         }
     }
 
-    /// A triangle of 100 Hz needs no library.
+    /// Returns a sample of a triangle wave of 100 Hz.
     private static func sample(_ index: Int, level: Double, rate: Int) -> Int16 {
         let period = rate / 100
         let phase = index % period
@@ -54,23 +54,23 @@ package enum Tone {
         return Int16(Double(height * 16_000 / period - 4_000) * level)
     }
 
-    /// MPEG 1 layer III frames of silence, 128 kbit/s at 44.1 kHz, without a header that declares a length.
+    /// Returns MPEG 1 layer III frames of silence, 128 kbit/s at 44.1 kHz, without a header that declares a length.
     package static func mp3(seconds: Double) -> [UInt8] {
         let frame: [UInt8] = [0xff, 0xfb, 0x90, 0xc4] + [UInt8](repeating: 0, count: 413)
         let count = Int((seconds * 44_100 / 1_152).rounded())
         return Array((0..<count).map { _ in frame }.joined())
     }
 
-    /// The same with a header that declares `declared` seconds, whatever follows.
+    /// Returns the same with a header that declares `declared` seconds, whatever the actual length.
     package static func mp3(seconds: Double, declared: Double) -> [UInt8] {
         let count = UInt32((declared * 44_100 / 1_152).rounded())
-        // One frame of a single channel, whose side information takes 17 bytes; of the fields only the number of frames.
+        // The frame is mono, with 17 bytes of side information; of the fields it has only the number of frames.
         let tag = Array("Info".utf8) + [0, 0, 0, 1] + withUnsafeBytes(of: count.bigEndian) { Array($0) }
         let header = [0xff, 0xfb, 0x90, 0xc4] + [UInt8](repeating: 0, count: 17) + tag
         return header + [UInt8](repeating: 0, count: 417 - header.count) + mp3(seconds: seconds)
     }
 
-    /// MPEG 2.5 layer III frames of silence, 8 kbit/s at 8 kHz: 1 kB a second.
+    /// Returns MPEG 2.5 layer III frames of silence, 8 kbit/s at 8 kHz: 1 kB per second.
     package static func slowMP3(seconds: Double) -> [UInt8] {
         let frame: [UInt8] = [0xff, 0xe3, 0x18, 0xc4] + [UInt8](repeating: 0, count: 68)
         let count = Int((seconds * 8_000 / 576).rounded())

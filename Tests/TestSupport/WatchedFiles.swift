@@ -2,7 +2,7 @@ import GRDBSQLite
 import LibC
 import NIOConcurrencyHelpers
 
-/// Observes SQLite's operations on the files of one folder, in a VFS that is installed once for the process.
+/// Observes SQLite’s operations on the files of one folder, in a VFS that is installed once for the process.
 package final class WatchedFiles: Sendable {
     /// An operation of SQLite.
     package enum Operation: Sendable, Hashable {
@@ -14,7 +14,7 @@ package final class WatchedFiles: Sendable {
         case sync
     }
 
-    /// One operation.
+    /// An operation on a file.
     package struct Event: Sendable {
         package var operation: Operation
         package var path: String
@@ -28,10 +28,10 @@ package final class WatchedFiles: Sendable {
     package static let ioError = SQLITE_IOERR
 
     private let folder: String
-    /// Called before each operation, on the thread that performs it. A result other than 0 is given to SQLite instead.
+    /// Called before each operation, on the thread that performs it. A result other than 0 is returned to SQLite.
     private let observer: @Sendable (Event) -> Int32
 
-    /// Watches the files under `folder` that are opened from now on, until it goes.
+    /// Watches the files under `folder` that are opened from now on, until it is deinitialised.
     package init(_ folder: String, observer: @escaping @Sendable (Event) -> Int32) {
         self.folder = folder
         self.observer = observer
@@ -48,16 +48,16 @@ package final class WatchedFiles: Sendable {
     package final class Countdown: Sendable {
         private let left = NIOLockedValueBox(Int.max)
 
-        /// A disk with space.
+        /// Creates a disk with space.
         package init() {}
 
-        /// Lets `count` operations pass; every later one finds the disk full.
+        /// Lets `count` operations succeed; later ones find the disk full.
         package func start(at count: Int) { left.withLockedValue { $0 = count } }
 
-        /// Makes space.
+        /// Frees space.
         package func stop() { left.withLockedValue { $0 = Int.max } }
 
-        /// The result of the next operation.
+        /// Returns the result of the next operation.
         package func next() -> Int32 {
             let isFull = left.withLockedValue { left in
                 left -= left == Int.max ? 0 : 1
@@ -69,9 +69,9 @@ package final class WatchedFiles: Sendable {
 
     fileprivate struct Registry: @unchecked Sendable {
         var watchers: [(folder: String, observer: @Sendable (Event) -> Int32)] = []
-        /// Open files by the address of SQLite's handle.
+        /// Open files by the address of SQLite’s handle.
         var paths: [UInt: String] = [:]
-        /// SQLite's own method tables, by the address of ours, and the other way round. They live as long as the process.
+        /// SQLite’s own method tables by the address of ours, and vice versa. They exist as long as the process.
         var originals: [UInt: UnsafePointer<sqlite3_io_methods>] = [:]
         var replaced: [UInt: UnsafePointer<sqlite3_io_methods>] = [:]
     }
@@ -96,7 +96,7 @@ package final class WatchedFiles: Sendable {
         sqlite3_vfs_register(layer, 1)
     }()
 
-    /// Puts our method table in front of SQLite's own for a file that is watched.
+    /// Replaces SQLite’s method table with ours for a watched file.
     private static func adopt(_ file: UnsafeMutablePointer<sqlite3_file>, _ path: String) {
         guard let original = file.pointee.pMethods else { return }
         registry.withLockedValue { registry in
