@@ -1,4 +1,4 @@
-/// The location of an episode’s audio: a file on this machine, or a web address. Nothing else is handed to the engine,
+/// The location of an episode’s audio: a file on this machine, or a web address. Nothing else is passed to the engine,
 /// whose library would also open devices, filter graphs and other pseudo addresses.
 public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
     /// A file at an absolute path.
@@ -6,9 +6,9 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
     /// An http or https address.
     case web(url: String)
 
-    /// The source that an enclosure’s address names: `http:`, `https:`, `file:` (on this machine) or an absolute path.
+    /// The source at an enclosure’s address: `http:`, `https:`, `file:` (on this machine) or an absolute path.
     ///
-    /// - Throws: `episodeUnavailable` for an empty address, `badURL` for any other that is not one of these.
+    /// - Throws: `episodeUnavailable` for an empty address, `badURL` for any other that isn’t one of these.
     public init(enclosure address: String) throws(Failure) {
         guard !address.isEmpty else { throw Failure(.episodeUnavailable, "The episode has no audio.") }
         guard !address.utf8.contains(where: \.isASCIIControl) else {
@@ -18,7 +18,7 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
             self = .file(path: address)
             return
         }
-        // What the engine opens is checked like what is fetched here: its library is not to meet a malformed address.
+        // The engine’s library must not get a malformed address, so addresses are checked as for fetches here.
         guard let valid = WebAddress(address), valid.scheme != "file" || address.lowercased().hasPrefix("file:") else {
             throw Failure(
                 .badURL,

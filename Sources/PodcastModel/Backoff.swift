@@ -1,41 +1,41 @@
-/// How long to wait before the next attempt, by how many have failed in a row.
+/// The waits before the next attempt, by the number of consecutive failures.
 public struct Backoff: Sendable, Hashable {
     private enum Schedule: Sendable, Hashable {
         case exponential(first: Duration, longest: Duration, jitter: Double)
         case steps([Duration])
     }
 
-    /// Doubling stops here, so that no duration overflows; the longest wait is reached long before.
+    /// The number of doublings is limited, so that no duration overflows; the longest wait is reached long before.
     private static let maximumDoublings = 20
 
     private let schedule: Schedule
-    /// The number of retries before it is time to give up; `Int.max` where they never end.
+    /// The maximum number of retries; `Int.max` if there is no limit.
     public let retryLimit: Int
 
-    /// Waits that double, without an end.
+    /// Exponential waits without a limit on retries.
     ///
-    /// - Parameter jitter: the part of a wait by which it varies up or down, so that peers do not retry in step. No wait
-    ///   exceeds `longest`, below which the longest ones are spread.
+    /// - Parameter jitter: the part of a wait by which it varies up or down, so that peers don’t retry in step. No wait
+    ///   exceeds `longest`; the longest ones are spread below it.
     public static func exponential(first: Duration, longest: Duration, jitter: Double = 0) -> Backoff {
         Backoff(schedule: .exponential(first: first, longest: longest, jitter: jitter), retryLimit: .max)
     }
 
-    /// A list of waits, after which it is time to give up; or whose last one repeats without an end.
+    /// A list of waits, after which retries end or the last wait repeats.
     public static func steps(_ waits: [Duration], repeatsLast: Bool) -> Backoff {
         Backoff(schedule: .steps(waits), retryLimit: repeatsLast && !waits.isEmpty ? .max : waits.count)
     }
 
-    /// The same wait each time.
+    /// The same wait before each retry.
     public static func constant(_ wait: Duration, retries: Int = .max) -> Backoff {
         Backoff(schedule: .steps([wait]), retryLimit: retries)
     }
 
-    /// Whether another attempt follows the last of so many failures.
+    /// Whether another attempt follows this number of failures.
     public func allowsRetry(after failures: Int) -> Bool { failures <= retryLimit }
 
-    /// The wait after the last of so many failures in a row, from 1 on.
+    /// The wait after this number of consecutive failures, from 1.
     ///
-    /// - Parameter random: a number from 0 to below 1, which jitter depends on.
+    /// - Parameter random: a number from 0 to below 1, from which jitter is derived.
     public func wait(after failures: Int = 1, random: Double = 0.5) -> Duration {
         let former = max(0, failures - 1)
         switch schedule {

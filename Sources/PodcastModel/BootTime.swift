@@ -1,23 +1,23 @@
-/// A moment on the monotonic clock of one boot, and the same moment in UTC for observers of another boot or machine.
+/// A time on the monotonic clock of one boot, and the same time in UTC for observers of another boot or machine.
 public struct BootTime: Sendable, Hashable {
-    /// The moment on CLOCK_MONOTONIC of the boot `bootID`.
+    /// The time on CLOCK_MONOTONIC of the boot `bootID`.
     public var at: MonotonicTime
-    /// The boot that `at` was read in, as in `/proc/sys/kernel/random/boot_id`.
+    /// The boot in which `at` was read, as in `/proc/sys/kernel/random/boot_id`.
     public var bootID: String
-    /// The same moment in UTC.
+    /// The same time in UTC.
     public var wall: Timestamp
 
-    /// A moment of a boot.
+    /// Creates a time of a boot.
     public init(at: MonotonicTime, bootID: String, wall: Timestamp) {
         (self.at, self.bootID, self.wall) = (at, bootID, wall)
     }
 
-    /// The seconds that have passed at `now` for an observer of the boot `bootID`, negative before the moment. Another boot
-    /// or machine goes by wall clock, whose steps it cannot see.
+    /// The seconds that have passed at `now` for an observer of the boot `bootID`, negative before the time. For
+    /// another boot or machine the wall clock is used, whose adjustments aren’t detected.
     public func elapsed(at now: Moment, bootID: String) -> Double {
         bootID == self.bootID ? now.monotonic.since(at) / .seconds(1) : now.wall.seconds - wall.seconds
     }
 
-    /// The seconds that are left at `now` until the moment; 0 after it.
+    /// The seconds that remain at `now`; 0 after the time.
     public func remaining(at now: Moment, bootID: String) -> Double { max(0, -elapsed(at: now, bootID: bootID)) }
 }

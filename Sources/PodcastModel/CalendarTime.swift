@@ -1,4 +1,4 @@
-/// A date and a time of day in the proleptic Gregorian calendar: UTC, unless it is made as local time.
+/// A date and a time of day in the proleptic Gregorian calendar: in UTC, unless it was created as local time.
 public struct CalendarTime: Sendable, Hashable {
     var year: Int
     var month: Int
@@ -8,7 +8,7 @@ public struct CalendarTime: Sendable, Hashable {
 
     private static let dayLength: Int64 = 86_400_000
 
-    /// The day and time of a moment.
+    /// Creates the date and time of a timestamp, in UTC.
     public init(_ moment: Timestamp) {
         let (whole, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: Self.dayLength)
         let days = Int(whole) - (rest < 0 ? 1 : 0)
@@ -30,7 +30,7 @@ public struct CalendarTime: Sendable, Hashable {
         (self.year, self.month, self.day, self.milliseconds) = (year, month, day, milliseconds)
     }
 
-    /// Reads a text that `compact` wrote; nil for anything else.
+    /// Parses a text of the form of `compact`; nil for anything else.
     public init?(compact text: some StringProtocol) {
         let bytes = Array(text.utf8)
         guard bytes.count == 19, bytes[8] == UInt8(ascii: "T"), bytes[18] == UInt8(ascii: "Z") else { return nil }
@@ -52,7 +52,7 @@ public struct CalendarTime: Sendable, Hashable {
         guard exists else { return nil }
     }
 
-    /// Whether the month has that day: another one is a day of the month before or after.
+    /// Whether the month has that day: a nonexistent one is a day of an adjacent month.
     var exists: Bool { CalendarTime(timestamp) == self }
 
     /// The moment in UTC.
@@ -71,16 +71,16 @@ public struct CalendarTime: Sendable, Hashable {
     private var minute: Int { milliseconds / 60_000 % 60 }
     private var second: Int { milliseconds / 1_000 % 60 }
 
-    /// For file names, in order of time: `20260102T030405678Z`.
+    /// The form for file names, which sort by time: `20260102T030405678Z`.
     public var compact: String {
         padded(year, 4) + padded(month, 2) + padded(day, 2) + "T" + padded(hour, 2) + padded(minute, 2)
             + padded(second, 2) + padded(milliseconds % 1_000, 3) + "Z"
     }
 
-    /// For programs, as RFC 3339 writes it: `2026-01-02T03:04:05.678Z`.
+    /// The form of RFC 3339 for programs: `2026-01-02T03:04:05.678Z`.
     public var rfc3339: String { "\(dayText)T\(timeText).\(padded(milliseconds % 1_000, 3))Z" }
 
-    /// For people: `2026-01-02 03:04 UTC`.
+    /// The form for users: `2026-01-02 03:04 UTC`.
     public var readable: String { minuteText + " UTC" }
 
     /// The day alone: `2026-01-02`.

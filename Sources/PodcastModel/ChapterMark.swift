@@ -1,17 +1,17 @@
-/// A chapter of an episode, wherever it was named: in the file, in the feed or in a chapters file.
+/// A chapter of an episode, from the file, the feed or a chapters file.
 public struct ChapterMark: Sendable, Hashable {
     /// The position where it starts.
     public var start: PlaybackPosition
-    /// The position where it ends; nil: where the next one starts.
+    /// The position where it ends; nil: the start of the next one.
     public var end: PlaybackPosition?
     /// The title; may be empty.
     public var title: String
-    /// The address of a page about it; empty: none.
+    /// The address of a page about it; empty if there is none.
     public var url: String
-    /// The address of its picture; empty: none.
+    /// The address of its image; empty if there is none.
     public var imageURL: String
 
-    /// A chapter that starts at a position.
+    /// Creates a chapter that starts at a position.
     public init(
         start: PlaybackPosition, end: PlaybackPosition? = nil, title: String = "", url: String = "",
         imageURL: String = ""
@@ -24,26 +24,26 @@ public struct ChapterMark: Sendable, Hashable {
     public static let limit = 1_000
     /// A limit beyond any episode, in seconds.
     static let lastPosition = 1e7
-    /// The longest title and address, in characters and bytes.
+    /// The maximum length of a title in characters, and of an address in bytes.
     static let titleLimit = 200
     static let addressLimit = 2_048
     /// The maximum size of all texts of a list together, in bytes: every state of the player contains it.
     static let textLimit = 96 * 1_024
 
-    /// A list as players can use it: in order of the start, one at each position, none at or beyond the end of the
-    /// audio, with texts of one line and web addresses only. At most `limit`, with as many of their texts as fit in one message.
+    /// The list for players: sorted by start, one chapter at each position, none at or after the end of the audio, with
+    /// single-line texts and web addresses only. At most `limit` chapters, with the texts that fit in one message.
     public static func normalised(_ marks: [ChapterMark], duration: EpisodeDuration? = nil) -> [ChapterMark] {
         var seen: Set<PlaybackPosition> = []
         let end = min(duration?.seconds ?? lastPosition, lastPosition)
         let inside = marks.filter { $0.start.seconds < end }
-        // Sorting is not stable: the one that was named first at a position stays.
+        // Sorting isn’t stable: the first one in the list at a position is kept.
         let ordered = inside.enumerated().sorted { ($0.element.start, $0.offset) < ($1.element.start, $1.offset) }
         var room = textLimit
         return ordered.compactMap { seen.insert($0.element.start).inserted ? $0.element.tidied(duration) : nil }
             .prefix(limit).map { $0.within(&room) }
     }
 
-    /// The chapter with those texts for which there is room left.
+    /// The chapter with the texts for which there is room left.
     private func within(_ room: inout Int) -> ChapterMark {
         var mark = self
         for text in [\ChapterMark.title, \.url, \.imageURL] {

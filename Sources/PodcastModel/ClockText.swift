@@ -1,13 +1,13 @@
-/// Positions and lengths as a clock shows them.
+/// Formats positions and lengths like a clock.
 public enum ClockText {
-    /// How far a position may lag behind what it stands for, in seconds: an anchor behind the engine, the engine behind
-    /// the position that was asked for.
+    /// The tolerance for positions that lag, in seconds: an anchor behind the engine, the engine behind the requested
+    /// position.
     public static let grace = 0.05
 
     /// The whole seconds that have passed.
     public static func wholeSeconds(_ seconds: Double) -> Int { Int(max(0, min(seconds + grace, 360_000_000))) }
 
-    /// `0:07`, `12:34`, `1:02:03`: whole seconds that have passed. Unknown (nil): `--:--`.
+    /// Formats elapsed whole seconds: `0:07`, `12:34`, `1:02:03`. Unknown (nil): `--:--`.
     public static func format(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite else { return "--:--" }
         let whole = wholeSeconds(seconds)
@@ -16,7 +16,7 @@ public enum ClockText {
     }
 }
 
-/// A number with zeros before it, up to a width.
+/// Pads a number with zeros to a width.
 func padded(_ value: some CustomStringConvertible, _ width: Int) -> String {
     let digits = value.description
     return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits

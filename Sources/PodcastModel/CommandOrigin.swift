@@ -1,19 +1,19 @@
-/// The origin of a command: as commands carry it (`cli`, `mini` …), and in words for people.
+/// The origin of a command: its text in commands (`cli`, `mini` …), and its name for users.
 public struct CommandOrigin: Sendable, Hashable {
     /// The commands of the command line.
     public static let commandLine = CommandOrigin("cli")
-    /// A queue that went on by itself.
+    /// The origin of a queue’s automatic advance.
     public static let advance = CommandOrigin("advance")
-    /// A rule that its listener has set.
+    /// The origin of a rule that the listener has set.
     public static let rule = CommandOrigin("rule")
 
-    /// As commands carry it; empty: not known.
+    /// The text in commands; empty if unknown.
     public let text: String
 
-    /// An origin of any text.
+    /// Creates an origin with any text.
     public init(_ text: String) { self.text = text }
 
-    /// The name for people: `command line`, `mini player`.
+    /// The name for users: `command line`, `mini player`.
     public var name: String {
         switch text {
         case "cli": "command line"
@@ -25,7 +25,7 @@ public struct CommandOrigin: Sendable, Hashable {
         }
     }
 
-    /// How it was done: `by hand`, whichever program somebody’s hand was in, else by what.
+    /// The phrase for histories: `by hand` for a user’s command in any program, otherwise the origin.
     public var phrase: String {
         switch text {
         case "", "cli", "mini", "expanded": "by hand"

@@ -1,7 +1,7 @@
-/// The identity of an episode, by which it is the same one from one reading of its feed to the next.
+/// The identity of an episode, by which it is recognised when its feed is fetched again.
 ///
-/// Within one podcast: the GUID, else the normalised enclosure address, else title, date and length. Each of these names
-/// that an episode has is an alias of it; when a feed changes its GUIDs or moves its files, another alias still finds it.
+/// Within one podcast: the GUID, or the normalised enclosure address, or title, date and length. Each of these that an
+/// episode has is an alias of it; when a feed changes its GUIDs or moves its files, another alias still matches.
 public enum EpisodeIdentity: Sendable, Hashable, CustomStringConvertible {
     /// The GUID in the feed.
     case guid(String)
@@ -10,7 +10,7 @@ public enum EpisodeIdentity: Sendable, Hashable, CustomStringConvertible {
     /// Title, publication date and announced length.
     case title(String, published: Timestamp?, duration: EpisodeDuration?)
 
-    /// The text that aliases are stored as: `guid:…`, `url:…` or `title:…`.
+    /// The stored text of an alias: `guid:…`, `url:…` or `title:…`.
     public var alias: String {
         switch self {
         case .guid(let guid): return "guid:" + guid
@@ -22,37 +22,37 @@ public enum EpisodeIdentity: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The alias that is stored.
+    /// The stored text of the alias.
     public var description: String { alias }
 
-    /// The id that an episode which is first seen under this identity takes.
+    /// The ID of an episode that is first seen under this identity.
     public func episodeID(in podcast: PodcastID) -> EpisodeID {
         EpisodeID.derived(from: podcast.text + "\n" + alias)
     }
 }
 
 extension PodcastID {
-    /// The id of the podcast whose feed is at `address`: the same for http and https.
+    /// The ID of the podcast whose feed is at `address`: the same for http and https.
     public static func feed(at address: WebAddress) -> PodcastID {
         PodcastID.derived(from: address.identity)
     }
 }
 
-/// An item of a feed with its names.
+/// An item of a feed with its identities.
 public struct IdentifiedItem: Sendable, Hashable {
-    /// The item as the feed has it.
+    /// The item from the feed.
     public var item: FeedItem
-    /// The name that it is first known by.
+    /// The identity under which it is first known.
     public var identity: EpisodeIdentity
-    /// All its names that no other item of the document has, its identity first.
+    /// All its identities that no other item of the document has, `identity` first.
     public var aliases: [EpisodeIdentity]
 }
 
 extension FeedDocument {
-    /// Every item once, with its names, and a warning for each kind of duplicate.
+    /// Every item once, with its identities, and a warning for each kind of duplicate.
     ///
-    /// A GUID that several items share is no name for any of them: items with the same audio are one episode (the first
-    /// counts), the others are known by their audio.
+    /// A GUID that several items share identifies none of them: items with the same audio are one episode (the first
+    /// counts), the others are identified by their audio.
     public func identified() -> (items: [IdentifiedItem], warnings: [FeedWarning]) {
         let names = items.map(ItemNames.init)
         var audio: [String: Set<String>] = [:]
@@ -93,7 +93,7 @@ extension FeedDocument {
     }
 }
 
-/// The names of one item.
+/// The identities of one item.
 private struct ItemNames {
     let guid: String
     let enclosure: String

@@ -1,6 +1,6 @@
-/// The kind of file that a web server was asked for, as far as the sentences and codes of its refusals differ.
+/// The kind of file that was requested from a web server, which determines the message and code of a refusal.
 public enum RequestedFile: Sendable {
-    /// An episode’s audio, to be played or downloaded.
+    /// An episode’s audio, to play or download.
     case audio
     /// The feed of a podcast.
     case feed
@@ -13,9 +13,9 @@ public enum RequestedFile: Sendable {
 }
 
 extension Failure {
-    /// A web server that refused with a status, by its host. Only what it may have by itself later is worth another try.
+    /// The failure for a web server that refused with a status; retryable if the server may succeed later.
     public init(refusedWith status: Int, by host: String, asking what: RequestedFile) {
-        // A feed’s address was typed or pasted by somebody, who can correct it.
+        // A feed’s address was entered by the user, who can correct it.
         let isFeed = what == .feed
         let reason =
             switch status {
@@ -32,17 +32,17 @@ extension Failure {
             retry: status >= 500 || [408, 425, 429].contains(status))
     }
 
-    /// The sentence about a host whose name has no address.
+    /// The message about a host whose name has no address.
     public static func unknownHost(_ host: some StringProtocol) -> String {
         "\(host) cannot be found: its name has no address, or there is no network."
     }
 
-    /// The sentence about a host to which no connection came about.
+    /// The message about a host to which no connection was established.
     public static func unreachableHost(_ host: some StringProtocol, _ reason: some StringProtocol) -> String {
         "\(host) cannot be reached: \(reason)."
     }
 
-    /// The refusal of a text that `WebAddress` doesn’t accept, with the reason. A user and password in it are left out.
+    /// The refusal of a text that isn’t a valid `WebAddress`, with the reason. A user and password in it are removed.
     public static func unusableAddress(_ text: String) -> Failure {
         Failure(
             .badURL,
@@ -61,7 +61,7 @@ extension Failure {
 }
 
 extension WebAddress {
-    /// Any text that was meant as an address, shortened and without user and password, for sentences.
+    /// A text that was meant as an address, shortened and without user and password, for messages.
     public static func quotable(_ text: String) -> String {
         let shown = repeatable(text).prefix(200)
         return String(String.UnicodeScalarView(shown.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }))

@@ -1,25 +1,25 @@
-/// The reason why something failed, as every service replies it and every client shows it.
+/// The reason of a failure, as services reply it and clients show it.
 public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A stable word that programs compare: lowerCamelCase, one of `FailureCode` or a later one.
+    /// A stable code for programs: lowerCamelCase, one of `FailureCode` or a later one.
     public var code: String
-    /// A sentence for people: what happened, to which thing, what to do next.
+    /// A sentence for users: what happened, to which object, what to do next.
     public var message: String
-    /// Whether the same command may succeed later without anything being changed.
+    /// Whether the same command may succeed later without a change.
     public var retry: Bool
-    /// The code’s own message in protobuf, such as the candidates of `ambiguous`; mostly empty.
+    /// The code’s own Protobuf message, such as the candidates of `ambiguous`; mostly empty.
     public var detail: [UInt8]
 
-    /// A failure with a code of its own.
+    /// Creates a failure with any code.
     public init(code: String, message: String, retry: Bool = false, detail: [UInt8] = []) {
         (self.code, self.message, self.retry, self.detail) = (code, message, retry, detail)
     }
 
-    /// A failure with a known code.
+    /// Creates a failure with a known code.
     public init(_ code: FailureCode, _ message: String) {
         self.init(code: code.rawValue, message: message, retry: code.retry)
     }
 
-    /// The known code, or nil for one that this version has not heard of.
+    /// The known code; nil if this version doesn’t know it.
     public var known: FailureCode? { FailureCode(rawValue: code) }
 
     /// The code and the sentence.
@@ -28,66 +28,66 @@ public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// The codes that this version knows. The set is open: a receiver must accept others.
 public enum FailureCode: String, Sendable, CaseIterable {
-    // The bus and the request’s way.
+    // The failures of requests.
     /// The service is not running or not ready.
     case unavailable
-    /// A window is full.
+    /// A limit of pending work is reached.
     case busy
-    /// The service or the bus ended while it held the request.
+    /// The service or the bus ended while the request was in flight.
     case lostInFlight
     /// The deadline passed before the service began: nothing was done.
     case expired
-    /// The client ran out of time: the outcome is not known.
+    /// The client’s time limit was reached: the outcome is unknown.
     case outcomeUnknown
     /// No fleet runs in this home.
     case noFleet
-    /// A publish or request before HELLO, or for another epoch.
+    /// A publish or request was sent before HELLO, or for another epoch.
     case helloRequired
-    /// A newer generation of the same service has taken over.
+    /// A newer generation of the same service is registered.
     case fenced
-    /// Something that only another service may write.
+    /// Only another service may write this.
     case notOwner
-    /// A message that cannot be decoded.
+    /// The message can’t be decoded.
     case malformed
-    /// A command that the service does not know.
+    /// The service doesn’t know the command.
     case unknownCommand
 
-    // What was asked for.
-    /// An argument outside its range.
+    // The failures of arguments.
+    /// An argument is outside its range.
     case invalidArgument
-    /// Nothing has that name or ID.
+    /// Nothing has this name or ID.
     case notFound
-    /// Several things match the text.
+    /// Several objects match the text.
     case ambiguous
-    /// The state was changed by somebody else since `ifRevision`.
+    /// The state has changed since `ifRevision`.
     case revisionMismatch
-    /// An alert that another answer has reached first.
+    /// Another answer to the alert was first.
     case alreadyAnswered
-    /// The queue holds nothing to play.
+    /// The queue has nothing to play.
     case queueEmpty
     /// The first or last entry has no neighbour on that side.
     case atEdge
     /// No episode is loaded.
     case nothingLoaded
-    /// A limit that refuses.
+    /// A limit is reached.
     case limitReached
 
-    // Storage.
-    /// It took effect but could not be written to disk.
+    // The failures of storage.
+    /// The change took effect but couldn’t be written to disk.
     case notSaved
     /// The disk is full.
     case diskFull
-    /// The database cannot be used.
+    /// The database can’t be used.
     case storageFailed
     /// The database was written by a newer version.
     case newerDatabase
 
-    // Playback.
-    /// The audio could not be opened or read.
+    // The failures of playback.
+    /// The audio couldn’t be opened or read.
     case streamFailed
-    /// A local file is not there.
+    /// A local file is missing.
     case fileMissing
-    /// The data is no audio that can be decoded.
+    /// The data isn’t audio that can be decoded.
     case decoderFailed
     /// The audio ended before its known end.
     case endedEarly
@@ -98,35 +98,35 @@ public enum FailureCode: String, Sendable, CaseIterable {
     /// The stored session is inconsistent.
     case sessionCorrupt
 
-    // Downloads.
-    /// A server that cannot be reached: no network, no such host, no answer.
+    // The failures of downloads.
+    /// A server can’t be reached: no network, no such host, no answer.
     case unreachable
-    /// Not enough free space for a file.
+    /// The free space isn’t enough for a file.
     case insufficientStorage
     /// The fetched file doesn’t have the announced size or kind.
     case verificationFailed
 
-    // Feeds.
-    /// A URL with a scheme that is not supported, or no URL at all.
+    // The failures of feeds.
+    /// A URL has an unsupported scheme, or isn’t a URL.
     case badURL
-    /// The server could not be reached or answered with an error.
+    /// The server couldn’t be reached or answered with an error.
     case fetchFailed
     /// The fetched document isn’t a podcast feed.
     case notAFeed
-    /// A feed or message beyond the size limit.
+    /// A feed or message exceeds the size limit.
     case tooLarge
 
-    // This machine.
-    /// A configuration that cannot be used.
+    // The failures of this machine.
+    /// A configuration can’t be used.
     case badConfiguration
     /// Another instance holds the lock.
     case alreadyRunning
-    /// Work that crashed its service repeatedly and was set aside until somebody asks for it again.
+    /// The work crashed its service repeatedly and is set aside until it is requested again.
     case quarantined
     /// An error of the program itself.
     case internalError
 
-    /// Whether the same command may succeed later without anything being changed.
+    /// Whether the same command may succeed later without a change.
     public var retry: Bool {
         switch self {
         case .unavailable, .busy, .lostInFlight, .expired, .outcomeUnknown, .noFleet, .notSaved, .diskFull,

@@ -1,4 +1,4 @@
-/// The content of a feed that has been read.
+/// The content of a parsed feed.
 public struct FeedDocument: Sendable, Hashable {
     /// The podcast that the feed describes.
     public var channel: FeedChannel
@@ -7,93 +7,93 @@ public struct FeedDocument: Sendable, Hashable {
     /// The faults of the feed, each kind once.
     public var warnings: [FeedWarning]
 
-    /// A document of these parts.
+    /// Creates a document of these parts.
     public init(channel: FeedChannel, items: [FeedItem] = [], warnings: [FeedWarning] = []) {
         (self.channel, self.items, self.warnings) = (channel, items, warnings)
     }
 }
 
-/// The podcast as its feed describes it. Empty text: the feed says nothing.
+/// The podcast as its feed describes it. A text is empty if the feed has none.
 public struct FeedChannel: Sendable, Hashable {
     /// The title, as plain text.
     public var title = ""
-    /// The people who make it.
+    /// The authors.
     public var author = ""
-    /// The description; HTML as the feed has it.
+    /// The description, in the feed’s HTML.
     public var description = ""
     /// The address of its web page.
     public var link = ""
     /// A language tag, such as `en-us`.
     public var language = ""
-    /// The address of its picture.
+    /// The address of its image.
     public var imageURL = ""
-    /// Where the feed says that it lives (`atom:link rel="self"`).
+    /// The feed’s own address (`atom:link rel="self"`).
     public var selfURL = ""
-    /// Where the feed says that it has moved (`itunes:new-feed-url`).
+    /// The address to which the feed has moved (`itunes:new-feed-url`).
     public var newFeedURL = ""
     /// Whether it is marked as explicit.
     public var isExplicit = false
 
-    /// A channel that says nothing.
+    /// Creates a channel without data.
     public init() {}
 }
 
-/// An episode as its feed describes it. Empty text: the feed says nothing.
+/// An episode as its feed describes it. A text is empty if the feed has none.
 public struct FeedItem: Sendable, Hashable {
-    /// The feed’s own name for it; unique only where the feed keeps to the rules.
+    /// The feed’s own identifier of it; unique only if the feed conforms to the rules.
     public var guid = ""
     /// The title, as plain text.
     public var title = ""
-    /// The show notes; HTML as the feed has it.
+    /// The show notes, in the feed’s HTML.
     public var description = ""
     /// The address of its web page.
     public var link = ""
-    /// The address of its picture.
+    /// The address of its image.
     public var imageURL = ""
     /// The time of its publication.
     public var published: Timestamp?
     /// The length that the feed announces.
     public var duration: EpisodeDuration?
-    /// The audio: absolute once it has been resolved against the feed’s own address.
+    /// The address of the audio: absolute once it is resolved against the feed’s own address.
     public var enclosureURL = ""
-    /// The audio’s media type.
+    /// The media type of the audio.
     public var enclosureType = ""
-    /// The audio’s length in bytes; 0: unknown.
+    /// The length of the audio in bytes; 0 if unknown.
     public var enclosureLength: UInt64 = 0
-    /// The season; 0: none.
+    /// The season; 0 if there is none.
     public var season: UInt32 = 0
-    /// The number within the season or the podcast; 0: none.
+    /// The number within the season or the podcast; 0 if there is none.
     public var number: UInt32 = 0
     /// Whether it is marked as explicit.
     public var isExplicit = false
-    /// A chapters file (`podcast:chapters`).
+    /// The address of a chapters file (`podcast:chapters`).
     public var chaptersURL = ""
-    /// The chapters that the feed itself names (Podlove simple chapters), as `ChapterMark.normalised` leaves them.
+    /// The feed’s own chapters (Podlove simple chapters), after `ChapterMark.normalised`.
     public var chapters: [ChapterMark] = []
 
-    /// An item that says nothing.
+    /// Creates an item without data.
     public init() {}
 }
 
-/// A fault of a feed that didn’t keep it from being read.
+/// A fault of a feed that could still be parsed.
 public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
-    /// A stable word in lowerCamelCase.
+    /// A stable code in lowerCamelCase.
     public var code: String
-    /// A sentence for people.
+    /// A sentence for users.
     public var message: String
-    /// How often it occurred; at least 1.
+    /// The number of occurrences; at least 1.
     public var count: Int
-    /// The first items that it is about, by their titles, else as `item 3`; empty where it is about the whole feed.
+    /// The first affected items, by their titles or as `item 3`; empty if the whole feed is affected.
     public var items: [String]
 
     /// The maximum number of items that are named.
     public static let itemLimit = 5
 
-    /// A warning that counts once.
+    /// Creates a warning, by default for one occurrence.
     public init(code: String, message: String, count: Int = 1, items: [String] = []) {
         (self.code, self.message, self.count, self.items) = (code, message, count, items)
     }
 
-    /// The sentence, and how often.
+    /// The sentence with the number of occurrences.
     public var description: String { count > 1 ? "\(message) (\(count) times)" : message }
 }

@@ -1,8 +1,8 @@
-/// HTML’s named characters, which feeds use although XML does not know them, and the references to characters in a text.
+/// HTML’s named characters, which feeds use although XML doesn’t define them, and character references.
 public enum HTMLEntities {
-    /// XML’s own, those of Latin-1, and the usual typographical ones.
+    /// The characters of XML and Latin-1, and the usual typographical ones.
     public static let named: [String: Unicode.Scalar] = {
-        // In the order of their code points from U+00A0 on.
+        // The names in the order of their code points from U+00A0.
         let latin = """
             nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute \
             micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring \
@@ -26,8 +26,8 @@ public enum HTMLEntities {
         return names
     }()
 
-    /// The character that a reference at the beginning of `bytes` stands for, such as `&amp;`, `&#38;` or `&#x26;`, and the
-    /// reference’s length. Nil for an ampersand that begins none.
+    /// Decodes a reference at the start of `bytes`, such as `&amp;`, `&#38;` or `&#x26;`, and returns its length. Nil
+    /// for an ampersand that starts no reference.
     public static func reference(in bytes: ArraySlice<UInt8>) -> (character: Unicode.Scalar, length: Int)? {
         let name = bytes.dropFirst().prefix(12).prefix { $0 == UInt8(ascii: "#") || $0.isASCIIAlphanumeric }
         guard !name.isEmpty, name.endIndex < bytes.endIndex, bytes[name.endIndex] == UInt8(ascii: ";"),
@@ -36,7 +36,7 @@ public enum HTMLEntities {
         return (character, name.count + 2)
     }
 
-    /// A text without references: the characters in place of them.
+    /// Replaces a text’s references with their characters.
     public static func decoded(_ bytes: ArraySlice<UInt8>) -> String {
         var result: [UInt8] = []
         var rest = bytes

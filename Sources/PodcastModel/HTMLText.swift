@@ -1,18 +1,18 @@
-/// Reads HTML as a sequence of texts and tags, in one pass. It accepts everything and checks no nesting.
+/// Parses HTML into a sequence of texts and tags, in one pass. It accepts any input and doesn’t check nesting.
 public struct HTMLText: Sequence, IteratorProtocol, Sendable {
     /// A piece of HTML.
     public enum Event: Sendable {
-        /// Text as it stands, in UTF-8.
+        /// Text without changes, in UTF-8.
         case text(ArraySlice<UInt8>)
-        /// A character that a reference such as `&eacute;` stands for.
+        /// A character from a reference such as `&eacute;`.
         case character(Unicode.Scalar)
         /// A tag, a comment or a declaration.
         case tag(Tag)
     }
 
-    /// A tag, with its attributes. Comments, and tags that are cut off, have no name.
+    /// A tag with its attributes. Comments and truncated tags have no name.
     public struct Tag: Sendable {
-        /// The name in lower case; empty where there is none.
+        /// The name in lower case; empty if there is none.
         public let name: String
         /// Whether it ends an element.
         public let isEnd: Bool
@@ -22,7 +22,7 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
             (self.name, self.isEnd, self.attributes) = (name, isEnd, attributes)
         }
 
-        /// The value of an attribute, its references decoded; nil where the tag has none of that name.
+        /// The value of an attribute, with its references decoded; nil if there is none of this name.
         public func attribute(_ name: String) -> String? {
             var rest = attributes
             while let equals = rest.firstIndex(of: UInt8(ascii: "=")) {
@@ -46,7 +46,7 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
     private let bytes: [UInt8]
     private var index = 0
 
-    /// The pieces of a text in UTF-8.
+    /// Creates the sequence for a text in UTF-8.
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     /// The next piece; nil at the end.
@@ -67,7 +67,7 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
         return .text(bytes[start..<index])
     }
 
-    /// Reads past the tag that begins here; nil: the character stands for itself.
+    /// Parses the tag at the current index; nil if the character is plain text.
     private mutating func tag() -> Tag? {
         if bytes[index...].starts(with: "<!--".utf8) {
             index += 4
@@ -91,7 +91,7 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
             attributes: inner[name.endIndex..<end])
     }
 
-    /// The first `>` that is not between quotes, or any where a quote is never closed; nil: there is none.
+    /// The first `>` outside quotes, or any if a quote is never closed; nil if there is none.
     private static func end(of text: ArraySlice<UInt8>) -> Int? {
         var quote: UInt8?
         var previous = UInt8(ascii: " ")

@@ -1,13 +1,13 @@
-/// Dates as feeds and servers write them: RFC 822 with its many mistakes, and ISO 8601.
+/// Parses the dates of feeds and servers: RFC 822 with its many mistakes, and ISO 8601.
 public enum InternetDate {
-    /// The moment that `text` names; a missing time is midnight, a missing or unknown zone UTC. The name of the weekday, which
-    /// is often wrong, is ignored. Nil for anything that is no date between 1970 and 2199.
+    /// Parses a date; a missing time is midnight, a missing or unknown zone UTC. The weekday, which is often wrong, is
+    /// ignored. Nil for anything but a date between 1970 and 2199.
     public static func parse(_ text: String) -> Timestamp? {
         guard text.utf8.count <= 100 else { return nil }
         let tokens = tokens(text)
         guard var parts = isISO(tokens) ? iso(tokens) : mail(tokens) else { return nil }
         if parts.year < 70 { parts.year += 2_000 } else if parts.year < 100 { parts.year += 1_900 }
-        // A three-digit year is what some programs made of the year 2000.
+        // Some programs wrote the year 2000 as a three-digit year.
         if (100..<200).contains(parts.year) { parts.year += 1_900 }
         guard (1970...2199).contains(parts.year), (1...12).contains(parts.month), (1...31).contains(parts.day),
             (0...24).contains(parts.hour), (0...59).contains(parts.minute), (0...60).contains(parts.second)
@@ -27,7 +27,7 @@ public enum InternetDate {
         var minute = 0
         var second = 0
         var millisecond = 0
-        /// Minutes east of Greenwich.
+        /// The minutes east of Greenwich.
         var offset = 0
     }
 
@@ -37,7 +37,7 @@ public enum InternetDate {
         case mark(Character)
     }
 
-    /// By scalars: characters would cost a feed of thousands of dates a quarter of its time.
+    /// Splits by scalars: characters would cost a feed of thousands of dates a quarter of its time.
     private static func tokens(_ text: String) -> [Token] {
         var tokens: [Token] = []
         var rest = text.unicodeScalars[...]
@@ -71,7 +71,7 @@ public enum InternetDate {
         return true
     }
 
-    /// `2024-01-31T12:34:56.789+01:00` and what is left of it.
+    /// Parses `2024-01-31T12:34:56.789+01:00` and truncated forms of it.
     private static func iso(_ tokens: [Token]) -> Parts? {
         guard case .number(let year, _) = tokens[0], case .number(let month, _) = tokens[2],
             tokens[3] == .mark("-"), case .number(let day, _) = tokens[4]
@@ -84,7 +84,7 @@ public enum InternetDate {
         return parts
     }
 
-    /// `Wed, 2 Oct 2002 13:00:00 +0200`, `October 2, 2002 1:00 PM EST` and the like.
+    /// Parses `Wed, 2 Oct 2002 13:00:00 +0200`, `October 2, 2002 1:00 PM EST` and similar forms.
     private static func mail(_ tokens: [Token]) -> Parts? {
         var parts = Parts()
         var rest = tokens[...]
@@ -106,7 +106,7 @@ public enum InternetDate {
             rest = rest.dropFirst()
         }
         guard parts.month != 0, numbers.count == 2 else { return nil }
-        // The year is what has four digits, or what comes last.
+        // The year is the number with four digits, or the last one.
         let yearFirst = numbers[0].digits >= 3
         parts.year = numbers[yearFirst ? 0 : 1].value
         parts.day = numbers[yearFirst ? 1 : 0].value
@@ -117,7 +117,7 @@ public enum InternetDate {
         return parts
     }
 
-    /// `hh:mm[:ss[.fff]] [AM|PM]`; leaves `rest` at the zone.
+    /// Parses `hh:mm[:ss[.fff]] [AM|PM]`; `rest` then begins with the zone.
     private static func time(_ rest: inout ArraySlice<Token>, _ parts: inout Parts) {
         guard rest.count >= 3, case .number(let hour, _) = rest[rest.startIndex],
             rest[rest.startIndex + 1] == .mark(":"), case .number(let minute, _) = rest[rest.startIndex + 2]
@@ -138,7 +138,7 @@ public enum InternetDate {
         }
     }
 
-    /// Minutes east of Greenwich.
+    /// The minutes east of Greenwich.
     private static func zone(_ tokens: ArraySlice<Token>) -> Int {
         var rest = tokens
         if case .word(let name) = rest.first {
@@ -183,7 +183,7 @@ public enum InternetDate {
 
 /// The value of a `Retry-After` field (RFC 9110, 10.2.3).
 public enum RetryAfter {
-    /// The wait in seconds from `now` that the field’s value asks for, at least 0: a number of seconds, or a date. Nil for
+    /// The wait in seconds from `now`, at least 0: the field’s value is a number of seconds, or a date. Nil for
     /// anything else.
     public static func parse(_ text: String, now: Timestamp) -> Double? {
         let words = text.split(separator: " ")

@@ -1,7 +1,7 @@
-/// Text as JSON has it (RFC 8259).
+/// Encodes text as JSON (RFC 8259).
 public enum JSONText {
-    /// `text` with its quotes. Escaped is what JSON demands, and also what terminals and line readers act upon: DEL, the
-    /// C1 control characters (U+0080 to U+009F) and the two line separators of Unicode. So the result is one line whatever it holds.
+    /// `text` as a JSON string. It also escapes characters that terminals and line readers interpret: DEL, the C1
+    /// control characters (U+0080 to U+009F) and Unicode’s two line separators. The result is always one line.
     public static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {

@@ -1,8 +1,8 @@
 import LibC
 
-/// The time of day that clocks show here.
+/// The local time of this machine.
 public enum LocalTime {
-    /// The date and the time of a moment in this machine’s time zone.
+    /// The date and the time of a timestamp in this machine’s time zone.
     public static func calendar(_ moment: Timestamp) -> CalendarTime {
         let parts = parts(of: moment)
         let seconds = (Int(parts.tm_hour) * 60 + Int(parts.tm_min)) * 60 + Int(parts.tm_sec)
@@ -11,7 +11,7 @@ public enum LocalTime {
             milliseconds: seconds * 1_000)
     }
 
-    /// The seconds from a moment until clocks next show a time; more than 0, and less than two days.
+    /// The seconds from `now` until clocks next show a time; more than 0, and less than two days.
     public static func seconds(until hour: Int32, _ minute: Int32, from now: Timestamp) -> Double {
         var parts = parts(of: now)
         (parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_isdst) = (hour, minute, 0, -1)

@@ -1,8 +1,8 @@
-/// Finds what somebody may have meant who mistyped a word.
+/// Finds the most similar word to a mistyped one.
 public enum NearestWord {
-    /// The nearest of `words`; nil when none is near. Capitals, dashes and underscores do not count.
+    /// The most similar of `words`; nil if none is similar. Case, dashes and underscores are ignored.
     ///
-    /// - Parameter distance: how many characters may be wrong; unless given, a third of the word’s, and at least one.
+    /// - Parameter distance: the maximum number of wrong characters; by default a third of the word’s, at least one.
     public static func among(_ words: [String], to text: String, within distance: Int? = nil) -> String? {
         let wanted = folded(text)
         guard !wanted.isEmpty else { return nil }
@@ -17,8 +17,7 @@ public enum NearestWord {
         Array(text.lowercased().filter { $0 != "_" && $0 != "-" })
     }
 
-    /// How many characters must be put in, taken out, replaced or exchanged with their neighbours (optimal string
-    /// alignment).
+    /// The number of insertions, deletions, replacements and transpositions of neighbours (optimal string alignment).
     static func distance(_ left: [Character], _ right: [Character]) -> Int {
         var before: [Int] = []
         var last = Array(0...right.count)

@@ -1,25 +1,25 @@
-/// Content that servers send in place of audio, known by its media type or by its first bytes.
+/// Content that servers send instead of audio, detected by its media type or its first bytes.
 ///
-/// Many servers call audio `application/octet-stream`, `text/plain` or nothing at all, so only types that audio never has
-/// are listed.
+/// Many servers declare audio as `application/octet-stream`, `text/plain` or not at all, so only types that audio never
+/// has are listed.
 public enum OtherContent: Sendable, Hashable, CaseIterable {
-    /// HTML, mostly of a page that asks to log in.
+    /// An HTML document, often a login page.
     case webPage
-    /// M3U, PLS, XSPF or HLS: addresses of audio, no audio.
+    /// A playlist (M3U, PLS, XSPF or HLS), which contains addresses of audio.
     case playlist
-    /// A feed, or an error of a storage service.
+    /// An XML document: a feed, or an error of a storage service.
     case xml
-    /// An error of a web service.
+    /// A JSON document: an error of a web service.
     case json
     /// A picture in any format.
     case image
-    /// No bytes at all.
+    /// An empty body.
     case nothing
 
-    /// The number of first bytes that are enough.
+    /// The number of first bytes that suffice.
     public static let beginning = 256
 
-    /// The content of a media type, with or without parameters; nil for audio and for what may be audio.
+    /// Detects the content by a media type, with or without parameters; nil for audio and for possible audio.
     public init?(mediaType: String) {
         let type = mediaType.prefix { $0 != ";" && $0 != " " }.lowercased()
         switch type {
@@ -35,7 +35,7 @@ public enum OtherContent: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The content that begins with these bytes; nil for audio, for what may be audio, and where there are too few of them.
+    /// Detects the content by its first bytes; nil for audio, for possible audio, and for too few bytes.
     public init?(beginning bytes: some Collection<UInt8>) {
         let text = String(decoding: bytes.prefix(Self.beginning), as: UTF8.self)
             .drop { $0.isWhitespace || $0 == "\u{FEFF}" }.lowercased()
@@ -56,7 +56,7 @@ public enum OtherContent: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The refusal of what a server sent, in the same words whether it was to be played or downloaded.
+    /// The refusal of such content, with the same message for playback and downloads.
     public func refusal(from host: String, _ code: FailureCode) -> Failure {
         let what =
             switch self {

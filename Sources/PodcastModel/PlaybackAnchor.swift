@@ -1,22 +1,22 @@
-/// The position of the player at a moment, and whether it advances.
+/// The position of the player at a time, and whether it advances.
 ///
-/// Every observer computes the same position from the same anchor. A new anchor is published at each
-/// discontinuity (play, pause, seek, speed) and when the engine is more than 50 ms off the present one.
+/// Every observer computes the same position from the same anchor. A new anchor is published at each discontinuity
+/// (play, pause, seek, speed) and when the engine deviates by more than 50 ms from the current one.
 public struct PlaybackAnchor: Sendable, Hashable {
-    /// The position at the moment `at`.
+    /// The position at the time `at`.
     public var position: PlaybackPosition
-    /// How many seconds of the episode pass in a second while it runs.
+    /// The number of seconds of the episode that pass in a second of playback.
     public var speed: PlaybackSpeed
-    /// The moment, on CLOCK_MONOTONIC of the boot `bootID`.
+    /// The time on CLOCK_MONOTONIC of the boot `bootID`.
     public var at: MonotonicTime
-    /// The boot that `at` was read in, as in `/proc/sys/kernel/random/boot_id`.
+    /// The boot in which `at` was read, as in `/proc/sys/kernel/random/boot_id`.
     public var bootID: String
-    /// Whether the position advances; while paused, loading or failed it does not.
+    /// Whether the position advances; it doesn’t while paused, loading or failed.
     public var running: Bool
-    /// The same moment in UTC, for observers of another boot or machine.
+    /// The same time in UTC, for observers of another boot or machine.
     public var wall: Timestamp
 
-    /// An anchor at `position`.
+    /// Creates an anchor at `position`.
     public init(
         position: PlaybackPosition, speed: PlaybackSpeed = .normal, at: MonotonicTime, bootID: String, running: Bool,
         wall: Timestamp
@@ -25,22 +25,22 @@ public struct PlaybackAnchor: Sendable, Hashable {
         (self.at, self.bootID, self.wall) = (at, bootID, wall)
     }
 
-    /// The position at `now` of the same boot, from the start to `duration` where that is known.
+    /// The position at `now` of the same boot, from the start to `duration` if that is known.
     ///
-    /// A `now` before the anchor gives the anchor’s own position: clocks read on two processors may be
-    /// some nanoseconds apart, and a position must not be seen to step back.
+    /// A `now` before the anchor gives the anchor’s own position: clocks of two processors may differ by nanoseconds,
+    /// and a position must not step back.
     public func position(at now: MonotonicTime, duration: EpisodeDuration? = nil) -> PlaybackPosition {
         advanced(by: running ? now.since(at) / .seconds(1) : 0, duration: duration)
     }
 
-    /// The position at `now` for an observer of the boot `bootID`: another boot or machine than the anchor’s
-    /// goes by wall clock, whose steps it cannot see.
+    /// The position at `now` for an observer of the boot `bootID`: for another boot or machine than the anchor’s the
+    /// wall clock is used, whose adjustments aren’t detected.
     public func position(at now: Moment, bootID: String, duration: EpisodeDuration? = nil) -> PlaybackPosition {
         let moment = BootTime(at: at, bootID: self.bootID, wall: wall)
         return advanced(by: running ? moment.elapsed(at: now, bootID: bootID) : 0, duration: duration)
     }
 
-    /// The time that is left at `now` until `duration`, in seconds of the episode, not of the clock.
+    /// The remaining time from `now` to `duration`, in seconds of the episode, not of the clock.
     public func remaining(at now: MonotonicTime, duration: EpisodeDuration) -> Double {
         max(0, duration.seconds - position(at: now, duration: duration).seconds)
     }

@@ -1,12 +1,12 @@
-/// A moment within an episode, in seconds from its start; finite and not negative.
+/// A position within an episode, in seconds from its start; finite and not negative.
 public struct PlaybackPosition: Sendable, Hashable, Comparable {
-    /// Seconds from the start.
+    /// The number of seconds from the start.
     public let seconds: Double
 
     /// The start of an episode.
     public static let zero = PlaybackPosition(clamping: 0)
 
-    /// Nil for a negative number, an infinity or NaN.
+    /// Creates a position; nil for a negative number, an infinity or NaN.
     public init?(seconds: Double) {
         guard seconds.isFinite, seconds >= 0 else { return nil }
         self.seconds = seconds
@@ -21,12 +21,12 @@ public struct PlaybackPosition: Sendable, Hashable, Comparable {
     public static func < (left: Self, right: Self) -> Bool { left.seconds < right.seconds }
 }
 
-/// The length of an episode, in seconds; finite and more than zero. An unknown length is an absent one.
+/// The length of an episode, in seconds; finite and more than zero. An unknown length is nil.
 public struct EpisodeDuration: Sendable, Hashable, Comparable {
     /// The length in seconds.
     public let seconds: Double
 
-    /// Nil for zero, a negative number, an infinity or NaN.
+    /// Creates a length; nil for zero, a negative number, an infinity or NaN.
     public init?(seconds: Double) {
         guard seconds.isFinite, seconds > 0 else { return nil }
         self.seconds = seconds
@@ -36,23 +36,23 @@ public struct EpisodeDuration: Sendable, Hashable, Comparable {
     public static func < (left: Self, right: Self) -> Bool { left.seconds < right.seconds }
 }
 
-/// How fast an episode plays, its pitch kept: a factor from 0.5 to 3.5.
+/// The playback speed, with the pitch preserved: a factor from 0.5 to 3.5.
 public struct PlaybackSpeed: Sendable, Hashable, Comparable {
-    /// The factor; 1 is the speed that it was recorded at.
+    /// The factor; 1 is the recorded speed.
     public let factor: Double
 
     /// The range that the service accepts.
     public static let range = 0.5...3.5
-    /// The speed of the recording.
+    /// The recorded speed.
     public static let normal = PlaybackSpeed(unchecked: 1)
 
-    /// Nil outside 0.5 to 3.5 and for NaN.
+    /// Creates a speed; nil outside 0.5 to 3.5 and for NaN.
     public init?(factor: Double) {
         guard Self.range.contains(factor) else { return nil }
         self.factor = factor
     }
 
-    /// A speed as a peer says that it plays, which may accept others than this version; nil unless it is finite and above 0.
+    /// Creates a peer’s reported speed, whose range may differ in other versions; nil unless it is finite and above 0.
     public init?(reported factor: Double) {
         guard factor.isFinite, factor > 0 else { return nil }
         self.factor = factor
@@ -71,10 +71,10 @@ public struct Volume: Sendable, Hashable, Comparable {
 
     /// The range that the service accepts.
     public static let range = 0.0...100.0
-    /// The volume of the recording.
+    /// The recorded volume.
     public static let full = Volume(unchecked: 100)
 
-    /// Nil outside 0 to 100 and for NaN.
+    /// Creates a volume; nil outside 0 to 100 and for NaN.
     public init?(percent: Double) {
         guard Self.range.contains(percent) else { return nil }
         self.percent = percent
@@ -86,30 +86,30 @@ public struct Volume: Sendable, Hashable, Comparable {
     public static func < (left: Self, right: Self) -> Bool { left.percent < right.percent }
 }
 
-/// A moment in UTC: milliseconds since 1970, which the wire and the database store.
+/// A time in UTC: milliseconds since 1970, the form on the wire and in the database.
 public struct Timestamp: Sendable, Hashable, Comparable, Codable {
-    /// Milliseconds since 1970-01-01 00:00:00 UTC.
+    /// The milliseconds since 1970-01-01 00:00:00 UTC.
     public let milliseconds: Int64
 
-    /// The moment that many milliseconds after 1970-01-01 00:00:00 UTC.
+    /// Creates a time from milliseconds since 1970-01-01 00:00:00 UTC.
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// The seconds since 1970.
     public var seconds: Double { Double(milliseconds) / 1_000 }
 
-    /// Orders moments by time.
+    /// Orders timestamps by time.
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 }
 
-/// A moment on CLOCK_MONOTONIC of one boot, in nanoseconds, for deadlines, timers and anchors.
+/// A time on CLOCK_MONOTONIC of one boot, in nanoseconds, for deadlines, timers and anchors.
 public struct MonotonicTime: Sendable, Hashable, Comparable {
-    /// Nanoseconds since an arbitrary start, the same in all processes of one boot.
+    /// The nanoseconds since an arbitrary start, the same in all processes of one boot.
     public let nanoseconds: UInt64
 
-    /// The moment at that reading of the clock.
+    /// Creates a time from that reading of the clock.
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
-    /// The moment later by `duration`; earlier if it is negative; never before the clock’s start.
+    /// The time later by `duration`; earlier if it is negative; never before the clock’s start.
     public func advanced(by duration: Duration) -> MonotonicTime {
         let (seconds, attoseconds) = duration.components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -122,25 +122,25 @@ public struct MonotonicTime: Sendable, Hashable, Comparable {
         return MonotonicTime(nanoseconds: back > nanoseconds ? 0 : nanoseconds - back)
     }
 
-    /// The time from `earlier` to here; negative if `earlier` is later.
+    /// The time elapsed since `earlier`; negative if `earlier` is later.
     public func since(_ earlier: MonotonicTime) -> Duration {
         nanoseconds >= earlier.nanoseconds
             ? .nanoseconds(Int64(clamping: nanoseconds - earlier.nanoseconds))
             : .nanoseconds(-Int64(clamping: earlier.nanoseconds - nanoseconds))
     }
 
-    /// Orders moments of one boot.
+    /// Orders times of one boot.
     public static func < (left: Self, right: Self) -> Bool { left.nanoseconds < right.nanoseconds }
 }
 
-/// Both clocks, read together by a shell and handed to a state machine as its "now".
+/// The time on both clocks, which a shell reads together and passes to a state machine as “now”.
 public struct Moment: Sendable, Hashable {
-    /// For deadlines, intervals and anchors.
+    /// The time for deadlines, intervals and anchors.
     public var monotonic: MonotonicTime
-    /// For what is stored and shown.
+    /// The time for storage and display.
     public var wall: Timestamp
 
-    /// A reading of both clocks.
+    /// Creates a reading of both clocks.
     public init(monotonic: MonotonicTime, wall: Timestamp) {
         (self.monotonic, self.wall) = (monotonic, wall)
     }

@@ -1,6 +1,6 @@
-/// The largest numbers of things in one message or list, which clients and services share.
+/// The maximum sizes of messages and lists, which clients and services share.
 public enum RequestSizes {
-    /// The maximum number of episodes, podcasts or ids that one request names or one answer brings.
+    /// The maximum number of episodes, podcasts or IDs in one request or reply.
     public static let episodes = 500
     /// The maximum number of entries of a queue.
     public static let queueEntries = 10_000

@@ -1,9 +1,9 @@
-/// Random numbers that are the same for the same seed (Steele, Lea and Flood’s SplitMix64): for jitter, and for failures
-/// that can be repeated; not for secrets.
+/// A reproducible random generator (Steele, Lea and Flood’s SplitMix64): for jitter, and for failures that can be
+/// repeated; not for secrets.
 public struct SeededGenerator: RandomNumberGenerator, Sendable, Hashable {
     private var state: UInt64
 
-    /// The numbers of `seed`.
+    /// Creates a generator whose numbers depend only on `seed`.
     public init(seed: UInt64) { state = seed }
 
     /// The next random number.
@@ -15,9 +15,9 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable, Hashable {
         return value ^ value >> 31
     }
 
-    /// A number from 0 to below 1.
+    /// The next random number from 0 to below 1.
     public mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 
-    /// A number from 0 to below `bound`.
+    /// The next random number from 0 to below `bound`.
     public mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 }

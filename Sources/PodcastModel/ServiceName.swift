@@ -1,9 +1,9 @@
 /// The name of a service on the bus: `playback`, `queue` …
 public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Lower-case ASCII letters, 1 to 32 of them.
+    /// The name: 1 to 32 lower-case ASCII letters.
     public let text: String
 
-    /// Nil unless `text` is 1 to 32 lower-case ASCII letters.
+    /// Creates a name; nil unless `text` is 1 to 32 lower-case ASCII letters.
     public init?(_ text: String) {
         guard (1...32).contains(text.utf8.count),
             text.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
@@ -13,11 +13,11 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
 
     private init(known text: String) { self.text = text }
 
-    /// The bus, which the others connect to.
+    /// The bus, to which the other services connect.
     public static let bus = ServiceName(known: "bus")
     /// The service that owns the database.
     public static let persistence = ServiceName(known: "persistence")
-    /// The service that plays.
+    /// The service that plays episodes.
     public static let playback = ServiceName(known: "playback")
     /// The service that owns Up Next and the other queues.
     public static let queue = ServiceName(known: "queue")
@@ -25,9 +25,9 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
     public static let feeds = ServiceName(known: "feeds")
     /// The service that owns the downloaded files.
     public static let downloads = ServiceName(known: "downloads")
-    /// The exchange with other devices.
+    /// The service that synchronises with other devices.
     public static let sync = ServiceName(known: "sync")
-    /// The supervisor of the processes, which joins the bus for its alerts alone.
+    /// The supervisor of the processes, which joins the bus only for its alerts.
     public static let supervisor = ServiceName(known: "supervisor")
 
     /// Orders names by their text.

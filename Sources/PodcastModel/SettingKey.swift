@@ -1,15 +1,14 @@
-/// A setting of the listener, for one podcast or for all; its `rule` tells its meaning and the value that holds where
-/// nothing is set.
+/// A setting of the listener, for one podcast or for all; its `rule` describes its meaning and its default value.
 ///
-/// Values are sent and stored as text in a normal form (`value(of:)`), so that an older version keeps the keys and values
-/// of a later one.
+/// Values are sent and stored as text in a normal form (`value(of:)`), so that an older version keeps the keys and
+/// values of a later one.
 public enum SettingKey: String, Sendable, CaseIterable {
-    // Playback.
+    // The settings of playback.
     case speed, gain, skipIntro, skipOutro, skipForward, skipBack, trimSilence, boost, normalise, rewindOnResume
     case playedThreshold, autoPlay, sleepFade
-    // The queue.
+    // The settings of the queue.
     case autoEnqueue, autoEnqueueQueue
-    // Downloads.
+    // The settings of downloads.
     case autoDownload, autoDownloadHours, autoDownloadNetworks, keepDownloads, deletePlayed, downloadsAtOnce
     case downloadsPerHost, bandwidthLimit
 
@@ -21,24 +20,24 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case flag
         /// One of these words.
         case word([String])
-        /// `off`, a part of the length such as `95%`, or seconds before the end such as `30`.
+        /// The word `off`, a part of the length such as `95%`, or seconds before the end such as `30`.
         case threshold
-        /// `always`, or hours of the day such as `22-6`, from the first until before the second, local time.
+        /// The word `always`, or hours of the day such as `22-6`, from the first until before the second, local time.
         case hours
-        /// `any`, or names of network interfaces with commas.
+        /// The word `any`, or names of network interfaces, separated by commas.
         case interfaces
         case queueName
     }
 
     /// The properties of a key.
     public struct Rule: Sendable, Hashable {
-        /// The service that it belongs to.
+        /// The service that owns the setting.
         public let owner: ServiceName
         /// The form of its value.
         public let form: Form
-        /// The value that holds where nothing is set.
+        /// The value that applies if none is set.
         public let defaultValue: String
-        /// Whether a podcast can have its own.
+        /// Whether a podcast can have its own value.
         public let isPerPodcast: Bool
         /// The effect in words, with the unit.
         public let meaning: String
@@ -91,7 +90,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
 
     /// The normal form of a value: `1.50` becomes `1.5`, `YES` becomes `on`.
     ///
-    /// - Throws: `invalidArgument`, which names the key, the value and what it may be.
+    /// - Throws: `invalidArgument`, with the key, the value and the valid values.
     public func value(of text: String) throws(Failure) -> String {
         let word = text.lowercased()
         switch rule.form {
@@ -128,7 +127,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
         }
     }
 
-    /// `one, two or three`.
+    /// Joins words for a message: `one, two or three`.
     private static func choice(_ words: [String]) -> String {
         words.count > 1 ? words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1] : words.joined()
     }
@@ -142,14 +141,14 @@ public enum SettingKey: String, Sendable, CaseIterable {
     }
 }
 
-/// When an episode counts as played although it has not ended.
+/// The point at which an episode counts as played before its end.
 public enum PlayedThreshold: Sendable, Hashable {
-    /// At this part of its length; above 0, at most 1.
+    /// A part of its length; above 0, at most 1.
     case part(Double)
     /// The number of seconds before its end.
     case secondsBeforeEnd(Double)
 
-    /// `95%` or `30`; nil for anything else.
+    /// Parses `95%` or `30`; nil for anything else.
     public init?(_ text: String) {
         if text.hasSuffix("%") {
             guard let percent = Double(text.dropLast()), (1...100).contains(percent) else { return nil }
@@ -160,7 +159,7 @@ public enum PlayedThreshold: Sendable, Hashable {
         }
     }
 
-    /// Where it lies in an episode of this length; not before its middle when it is given in seconds.
+    /// The position in an episode of this length; a number of seconds gives none before its middle.
     public func position(in duration: EpisodeDuration) -> PlaybackPosition {
         switch self {
         case .part(let part): PlaybackPosition(clamping: duration.seconds * part)
@@ -170,14 +169,14 @@ public enum PlayedThreshold: Sendable, Hashable {
     }
 }
 
-/// Hours of the day, from the first until before the second; over midnight if the second is not larger.
+/// The hours of the day from the first until before the second; over midnight if the second isn’t larger.
 public struct HoursOfDay: Sendable, Hashable {
     /// The first hour, 0 to 23.
     public let first: Int
     /// The hour that ends the range, 0 to 24.
     public let end: Int
 
-    /// `22-6`; nil for anything else, and for two hours that are the same.
+    /// Parses `22-6`; nil for anything else, and for two equal hours.
     public init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let first = Int(parts[0]), let end = Int(parts[1]), (0...23).contains(first),
@@ -186,7 +185,7 @@ public struct HoursOfDay: Sendable, Hashable {
         (self.first, self.end) = (first, end)
     }
 
-    /// Whether an hour of the day, 0 to 23, is one of them.
+    /// Whether the range contains an hour of the day, 0 to 23.
     public func contains(_ hour: Int) -> Bool {
         first < end ? hour >= first && hour < end : hour >= first || hour < end
     }

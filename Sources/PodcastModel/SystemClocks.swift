@@ -1,8 +1,8 @@
 import LibC
 
-/// The machine’s clocks, read by shells and handed to machines as their "now".
+/// The machine’s clocks, which shells read and pass to machines as “now”.
 public enum SystemClocks {
-    /// Both clocks, read together.
+    /// Reads both clocks.
     public static func now() -> Moment { Moment(monotonic: monotonic(), wall: wall()) }
 
     /// The time on CLOCK_MONOTONIC.
@@ -13,10 +13,10 @@ public enum SystemClocks {
         Timestamp(milliseconds: Int64(clamping: read(CLOCK_REALTIME) / 1_000_000))
     }
 
-    /// Nanoseconds since 1970, UTC.
+    /// The nanoseconds since 1970, UTC.
     public static func wallNanoseconds() -> UInt64 { read(CLOCK_REALTIME) }
 
-    /// Names this boot of the machine, as `/proc/sys/kernel/random/boot_id` does; `unknown` where there is none.
+    /// The ID of this boot of the machine, as in `/proc/sys/kernel/random/boot_id`; `unknown` if there is none.
     public static let bootID: String = {
         guard let file = fopen("/proc/sys/kernel/random/boot_id", "r") else { return "unknown" }
         defer { fclose(file) }

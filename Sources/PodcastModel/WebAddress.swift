@@ -1,29 +1,29 @@
 /// An absolute address of a feed, an audio file or an image: `http`, `https` or `file`.
 ///
-/// Feeds hold addresses with spaces, raw Unicode and odd cases: `init` forgives what has one meaning only. It refuses the
-/// rest, so that whoever holds an address may hand it to any library: the host is a name, an IPv4 address or an IPv6
-/// address in brackets, and the text is ASCII without spaces and control characters.
+/// Feeds contain addresses with spaces, raw Unicode and odd case: `init` accepts those that are unambiguous. It refuses
+/// the rest, so that an address may be passed to any library: the host is a name, an IPv4 address or an IPv6 address in
+/// brackets, and the text is ASCII without spaces and control characters.
 public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
-    /// `http`, `https` or `file`.
+    /// The scheme: `http`, `https` or `file`.
     public let scheme: String
     /// The part between `//` and the path; nil for a local file.
     let server: WebAuthority?
     /// The path, beginning with a slash, percent-encoded.
     public let path: String
-    /// The part behind the question mark; nil: there is none.
+    /// The part after the question mark; nil if there is none.
     public let query: String?
 
-    /// The longest address that is accepted, in bytes.
+    /// The maximum length of an address, in bytes.
     public static let limit = 8_192
 
-    /// Nil unless `text` is an absolute address with one of the three schemes. `feed:`, `itpc:` and `pcast:` become http.
+    /// Nil unless `text` is absolute with one of the three schemes. `feed:`, `itpc:` and `pcast:` become http.
     public init?(_ text: String) {
         guard let parts = Reference(text), let scheme = parts.scheme else { return nil }
         guard scheme == "feed" || scheme == "itpc" || scheme == "pcast" else {
             self.init(parts, scheme: scheme)
             return
         }
-        // `feed:https://…` and `feed://…` are both in use.
+        // Both `feed:https://…` and `feed://…` are in use.
         guard parts.authority == nil else {
             self.init(parts, scheme: "http")
             return
@@ -34,7 +34,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(inner, scheme: scheme)
     }
 
-    /// The address that `text`, absolute or relative, means in a document at `base` (RFC 3986, section 5.2).
+    /// Resolves `text`, absolute or relative, against the address `base` (RFC 3986, section 5.2).
     public init?(_ text: String, relativeTo base: WebAddress) {
         guard var parts = Reference(text) else { return nil }
         if let scheme = parts.scheme {
@@ -54,7 +54,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(parts, scheme: base.scheme)
     }
 
-    /// A local file, by its absolute path; nil for a relative one.
+    /// Creates the address of a local file; nil for a relative path.
     public init?(filePath: String) {
         guard filePath.utf8.first == UInt8(ascii: "/"), !filePath.utf8.contains(0) else { return nil }
         scheme = "file"
@@ -83,8 +83,8 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= Self.limit else { return nil }
     }
 
-    /// User, host (lower case, an international name as `xn--…`) and port (unless it is the scheme’s own), as they stand
-    /// between `//` and the path.
+    /// The part between `//` and the path: user, host (lower case, an international name as `xn--…`) and port (unless
+    /// it is the default).
     public var authority: String { server?.text ?? "" }
     private var pathAndQuery: String { path + (query.map { "?" + $0 } ?? "") }
 
@@ -93,10 +93,10 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// The whole address, normalised.
     public var description: String { text }
 
-    /// The host and port, without user and password: for sentences, and to tell servers apart; a local file’s path.
+    /// The host and port, without user and password, for messages and to distinguish servers; a local file’s path.
     public var host: String { server?.hostAndPort ?? filePath ?? path }
 
-    /// User and password, decoded; nil: the address names nobody.
+    /// The user and password, decoded; nil if the address has none.
     public var credentials: (user: String, password: String)? {
         guard let userInfo = server?.userInfo else { return nil }
         let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -104,7 +104,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         return (user, parts.count > 1 ? percentDecoded(parts[1]) ?? "" : "")
     }
 
-    /// The whole address without user and password: for sentences, and for those that must not see them.
+    /// The whole address without user and password, for messages and for recipients that must not see them.
     public var textWithoutCredentials: String {
         "\(scheme)://\(server?.hostAndPort ?? "")\(pathAndQuery)"
     }
@@ -114,14 +114,13 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         server.map { WebOrigin(scheme: scheme, host: $0.host, port: $0.port ?? WebOrigin.defaultPort(of: scheme)) }
     }
 
-    /// Whether it names a local file.
+    /// Whether it is the address of a local file.
     public var isFile: Bool { scheme == "file" }
 
     /// The path of a local file, decoded; nil for other schemes.
     public var filePath: String? { isFile ? percentDecoded(path) : nil }
 
-    /// A text by which two addresses of one thing compare: neither http or https, nor a slash at the end, nor a user and
-    /// password makes a difference.
+    /// The normalised form for comparing addresses: http or https, a trailing slash and credentials make no difference.
     public var identity: String {
         var path = self.path[...]
         while path.count > 1, path.hasSuffix("/") { path = path.dropLast() }
@@ -174,7 +173,7 @@ extension WebAddress {
     }
 }
 
-/// The parts of a URI reference, percent-encoded where a feed forgot to.
+/// The parts of a URI reference, percent-encoded where the feed omitted that.
 private struct Reference {
     var scheme: String?
     var authority: String?
@@ -191,7 +190,7 @@ private struct Reference {
         guard !rest.isEmpty, rest.utf8.count <= WebAddress.limit,
             !rest.utf8.contains(where: \.isASCIIControl)
         else { return nil }
-        // By bytes: a mark that combines with a slash would hide it.
+        // Searched by bytes: a combining mark after the character would hide it.
         if let fragment = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<fragment] }
         if let colon = rest.utf8.firstIndex(of: UInt8(ascii: ":")), colon != rest.startIndex,
             rest.utf8[..<colon].allSatisfy({ $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }),

@@ -1,21 +1,21 @@
 import LibC
 
-/// The part of an address between `//` and the path: a server, and perhaps a user and password.
+/// The part of an address between `//` and the path: a server, optionally with a user and password.
 ///
-/// It refuses everything that a resolver or an HTTP library may stumble over, so that no later reader has to.
+/// It refuses everything that a resolver or an HTTP library may misinterpret, so that later readers needn’t check it.
 struct WebAuthority: Sendable, Hashable {
-    /// User and password as they are written, percent-encoded; nil: none.
+    /// The user and password, percent-encoded; nil if there are none.
     let userInfo: String?
     /// The host in lower case: a name in ASCII, an IPv4 address, or an IPv6 address in brackets.
     let host: String
-    /// The port, unless it is the scheme’s own.
+    /// The port, unless it is the scheme’s default.
     let port: UInt16?
 
     private static let maximumHostLength = 253
     private static let maximumLabelLength = 63
     private static let userInfoBytes = Set("!$&'()*+,;=:-._~%".utf8)
 
-    /// Nil unless the host, the port and the user are well-formed.
+    /// Creates an authority; nil unless the host, the port and the user are well-formed.
     init?(_ text: Substring, scheme: String) {
         let bytes = text.utf8
         var rest = text
@@ -47,7 +47,7 @@ struct WebAuthority: Sendable, Hashable {
     var text: String { (userInfo.map { $0 + "@" } ?? "") + hostAndPort }
     var hostAndPort: String { host + (port.map { ":\($0)" } ?? "") }
 
-    // MARK: The host
+    // MARK: Host
 
     private static func host(_ text: Substring) -> String? {
         guard !text.isEmpty, text.utf8.count <= 4 * maximumHostLength else { return nil }
@@ -63,17 +63,17 @@ struct WebAuthority: Sendable, Hashable {
             guard let label = asciiLabel(Substring(label)) else { return nil }
             labels.append(label)
         }
-        // The dot after a name that is complete.
+        // A complete name may end with a dot.
         let names = labels.last?.isEmpty == true ? labels.dropLast() : labels[...]
         guard !names.isEmpty, !names.contains("") else { return nil }
         let host = labels.joined(separator: ".")
         guard host.utf8.count <= maximumHostLength else { return nil }
-        // A number at the end is an IPv4 address, which has other readings than the usual one in some libraries.
+        // A number at the end means an IPv4 address, which some libraries parse differently.
         guard let last = names.last, !isNumber(last) || parses(host[...], as: AF_INET) else { return nil }
         return host
     }
 
-    /// A label of a name, in lower case and in ASCII; nil for one that no name can hold.
+    /// A label of a name, in lower case and in ASCII; nil if it is invalid in a name.
     private static func asciiLabel(_ label: Substring) -> String? {
         if label.utf8.allSatisfy({ $0 < 0x80 }) {
             guard label.utf8.count <= maximumLabelLength, label.utf8.allSatisfy(isNameByte) else { return nil }
@@ -89,7 +89,7 @@ struct WebAuthority: Sendable, Hashable {
         byte.isASCIIAlphanumeric || "-_".utf8.contains(byte)
     }
 
-    /// Letters, marks and digits of any script; not what only looks like other text (full-width letters and the like).
+    /// Whether the scalar is a letter, mark or digit of any script; lookalikes such as full-width letters aren’t.
     private static func isNameScalar(_ scalar: Unicode.Scalar) -> Bool {
         guard !scalar.isASCII else { return isNameByte(UInt8(truncatingIfNeeded: scalar.value)) }
         guard !(0xff00...0xffef).contains(scalar.value) else { return false }
@@ -111,9 +111,9 @@ struct WebAuthority: Sendable, Hashable {
 
     private static func isHexadecimal(_ byte: UInt8) -> Bool { byte.hexadecimalValue != nil }
 
-    // MARK: The user
+    // MARK: User
 
-    /// `text` with `%25` for each percent sign that begins no escape: a password may hold one.
+    /// Replaces each percent sign that starts no escape with `%25`: a password may contain one.
     private static func withoutStrayPercents(_ text: Substring) -> String {
         let bytes = Array(text.utf8)
         var kept: [UInt8] = []
@@ -127,12 +127,12 @@ struct WebAuthority: Sendable, Hashable {
     }
 }
 
-/// Names in Unicode as the ASCII that the name system knows (RFC 3492).
+/// Encodes Unicode names in the ASCII form of the domain name system (RFC 3492).
 enum Punycode {
     private static let base = 36
     private static let (tMinimum, tMaximum, skew, damp) = (1, 26, 38, 700)
 
-    /// The label without its `xn--`. The label must not be long: the cost grows with the square of its length.
+    /// Encodes a label, without the prefix `xn--`. Its length must be limited, because the cost is quadratic.
     static func encode(_ label: [Unicode.Scalar]) -> String {
         var output = label.filter(\.isASCII).map { UInt8(truncatingIfNeeded: $0.value) }
         let basic = output.count
@@ -186,7 +186,7 @@ enum Punycode {
     }
 }
 
-/// `text` with every byte but letters, digits and `kept` as `%XX`.
+/// Encodes every byte but letters, digits and `kept` as `%XX`.
 func percentEncoded(_ text: some StringProtocol, keeping kept: Set<UInt8>) -> String {
     func isPlain(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || kept.contains(byte) }
     if text.utf8.allSatisfy(isPlain) { return String(text) }
@@ -202,7 +202,7 @@ func percentEncoded(_ text: some StringProtocol, keeping kept: Set<UInt8>) -> St
     return String(decoding: bytes, as: UTF8.self)
 }
 
-/// `text` with each `%XX` as the byte that it stands for; nil if the result has a zero byte or is not UTF-8.
+/// Decodes each `%XX`; nil if the result has a zero byte or isn’t UTF-8.
 func percentDecoded(_ text: some StringProtocol) -> String? {
     var bytes: [UInt8] = []
     var rest = text.utf8[...]

@@ -5,18 +5,18 @@ public struct WebCredentials: Sendable, Hashable, CustomStringConvertible, Custo
     /// The password of the user.
     public var password: String
 
-    /// The longest user or password, in bytes.
+    /// The maximum length of a user or password, in bytes.
     public static let limit = 1_024
 
-    /// A user and a password as they are, not percent-encoded.
+    /// Creates credentials from a user and a password without percent-encoding.
     public init(user: String, password: String) {
         (self.user, self.password) = (user, password)
     }
 
-    /// Refuses what Basic authentication can’t send (RFC 7617): a user that is empty or has a colon, control characters,
-    /// more than 1 KiB.
+    /// Throws for credentials that Basic authentication can’t send (RFC 7617): a user that is empty or has a colon,
+    /// control characters, more than 1 KiB.
     ///
-    /// - Throws: `invalidArgument`, whose message names neither of them.
+    /// - Throws: `invalidArgument`, whose message contains neither of them.
     public func check() throws(Failure) {
         guard !user.isEmpty, !user.utf8.contains(UInt8(ascii: ":")) else {
             throw Failure(.invalidArgument, "A user name can’t be empty or contain a colon.")
@@ -31,14 +31,14 @@ public struct WebCredentials: Sendable, Hashable, CustomStringConvertible, Custo
         }
     }
 
-    /// Names neither of them, so that neither is ever logged.
+    /// A text without the user and the password, so that neither is ever logged.
     public var description: String { "(user and password)" }
-    /// Shows neither of them.
+    /// A mirror without the user and the password.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension WebAddress {
-    /// The user and password that the address holds, decoded; nil: none that can be sent.
+    /// The user and password in the address, decoded; nil if there are none that can be sent.
     public var webCredentials: WebCredentials? {
         guard let (user, password) = credentials else { return nil }
         let credentials = WebCredentials(user: user, password: password)
@@ -50,7 +50,7 @@ extension WebAddress {
         server?.userInfo == nil ? self : WebAddress(textWithoutCredentials) ?? self
     }
 
-    /// The address with a user and password in it, for a library that takes them no other way: never to be stored or shown.
+    /// The address with a user and password, for a library that needs them in it: never to be stored or shown.
     public func text(with credentials: WebCredentials) -> String {
         let plain = withoutCredentials.text
         let encoded = [credentials.user, credentials.password].map { percentEncoded($0, keeping: Set("-._~".utf8)) }
@@ -58,11 +58,11 @@ extension WebAddress {
         return "\(scheme)://\(encoded[0]):\(encoded[1])@" + plain.dropFirst(scheme.utf8.count + 3)
     }
 
-    /// A text in which no address has a user or password: show notes, GUIDs, stored names.
+    /// Removes users and passwords from all addresses in a text: show notes, GUIDs, stored names.
     ///
-    /// Everything between `://` and the last `@` before the end of a server’s name is left out, with the `@`. Where a colon
-    /// follows that begins no port, a password with a slash or the like wasn’t encoded: its end is the last `@` before a space
-    /// or quotation mark.
+    /// Everything between `://` and the last `@` before the end of a server’s name is removed, with the `@`. If a colon
+    /// follows that starts no port, a password with a slash or similar wasn’t encoded: its end is the last `@` before a
+    /// space or quotation mark.
     public static func withoutCredentials(in text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
         let bytes = Array(text.utf8)
@@ -87,7 +87,7 @@ extension WebAddress {
         return kept.count == bytes.count ? text : String(decoding: kept, as: UTF8.self)
     }
 
-    /// Whether a text in a server’s place has a colon that begins no port, as only the name of a user has.
+    /// Whether the text of an authority has a colon that starts no port, and therefore contains a user.
     private static func hasPassword(_ authority: ArraySlice<UInt8>) -> Bool {
         guard authority.first != UInt8(ascii: "["), let colon = authority.firstIndex(of: UInt8(ascii: ":")) else {
             return false
@@ -99,9 +99,9 @@ extension WebAddress {
         byte <= 0x20 || byte == 0x7f || "\"'<>".utf8.contains(byte)
     }
 
-    /// A text that was meant as an address, as it is to be repeated to whoever gave it: without user and password.
+    /// Returns a text that was meant as an address without user and password, for messages to its author.
     ///
-    /// Of one that can’t be read as an address everything up to the last `@` is left out: a password may stand anywhere in it.
+    /// If it can’t be parsed as an address, everything up to the last `@` is removed: a password may be anywhere in it.
     public static func repeatable(_ text: String) -> String {
         if let address = WebAddress(text) {
             return address.server?.userInfo == nil ? text : address.textWithoutCredentials
@@ -112,8 +112,8 @@ extension WebAddress {
             decoding: bytes[..<credentials.lowerBound] + bytes[(credentials.upperBound + 1)...], as: UTF8.self)
     }
 
-    /// Where user and password may stand in a text that can’t be read as an address: before the last `@`, from behind the
-    /// first `//`, else from behind the first `:`, else from the beginning. Nil without an `@`.
+    /// The range of a possible user and password in a text that can’t be parsed as an address: before the last `@`,
+    /// from after the first `//`, or after the first `:`, or from the start. Nil without an `@`.
     static func possibleCredentials(in bytes: [UInt8]) -> (range: Range<Int>, followsSlashes: Bool)? {
         guard let at = bytes.lastIndex(of: UInt8(ascii: "@")) else { return nil }
         let slashes = bytes[..<at].indices.first { bytes[$0..<at].starts(with: "//".utf8) }

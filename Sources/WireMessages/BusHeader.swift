@@ -1,6 +1,7 @@
 /// The kind of a message: the second byte of its header (see `protocols/bus.md`).
 package enum MessageKind: UInt8, Sendable, CaseIterable {
-    // The kinds of stream events, which PUBLISH also has. A put replaces the topic’s retained value and its deltas.
+    // The kinds of stream events; a PUBLISH has the kind of the event that it requests.
+    /// Replaces the topic’s retained value and its deltas.
     case put = 1
     /// Changes the topic’s value; retained in order after its put.
     case delta = 2
@@ -37,7 +38,8 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     /// The refusal of a request; the payload is a `WireFailure`.
     case failure = 34
 
-    // The kinds of joins. FETCH requests the stream from a position, or everything.
+    // The kinds of joins.
+    /// Requests the stream from a position, or everything.
     case fetch = 40
     /// A part of the ring’s events.
     case replay = 41
