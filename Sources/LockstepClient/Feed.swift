@@ -1,9 +1,9 @@
 import NIOConcurrencyHelpers
 
-/// The updates that wait for one consumer, bounded: where it is too slow, those that wait and the newest become one in which
-/// everything has changed.
+/// Buffers the updates for one consumer. On overflow the buffered updates are replaced by one that reports everything
+/// as changed.
 ///
-/// Nobody is resumed under the lock: the handler of a cancellation takes it while the runtime holds a lock of the task.
+/// No consumer is resumed under the lock: a cancellation handler acquires it while the runtime holds a task’s lock.
 final class Feed: Sendable {
     private struct State {
         var updates: ArraySlice<FleetUpdate> = []
@@ -35,7 +35,7 @@ final class Feed: Sendable {
         waiter?.resume(returning: update)
     }
 
-    /// Ends the feed behind the updates that wait.
+    /// Ends the feed after the buffered updates.
     func finish() {
         let waiter = state.withLockedValue { state in
             state.isFinished = true
@@ -45,7 +45,7 @@ final class Feed: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    /// The next update; nil at the end, when the task is cancelled, and for a second consumer.
+    /// Returns the next update; nil at the end, on cancellation, and for a second consumer.
     func next() async -> FleetUpdate? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -4,15 +4,15 @@ public import PodcastModel
 package import SwiftProtobuf
 package import WireMessages
 
-/// A program’s connection to a running fleet: what a screen is written with.
+/// A program’s connection to a running fleet; screens are built on it.
 ///
-/// It follows the fleet from `connect` until `disconnect`, or until it and its sequences are released, and joins it again by
-/// itself when the bus is restarted. `state` is the newest state; `states` and `updates` deliver those that follow. Every command
+/// It follows the fleet from `connect` until `disconnect`, or until it and its sequences are released, and reconnects
+/// when the bus restarts. `state` is the newest state; `states` and `updates` deliver later ones. Every command
 /// returns when its effect is in `state`. Texts are safe for a terminal; times are seconds.
 public final class Fleet: Sendable {
     let hub: FleetHub
     package let client: BusClient
-    /// How long a request is tried that reaches no service; nil: as long as any.
+    /// The time for which a request to an absent service is retried; nil for no limit.
     private let reachLimit: Duration?
     private let subscription: FeedSubscription?
     private let tasks: [Task<Void, Never>]
@@ -43,13 +43,13 @@ public final class Fleet: Sendable {
         for task in tasks { task.cancel() }
     }
 
-    /// Connects to the fleet of this user.
+    /// Connects to the user’s fleet.
     ///
     /// - Parameters:
-    ///   - origin: the program’s name in a word or two, as the histories show it: `tray`.
-    ///   - home: the folder with the fleet’s files; nil: the one that `LOCKSTEP_HOME` names, or else the user’s own.
-    ///   - observing: what the state holds.
-    /// - Throws: `noFleet` at once when none runs; `badConfiguration` for a home that can’t be one.
+    ///   - origin: the program’s short name, as the histories show it, such as `tray`.
+    ///   - home: the folder with the fleet’s files; nil for the one in `LOCKSTEP_HOME`, or else the user’s default.
+    ///   - observing: the part of the state that the connection follows.
+    /// - Throws: `noFleet` at once if none is running; `badConfiguration` for an invalid home.
     public static func connect(
         as origin: String, home: String? = nil, observing: Observation = .everything
     ) throws(Failure) -> Fleet {
@@ -58,7 +58,7 @@ public final class Fleet: Sendable {
         return try connect(as: origin, to: try LockstepHome.find(environment), observing: observing.selection)
     }
 
-    /// - Parameter reachLimit: how long a request is tried while the service isn’t there; nil: as long as any.
+    /// - Parameter reachLimit: the time for which a request to an absent service is retried; nil for no limit.
     package static func connect(
         as origin: String, to home: LockstepHome, observing selection: TopicSelection?, reachLimit: Duration? = nil
     ) throws(Failure) -> Fleet {
@@ -71,7 +71,7 @@ public final class Fleet: Sendable {
         return Fleet(client: client, observing: selection, reachLimit: reachLimit)
     }
 
-    /// Ends the connection. The sequences of states and changes end; commands under way fail with `unavailable`.
+    /// Ends the connection. The sequences of states and changes end; pending commands fail with `unavailable`.
     public func disconnect() async {
         await client.shutdown()
         for task in tasks { await task.value }
@@ -79,13 +79,13 @@ public final class Fleet: Sendable {
 
     // MARK: - State
 
-    /// The newest state. Never waits.
+    /// The newest state; reading it never waits.
     public var state: FleetState { hub.state }
 
-    /// The state now, as soon as there is one, and after every change; a slow consumer gets the newest one.
+    /// The current state as soon as it is known, and the state after every change; a slow consumer gets the newest.
     ///
-    /// - Parameter tick: also after this time while something is counting: the position of what plays, the rest of a sleep timer,
-    ///   the wait for another attempt; nil: only after changes.
+    /// - Parameter tick: the interval of additional states while a value is counting (the position, the rest of a sleep
+    ///   timer, the wait for a retry); nil for none.
     public func states(every tick: Duration? = nil) -> FleetSequence<FleetState> {
         FleetSequence(fleet: self) { fleet in
             let feed = fleet.hub.updates(limit: 1)
@@ -94,8 +94,8 @@ public final class Fleet: Sendable {
         }
     }
 
-    /// Every change with the state after it, in order. `everything` stands for changes that a slow consumer or a broken connection
-    /// has missed.
+    /// Every change with the state after it, in order. `everything` replaces changes that a slow consumer or a broken
+    /// connection has missed.
     public func updates() -> FleetSequence<FleetUpdate> {
         FleetSequence(fleet: self) { fleet in
             let feed = fleet.hub.updates()
@@ -103,11 +103,11 @@ public final class Fleet: Sendable {
         }
     }
 
-    /// The events of the stream as they come, of the topics that the connection observes.
+    /// The events of the stream, in order, with the topics that the connection observes.
     ///
     /// - Parameters:
-    ///   - prefixes: only topics that begin with one of these, such as `playback`; empty: all.
-    ///   - changesOnly: without the events that were retained before.
+    ///   - prefixes: the prefixes of the topics, such as `playback`; empty for all.
+    ///   - changesOnly: whether to leave out the events that were retained before.
     public func events(prefixes: [String] = [], changesOnly: Bool = false) -> FleetSequence<FleetEvent> {
         FleetSequence(fleet: self) { fleet in
             let subscription = fleet.client.subscribe()
@@ -123,10 +123,10 @@ public final class Fleet: Sendable {
         }
     }
 
-    /// The state once it is live and none of these parts is stale.
+    /// Returns the state when it is live and none of these parts is stale.
     ///
-    /// - Parameter services: these services must be ready, too.
-    /// - Throws: `unavailable` naming what isn’t there when the time is over or the task is cancelled; `invalidArgument` for a part
+    /// - Parameter services: further services that must be ready.
+    /// - Throws: `unavailable`, naming what is missing, on timeout or cancellation; `invalidArgument` for a part
     ///   that the connection doesn’t observe.
     public func current(
         _ parts: Set<FleetPart> = [.player], services: Set<ServiceName> = [], within limit: Duration = .seconds(2)
@@ -156,8 +156,8 @@ public final class Fleet: Sendable {
             "The \(missing) service isn’t ready. It may be starting; `lockstep ps` shows what it is doing.")
     }
 
-    /// The state once it is live and none of these services is starting, or the newest when the time is over: for programs that
-    /// show what there is without waiting for services that are down.
+    /// Returns the state when it is live and none of these services is starting, or the newest on timeout: for programs
+    /// that show the available parts without waiting for services that are down.
     package func availableState(
         of services: [ServiceName] = [.playback, .queue, .downloads], within limit: Duration = .seconds(2)
     ) async -> FleetState {
@@ -167,19 +167,19 @@ public final class Fleet: Sendable {
         }.state
     }
 
-    /// The first state for which `condition` holds, or the newest when the time is over, and whether it holds.
+    /// Returns the first state for which `condition` holds, or the newest on timeout, and whether it holds.
     package func first(
         within limit: Duration, where condition: @escaping @Sendable (FleetState) -> Bool
     ) async -> (state: FleetState, isMet: Bool) {
         await hub.first(within: limit, where: condition)
     }
 
-    /// Returns when the effect of an answer is in `state`, or after two seconds: the command is done, and a late state is no
-    /// failure of it.
+    /// Returns when the effect of an answer is in `state`, or after two seconds: the command is complete, and a late
+    /// state isn’t a failure.
     package func arrive(at position: StreamPosition?, of service: ServiceName) async {
         guard let position, let subscription else { return }
         do throws(Failure) {
-            // Also where its topic isn’t observed.
+            // This also applies if its topic isn’t observed.
             try await client.wait(for: position, of: service, within: .seconds(2))
         } catch { return }
         await subscription.feed.drained()
@@ -191,18 +191,18 @@ public final class Fleet: Sendable {
     public var player: PlayerClient { PlayerClient(fleet: self) }
     /// Commands to Up Next and the other queues.
     public var queue: QueueClient { QueueClient(fleet: self) }
-    /// Commands about subscriptions.
+    /// Commands for subscriptions.
     public var feeds: FeedsClient { FeedsClient(fleet: self) }
-    /// Commands about downloaded files.
+    /// Commands for downloaded files.
     public var downloads: DownloadsClient { DownloadsClient(fleet: self) }
-    /// Commands about settings.
+    /// Commands for settings.
     public var settings: SettingsClient { SettingsClient(fleet: self) }
     /// Answers to alerts.
     public var alerts: AlertsClient { AlertsClient(fleet: self) }
-    /// Questions to the library of podcasts and episodes.
+    /// Queries to the library of podcasts and episodes.
     public var library: LibraryClient { LibraryClient(fleet: self) }
 
-    /// Asks a service, and returns when the effect of its answer is in `state`.
+    /// Sends a request to a service, and returns when the effect of its answer is in `state`.
     package func ask<Reply: SwiftProtobuf.Message>(
         _ service: ServiceName, _ request: some SwiftProtobuf.Message, reply: Reply.Type,
         within limit: Duration = .seconds(10)
@@ -219,11 +219,11 @@ public final class Fleet: Sendable {
 
     package static let serviceNames = ServiceCatalog.all.filter { $0.start != .planned }.map(\.name.text)
 
-    /// The version of the library that carries the messages, libzmq.
+    /// The version of libzmq, the messaging library.
     package static var messagingVersion: (major: Int, minor: Int, patch: Int) { BusLibrary.version }
 }
 
 extension Moment {
-    /// The moment at which it is called.
+    /// The current time.
     public static var now: Moment { SystemClocks.now() }
 }

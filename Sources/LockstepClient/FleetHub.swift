@@ -3,9 +3,9 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
 
-/// The state of a connection and those who observe it. Updates come from one task; everything else may be called from any.
+/// The state of a connection and its observers. One task delivers the updates; any task may call all other members.
 ///
-/// Feeds are filled under the lock, so that each gets the states in order. A feed whose consumer is gone is found when it is
+/// Feeds are filled under the lock, so that each gets the states in order. A released feed is removed when it is
 /// filled the next time.
 final class FleetHub: Sendable {
     private struct Subscriber {
@@ -26,10 +26,10 @@ final class FleetHub: Sendable {
 
     private let shared: NIOLockedValueBox<Shared>
 
-    /// The maximum number of updates that wait for a slow consumer. Each holds a state.
+    /// The maximum number of buffered updates for a slow consumer; each holds a state.
     static let updateLimit = 256
 
-    /// A hub of a connection that observes `selection`; nil: nothing.
+    /// Creates the hub of a connection that observes `selection`; nil for nothing.
     init(observing selection: TopicSelection?) {
         shared = NIOLockedValueBox(Shared(state: FleetState(FleetView(), observing: selection)))
     }
@@ -49,7 +49,7 @@ final class FleetHub: Sendable {
 
     /// Ends all sequences.
     ///
-    /// - Parameter failure: why the connection has ended; nil: somebody has ended it.
+    /// - Parameter failure: the reason for the end; nil if it was requested.
     func end(_ failure: Failure?) {
         let subscribers = shared.withLockedValue { shared -> [Subscriber] in
             guard !shared.isEnded else { return [] }
@@ -64,7 +64,7 @@ final class FleetHub: Sendable {
 
     // MARK: - Observing
 
-    /// A feed of all updates from now on, the first of which is there already if anything is known; with a limit of 1 the newest.
+    /// Returns a feed of updates that starts with the state if one is known; a limit of 1 keeps the newest.
     func updates(limit: Int = updateLimit) -> Feed {
         let feed = Feed(limit: limit)
         let isObserved = shared.withLockedValue { shared in
@@ -77,7 +77,7 @@ final class FleetHub: Sendable {
         return feed
     }
 
-    /// Gives a feed the state again while something in it is counting, until it is released.
+    /// Repeats the state to a feed while a value is counting, until the feed is released.
     func repeatState(in feed: Feed, every tick: Duration) {
         let tick = max(tick, .milliseconds(10))
         Task { [weak feed] in
@@ -96,7 +96,7 @@ final class FleetHub: Sendable {
         }
     }
 
-    /// The first state for which `condition` holds, or the newest when the time is over or the task is cancelled.
+    /// Returns the first state for which `condition` holds, or the newest on timeout or cancellation.
     ///
     /// - Returns: the state, and whether the condition holds.
     func first(

@@ -1,11 +1,11 @@
 import PodcastModel
 
-/// The states, updates or events of a connection. The sequence keeps the connection alive while it is read, and ends with it.
+/// The states, updates or events of a connection, which the sequence keeps alive while it is read, and ends with.
 public struct FleetSequence<Element: Sendable>: AsyncSequence, Sendable {
     let fleet: Fleet
     let begin: @Sendable (Fleet) -> () async -> Element?
 
-    /// Begins to observe.
+    /// Starts observing.
     public func makeAsyncIterator() -> Iterator { Iterator(fleet: fleet, read: begin(fleet)) }
 
     /// Waits for the next element.
@@ -13,7 +13,7 @@ public struct FleetSequence<Element: Sendable>: AsyncSequence, Sendable {
         let fleet: Fleet
         let read: () async -> Element?
 
-        /// The next element; nil when the connection has ended or the task is cancelled.
+        /// Returns the next element; nil when the connection has ended or the task is cancelled.
         public mutating func next() async -> Element? { await read() }
     }
 }
@@ -22,6 +22,6 @@ public struct FleetSequence<Element: Sendable>: AsyncSequence, Sendable {
 public struct FleetUpdate: Sendable {
     /// The state after the changes.
     public let state: FleetState
-    /// The parts that have changed since the update before.
+    /// The parts that have changed since the previous update.
     public let changes: Set<FleetChange>
 }

@@ -2,18 +2,18 @@ package import BusKit
 import PodcastModel
 import WireMessages
 
-/// The part of the fleet’s state that a connection observes. The bus sends nothing else, so that a smaller part arrives sooner.
+/// The observed part of the fleet’s state. The bus sends only this part, so a smaller one arrives sooner.
 public enum Observation: Sendable, Hashable {
-    /// All state, and how far downloads are.
+    /// The whole state, with the progress of downloads.
     case everything
     /// These parts of the state, and the services’ own states.
     case parts(Set<FleetPart>)
-    /// The topics of the stream that begin with one of these, as `events` brings them, and the services’ own states.
+    /// The stream’s topics with one of these prefixes, as `events` delivers them, and the services’ own states.
     case topics([String])
-    /// Nothing: the connection only carries commands, and `state` stays empty.
+    /// No state: the connection only carries commands, and `state` stays empty.
     case nothing
 
-    /// The player and what it plays next: they show the effect of every command to it.
+    /// The player and the next entry: they show the effect of every command to it.
     public static let player = Observation.parts([.player, .next])
 
     package var selection: TopicSelection? {
@@ -25,7 +25,7 @@ public enum Observation: Sendable, Hashable {
         }
     }
 
-    /// The topic that somebody means who leaves `stream/` out: `playback` is as good as `stream/playback`.
+    /// Completes a topic that was given without `stream/`: `playback` means `stream/playback`.
     static func topic(_ text: String) -> String {
         text.hasPrefix(Topic.streamPrefix) || text.hasPrefix("live/") ? text : Topic.streamPrefix + text
     }
@@ -37,7 +37,7 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
     case player
     /// The sound devices.
     case output
-    /// The queue that plays, what follows in it, and the loads that were decided.
+    /// The queue that plays, the entry that follows, and the decided loads.
     case next
     /// The queues with their entries.
     case queues
@@ -45,16 +45,16 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
     case podcasts
     /// New and changed episodes, positions and played marks. They are reported as changes; the state doesn’t hold them.
     case episodes
-    /// The downloads, and how far they are.
+    /// The downloads and their progress.
     case downloads
     /// The bookmarks of all episodes.
     case bookmarks
-    /// The settings that were set.
+    /// The settings that have values.
     case settings
     /// The open alerts.
     case alerts
 
-    /// The service whose state it is; nil: several have a share in it.
+    /// The service that publishes this part; nil if several do.
     var owner: ServiceName? {
         switch self {
         case .player, .output, .bookmarks: .playback

@@ -8,8 +8,8 @@ public struct AlertsClient: Sendable {
 
     /// Answers an alert with one of its actions.
     ///
-    /// - Returns: the action that counts.
-    /// - Throws: `notFound` when the alert no longer exists; `invalidArgument` for an action that it doesn’t have.
+    /// - Returns: the action that takes effect.
+    /// - Throws: `notFound` if the alert no longer exists; `invalidArgument` for an action that it doesn’t have.
     @discardableResult
     public func answer(_ alert: AlertID, of owner: ServiceName, _ action: String) async throws(Failure) -> String {
         guard let service = ServiceCatalog[owner], let request = service.request else {

@@ -1,6 +1,6 @@
 /// The answer to a command.
 public struct Answer<Value: Sendable>: Sendable {
-    /// Whether the command has changed something; false: it was so already.
+    /// Whether the command has changed something.
     public let changed: Bool
     /// The value after the command.
     public let value: Value

@@ -2,11 +2,12 @@ public import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Commands about downloaded files. Each is about all the episodes or none, 500 at most, and answers for each in order.
+/// Commands for downloaded files. Each applies to all of its episodes (500 at most) or none; answers are ordered. their
+/// order.
 public struct DownloadsClient: Sendable {
     /// An action on the files of episodes.
     public enum Action: Sendable, Hashable {
-        /// Downloads them; those that failed are tried again.
+        /// Downloads them; failed downloads are retried.
         case add
         /// Pauses downloads, and keeps their partial files.
         case pause
@@ -20,7 +21,7 @@ public struct DownloadsClient: Sendable {
 
     let fleet: Fleet
 
-    /// Downloads episodes; those that failed are tried again.
+    /// Downloads episodes; failed downloads are retried.
     public func add(_ episodes: [EpisodeID]) async throws(Failure) -> [Answer<DownloadState>] {
         try await perform(.add, episodes)
     }
@@ -42,7 +43,7 @@ public struct DownloadsClient: Sendable {
         }
     }
 
-    /// The reasons why an episode is, isn’t or is no longer downloaded, in sentences.
+    /// The reasons why an episode is, isn’t or is no longer downloaded, as sentences.
     public func reasons(for episode: EpisodeID) async throws(Failure) -> [String] {
         try await ask { $0.why.episode = episode.text }.why.map { DisplayText.sanitised($0) }
     }

@@ -2,27 +2,27 @@ public import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// Commands about subscriptions.
+/// Commands for subscriptions.
 public struct FeedsClient: Sendable {
     /// The outcome of a command for one feed.
     public struct Result: Sendable, Hashable {
         /// The effect on a feed.
         public enum Kind: String, Sendable, Hashable {
-            /// The podcast was subscribed to.
+            /// The podcast was added to the subscriptions.
             case added
-            /// It is subscribed to already.
+            /// The podcast is already subscribed to.
             case alreadyThere
-            /// It has new or changed episodes.
+            /// The feed has new or changed episodes.
             case updated
             /// Nothing has changed.
             case unchanged
-            /// It was unsubscribed from or forgotten.
+            /// The podcast was unsubscribed from or forgotten.
             case removed
             /// The feed couldn’t be read.
             case failed
-            /// The feed was read, and nothing kept.
+            /// The feed was read, but not stored.
             case checked
-            /// A later version’s word.
+            /// A value of a later version.
             case unknown
         }
 
@@ -32,23 +32,23 @@ public struct FeedsClient: Sendable {
 
         /// The effect on the feed.
         public var kind: Kind { Kind(rawValue: wire.word) ?? .unknown }
-        /// The address that was named, or the podcast’s.
+        /// The address in the request, or the podcast’s.
         public var url: String { DisplayText.sanitised(wire.url) }
-        /// The podcast; nil: it couldn’t be read.
+        /// The podcast; nil if the feed couldn’t be read.
         public var podcast: Podcast? { wire.hasPodcast ? Podcast(wire.podcast) : nil }
         /// Whether the podcast was added, removed or has changed.
         public var changed: Bool { [.added, .updated, .removed].contains(kind) || isPasswordChanged }
         /// The number of new episodes.
         public var newEpisodes: Int { Int(wire.newEpisodes) }
-        /// Whether it is read with another user and password from now on.
+        /// Whether the feed is read with a new user and password from now on.
         public var isPasswordChanged: Bool { wire.passwordChanged }
         /// Whether a feed that couldn’t be read was kept.
         public var isKept: Bool { wire.kept }
-        /// The faults of a feed that could be read all the same.
+        /// The problems of a feed that is readable nevertheless.
         public var warnings: [String] { wire.warnings.map { DisplayText.sanitised($0) } }
-        /// Why it failed; nil: it didn’t.
+        /// The reason for the failure; nil if there is none.
         public var failure: Failure? { wire.hasFailure ? wire.failure.failure.sanitised : nil }
-        /// The documented object.
+        /// The JSON object that the protocol documents.
         public var json: JSONValue { wire.json }
     }
 
@@ -57,8 +57,8 @@ public struct FeedsClient: Sendable {
     /// Subscribes to the feeds at these addresses, `http`, `https` or `file`; fetching them may take a minute.
     ///
     /// - Parameters:
-    ///   - keep: also those that can’t be read now.
-    ///   - user: the user’s name for feeds that need one; empty: none.
+    ///   - keep: whether to keep feeds that can’t be read now.
+    ///   - user: the user name for feeds that require one; empty if none do.
     public func subscribe(
         _ urls: [String], keep: Bool = false, user: String = "", password: String = ""
     ) async throws(Failure) -> [Result] {
@@ -70,9 +70,9 @@ public struct FeedsClient: Sendable {
         }
     }
 
-    /// Unsubscribes; with `forget` the podcasts’ episodes and positions are deleted too.
+    /// Unsubscribes from podcasts; `forget` also deletes their episodes and positions.
     ///
-    /// - Throws: `notFound`.
+    /// - Throws: `notFound` if a podcast is unknown.
     public func unsubscribe(_ podcasts: [PodcastID], forget: Bool = false) async throws(Failure) -> [Result] {
         try await ask {
             $0.unsubscribe.podcasts = podcasts.map(\.text)
@@ -80,9 +80,9 @@ public struct FeedsClient: Sendable {
         }
     }
 
-    /// Reads feeds anew; without any, all that are subscribed.
+    /// Refreshes feeds; without any, all subscriptions.
     ///
-    /// - Throws: `notFound`.
+    /// - Throws: `notFound` if a podcast is unknown.
     public func refresh(_ podcasts: [PodcastID] = []) async throws(Failure) -> [Result] {
         try await ask {
             $0.refresh = WireRefresh()
@@ -90,7 +90,7 @@ public struct FeedsClient: Sendable {
         }
     }
 
-    /// Reads the chapters of an episode’s file, if it has one that wasn’t read for a day.
+    /// Fetches the chapters of an episode, if its chapters file wasn’t read within the last day.
     package func fetchChapters(of episode: EpisodeID, within limit: Duration) async throws(Failure) {
         _ = try await ask(within: limit) { $0.fetchChapters.episode = episode.text }
     }

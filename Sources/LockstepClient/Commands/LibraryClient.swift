@@ -3,13 +3,13 @@ public import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Questions to the library.
+/// Queries to the library.
 public struct LibraryClient: Sendable {
     let fleet: Fleet
 
     /// All podcasts, by title.
     ///
-    /// - Parameter includesUnsubscribed: also those whose episodes are kept after `unsubscribe`.
+    /// - Parameter includesUnsubscribed: whether to include podcasts whose episodes are kept after `unsubscribe`.
     public func podcasts(includesUnsubscribed: Bool = false) async throws(Failure) -> [Podcast] {
         var query = WirePodcastsQuery.with { $0.includeUnsubscribed = includesUnsubscribed }
         var podcasts: [Podcast] = []
@@ -21,12 +21,12 @@ public struct LibraryClient: Sendable {
         }
     }
 
-    /// Episodes, the newest first, page by page while they are read.
+    /// Episodes, the newest first, read in pages.
     ///
     /// - Parameters:
-    ///   - podcast: of this podcast only; nil: of all.
-    ///   - isUnplayed: only those that don’t count as played.
-    ///   - isDownloaded: only those whose file is downloaded.
+    ///   - podcast: the podcast whose episodes are read; nil for all podcasts.
+    ///   - isUnplayed: whether to skip episodes that count as played.
+    ///   - isDownloaded: whether to skip episodes without a downloaded file.
     public func episodes(
         of podcast: PodcastID? = nil, isUnplayed: Bool = false, isDownloaded: Bool = false
     ) -> EpisodeSequence {
@@ -39,9 +39,9 @@ public struct LibraryClient: Sendable {
             })
     }
 
-    /// The first episodes of `episodes`, and how many there are in all.
+    /// The first episodes of `episodes`, and their total number.
     ///
-    /// - Parameter limit: the maximum number of episodes; nil: all.
+    /// - Parameter limit: the maximum number of episodes; nil for all.
     public func episodes(
         of podcast: PodcastID? = nil, isUnplayed: Bool = false, isDownloaded: Bool = false, limit: Int?
     ) async throws(Failure) -> (episodes: [Episode], total: Int) {
@@ -52,7 +52,7 @@ public struct LibraryClient: Sendable {
         return (found, max(pages.total, found.count))
     }
 
-    /// The episodes of these IDs, without notes and chapters; those that are gone are left out.
+    /// The episodes with these IDs, without notes and chapters; missing ones are left out.
     public func episodes(_ ids: [EpisodeID]) async throws(Failure) -> [Episode] {
         var found: [WireEpisode] = []
         for part in ids.parts(of: RequestSizes.episodes) {
@@ -61,9 +61,9 @@ public struct LibraryClient: Sendable {
         return found.compactMap(Episode.init)
     }
 
-    /// The episode of that ID with all that is known of it; nil: it is gone.
+    /// The episode with this ID and all its details; nil if it doesn’t exist.
     ///
-    /// - Parameter readsChapters: chapters of a file that nobody has read yet are read, if that can be done soon.
+    /// - Parameter readsChapters: whether to fetch chapters that weren’t read yet, within a short limit.
     public func episode(_ id: EpisodeID, readsChapters: Bool = false) async throws(Failure) -> Episode? {
         let episode = try await wires([id]).first
         guard readsChapters, let episode, episode.chapters.isEmpty || episode.chaptersOfFile,
@@ -72,7 +72,7 @@ public struct LibraryClient: Sendable {
         do {
             try await fleet.feeds.fetchChapters(of: id, within: .seconds(5))
         } catch {
-            // It is shown without.
+            // The episode is shown without them.
             return Episode(episode)
         }
         return try await wires([id]).first.flatMap(Episode.init)
@@ -93,23 +93,23 @@ public struct LibraryClient: Sendable {
         try await ask({ $0.episodes = query }, { $0.episodes })
     }
 
-    /// The one episode that an ID, the beginning of one, or a part of a title means.
+    /// The only episode that matches an ID, the beginning of one, or a part of a title.
     ///
-    /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
+    /// - Throws: `notFound`; `ambiguous`, with the candidates in its message.
     public func findEpisode(_ text: String) async throws(Failure) -> Episode {
         try Self.readable(try await ask({ $0.findEpisode.text = text }, { $0.episodes.episodes.first.flatMap(Episode.init) }))
     }
 
-    /// The one podcast that an ID, the beginning of one, an address or a part of a title means.
+    /// The only podcast that matches an ID, the beginning of one, an address or a part of a title.
     ///
-    /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
+    /// - Throws: `notFound`; `ambiguous`, with the candidates in its message.
     public func findPodcast(_ text: String) async throws(Failure) -> Podcast {
         try Self.readable(try await ask({ $0.findPodcast.text = text }, { $0.podcasts.podcasts.first.flatMap(Podcast.init) }))
     }
 
     // MARK: - The database
 
-    /// A backup of the database that was made.
+    /// A completed backup of the database.
     public struct Backup: Sendable, Hashable {
         /// The file’s path.
         public let path: String
@@ -119,11 +119,11 @@ public struct LibraryClient: Sendable {
 
     /// The result of a check of the whole database.
     public struct DatabaseCheck: Sendable, Hashable {
-        /// The damage that was found; empty: none.
+        /// The damage that was found; empty if there is none.
         public let damage: String
         /// Its length in bytes.
         public let bytes: UInt64
-        /// The version of the library that reads it.
+        /// The version of SQLite that reads the database.
         public let sqliteVersion: String
     }
 
@@ -133,7 +133,7 @@ public struct LibraryClient: Sendable {
         return Backup(path: DisplayText.sanitised(done.path), bytes: done.bytes)
     }
 
-    /// Reads the whole database and checks it, which may take a minute.
+    /// Checks the whole database, which may take a minute.
     public func checkDatabase() async throws(Failure) -> DatabaseCheck {
         let check = try await ask(within: .seconds(60), { $0.check = WireCheckDatabase() }, { $0.check })
         return DatabaseCheck(
@@ -164,21 +164,21 @@ public struct LibraryClient: Sendable {
     }
 }
 
-/// Episodes of the library, read in pages. Ends with the library’s refusal if one comes.
+/// Episodes of the library, read in pages. The iterator throws the library’s error.
 public struct EpisodeSequence: AsyncSequence, Sendable {
     let fleet: Fleet
     let query: WireEpisodesQuery
 
-    /// Begins at the newest episode.
+    /// Creates an iterator that starts at the newest episode.
     public func makeAsyncIterator() -> Iterator { Iterator(fleet: fleet, query: query) }
 
-    /// Reads a page when the one before is used up.
+    /// Requests the next page when the previous one is consumed.
     public struct Iterator: AsyncIteratorProtocol {
         private let fleet: Fleet
         private var query: WireEpisodesQuery
         private var page: ArraySlice<WireEpisode> = []
         private var isLast = false
-        /// The maximum number of episodes that are still read; nil: all.
+        /// The maximum number of remaining episodes; nil for all.
         var limit: Int?
         private(set) var total = 0
 
@@ -186,7 +186,7 @@ public struct EpisodeSequence: AsyncSequence, Sendable {
             (self.fleet, self.query) = (fleet, query)
         }
 
-        /// The next episode; nil: that was the last.
+        /// Returns the next episode; nil after the last.
         public mutating func next() async throws(Failure) -> Episode? {
             while true {
                 if let wire = page.popFirst() {

@@ -3,20 +3,20 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 import WireMessages
 
-/// The outcome of a load, as the queue and the player show it. Pure.
+/// The outcome of a load, derived from the state of the queue and the player.
 package enum LoadOutcome: Sendable, Hashable {
-    /// It is decided, or the player opens it.
+    /// The load is decided, or the player is opening it.
     case pending
-    /// It plays, is paused, has failed or ended.
+    /// The load plays, is paused, has failed or has ended.
     case settled
-    /// The player has refused it.
+    /// The player has refused the load.
     case refused(Failure)
-    /// Something else was asked for, and has taken its place.
+    /// A later request has replaced the load.
     case superseded
 
     /// - Parameters:
     ///   - load: the load’s ID.
-    ///   - isLoaded: whether the player has shown it already; else the queue says when the player has accepted it.
+    ///   - isLoaded: whether the player’s state has shown the load; otherwise the queue reports its acceptance.
     package init(of load: LoadID, isLoaded: Bool = false, in view: FleetView) {
         guard view.connection == .live, !view.isStale(.playback), let player = view.player else {
             self = .pending
@@ -29,7 +29,7 @@ package enum LoadOutcome: Sendable, Hashable {
         } else if player.loadID == LoadID.advance(after: load.text).text
             || loads.contains(where: { $0.loadID == player.loadID && $0.afterLoad == load.text })
         {
-            // It has ended, and what follows it is there.
+            // The load has ended, and its successor is loaded.
             self = .settled
         } else {
             switch decided?.outcome {
@@ -46,19 +46,19 @@ package enum LoadOutcome: Sendable, Hashable {
 
 extension Fleet {
     private static let loadLimit = Duration.seconds(30)
-    /// The maximum time for the load that has taken another one’s place.
+    /// The timeout for the load that replaces a superseded one.
     private static let successorLimit = Duration.seconds(3)
-    /// Longer than it takes the player to see that it waits for data.
+    /// The timeout for audio; it exceeds the time in which the player detects that it waits for data.
     private static let soundLimit = Duration.milliseconds(2_500)
 
-    /// The player once it plays a load, has paused it as it should, or has failed to play it.
+    /// Returns the player’s state when a load plays, is paused as requested, or has failed.
     ///
     /// - Parameters:
-    ///   - load: the load’s ID, as a queue or the player has answered.
-    ///   - isLoaded: whether the player has shown it already.
-    ///   - retrying: is told of each attempt at a stream that fails, and whether it failed of the same as the one before.
-    /// - Throws: the player’s own error; `revisionMismatch` when something else was asked for in the meantime;
-    ///   `outcomeUnknown` when it is still loading after 30 s.
+    ///   - load: the load’s ID, from the answer of a queue or the player.
+    ///   - isLoaded: whether the player’s state has shown the load.
+    ///   - retrying: called for each retry of a failing stream, with whether the failure is the previous one’s.
+    /// - Throws: the player’s error; `revisionMismatch` if another request superseded the load;
+    ///   `outcomeUnknown` if it is still loading after 30 s.
     package func settled(
         _ load: LoadID, isLoaded: Bool = false,
         retrying: @escaping @Sendable (_ player: PlayerState, _ isSame: Bool) -> Void = { _, _ in }
@@ -89,7 +89,7 @@ extension Fleet {
         }
     }
 
-    /// The player once the newest load that was decided is settled.
+    /// Returns the player’s state when the newest decided load is settled.
     package func successor(of load: LoadID) async -> PlayerState {
         await first(within: Self.successorLimit) { state in
             guard let newest = (state.view.next?.loads.last?.loadID).flatMap(LoadID.init), newest != load else {
@@ -99,7 +99,7 @@ extension Fleet {
         }.state.player
     }
 
-    /// The player once what it plays is heard, or it is seen what keeps it from that.
+    /// Returns the player’s state when playback is audible, or when it is known why it isn’t.
     package func audible(_ player: PlayerState) async -> PlayerState {
         let wire = player.wire
         guard wire.status == .playing, !wire.anchor.running, !wire.buffering else { return player }
@@ -113,12 +113,12 @@ extension Fleet {
     }
 }
 
-/// The attempts at a stream that were reported.
+/// The retries of a stream that were reported.
 private struct ReportedAttempts: Sendable {
     private var attempt: UInt32 = 0
     private var reason = ""
 
-    /// Whether an attempt is to be reported, and follows one that failed of the same; nil: nothing is to be reported.
+    /// Returns whether the retry repeats the previous failure; nil if there is nothing to report.
     mutating func handle(_ player: WirePlaybackState) -> Bool? {
         let attempt = player.hasRetry && player.status == .loading ? player.retry.attempt : 0
         defer { (self.attempt, reason) = (max(self.attempt, attempt), player.retry.error.message) }
@@ -129,6 +129,6 @@ private struct ReportedAttempts: Sendable {
 extension PlayerState {
     package var snapshot: PlayerSnapshot { PlayerSnapshot(self) }
 
-    /// Its sentence, and the queue that it was loaded from where that isn’t Up Next.
+    /// The status sentence, with the source queue unless that is Up Next.
     package var sentenceWithQueue: String { sentence + Sentence.sourceQueue(self) }
 }

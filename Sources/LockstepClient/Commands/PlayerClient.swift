@@ -2,53 +2,53 @@ public import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Commands to the player. Each returns when its effect is in the state, and throws the player’s refusal. What a command starts
-/// from (the position of a relative seek, the speed of a step) is the player’s own when the command arrives.
+/// Commands to the player. Each returns when its effect is in the state, and throws the player’s refusal. Relative
+/// seeks and steps start from the player’s values when the command arrives.
 public struct PlayerClient: Sendable {
     /// The target of a seek.
     public enum SeekTarget: Sendable, Hashable {
         /// A position, in seconds from the beginning.
         case to(Double)
-        /// A distance in seconds; below 0: back. It stops a second before the end.
+        /// A distance in seconds, negative to seek back. The target is limited to a second before the end.
         case by(Double)
-        /// A part of the length, 0 to 1. It stops a second before the end.
+        /// A fraction of the length, 0 to 1. The target is limited to a second before the end.
         case fraction(Double)
-        /// Forward by the setting `skipForward`, or by `unlessSet` seconds where neither the podcast nor all have one.
+        /// Skips forward by the setting `skipForward`, or by `unlessSet` seconds if it isn’t set.
         case skipForward(unlessSet: Double? = nil)
-        /// Back by the setting `skipBack`, or by `unlessSet` seconds where neither the podcast nor all have one.
+        /// Skips back by the setting `skipBack`, or by `unlessSet` seconds if it isn’t set.
         case skipBack(unlessSet: Double? = nil)
-        /// The chapter of this number, from 1.
+        /// The chapter with this number, from 1.
         case chapter(Int)
-        /// The chapter after the position.
+        /// The chapter after the current position.
         case nextChapter
-        /// The chapter before the position, or the beginning of the one that it is in.
+        /// The chapter before the position, or the start of the current one.
         case previousChapter
     }
 
     /// The outcome of a seek.
     public struct SeekOutcome: Sendable, Hashable {
-        /// The player after it.
+        /// The player’s state after the seek.
         public let player: PlayerState
-        /// The episode that the seek has ended, so that it counts as played; nil: it has ended none.
+        /// The episode that the seek ended, so that it counts as played; nil if none.
         public let ended: EpisodeSummary?
     }
 
     /// The outcome of a change of the speed.
     public struct SpeedOutcome: Sendable, Hashable {
-        /// The player after it.
+        /// The player’s state after the change.
         public let player: PlayerState
-        /// The speed of podcasts without one of their own, where the change is for the loaded episode’s podcast alone; nil: it is
-        /// for all.
+        /// The speed of podcasts without their own, if only the loaded episode’s podcast was changed; nil if the change
+        /// applies to all.
         public let forOthers: String?
     }
 
     /// A change of the speed or the volume.
     public enum LevelChange: Sendable, Hashable {
-        /// To a value.
+        /// Sets a value.
         case to(Double)
-        /// By a difference; it stops at the ends of the range.
+        /// Changes the value by a difference, within the range.
         case by(Double)
-        /// This number of times to the next multiple of a step; below 0: down.
+        /// Moves to the next multiple of a step this number of times; negative is down.
         case steps(Int, of: Double)
     }
 
@@ -56,10 +56,10 @@ public struct PlayerClient: Sendable {
 
     // MARK: - Playing
 
-    /// Pauses what plays, else resumes what is loaded; where nothing is, starts Up Next. What counts is what the player does
-    /// when the command arrives.
+    /// Pauses playback, or resumes the loaded episode, or starts Up Next if nothing is loaded. The player’s state when
+    /// the command arrives decides.
     ///
-    /// - Throws: `queueEmpty` when there is nothing to start.
+    /// - Throws: `queueEmpty` if there is nothing to start.
     public func toggle() async throws(Failure) -> Answer<PlayerState> {
         let answer = try await fleet.queue.toggle()
         return Answer(changed: answer.changed, value: answer.player ?? fleet.state.player)
@@ -67,21 +67,21 @@ public struct PlayerClient: Sendable {
 
     /// Pauses the loaded episode.
     ///
-    /// - Throws: `nothingLoaded`.
+    /// - Throws: `nothingLoaded` if no episode is loaded.
     public func pause() async throws(Failure) -> Answer<PlayerState> { try await ask { $0.setPaused.paused = true } }
 
-    /// Resumes what is loaded.
+    /// Resumes the loaded episode.
     ///
-    /// - Throws: `nothingLoaded`; `QueueClient.play` starts a queue then.
+    /// - Throws: `nothingLoaded` if no episode is loaded; `QueueClient.play` can start a queue.
     public func resume() async throws(Failure) -> Answer<PlayerState> { try await ask { $0.setPaused.paused = false } }
 
-    /// Pauses and frees the sound device.
+    /// Pauses and closes the sound device.
     public func stop() async throws(Failure) -> Answer<PlayerState> { try await ask { $0.stop = WireStopPlayback() } }
 
     /// Seeks in the loaded episode.
     ///
-    /// - Parameter load: the load that is meant, as the state’s `loadID`; nil: whatever is loaded when it arrives.
-    /// - Throws: `nothingLoaded`; `revisionMismatch` when something else is loaded; `notFound` and `atEdge` for chapters.
+    /// - Parameter load: the `loadID` that must be loaded; nil for any.
+    /// - Throws: `nothingLoaded`; `revisionMismatch` if another load is current; `notFound` and `atEdge` for chapters.
     public func seek(_ target: SeekTarget, of load: LoadID? = nil) async throws(Failure) -> Answer<SeekOutcome> {
         let reply = try await reply { request in
             switch target {
@@ -106,9 +106,9 @@ public struct PlayerClient: Sendable {
         return Answer(changed: reply.changed, value: SeekOutcome(player: PlayerState(reply.state), ended: ended))
     }
 
-    /// Sets the speed, 1 is as it was recorded.
+    /// Sets the playback speed; 1 is the original speed.
     ///
-    /// - Throws: `invalidArgument` naming the range.
+    /// - Throws: `invalidArgument`, with the range in its message.
     public func setSpeed(_ change: LevelChange) async throws(Failure) -> Answer<SpeedOutcome> {
         let reply = try await reply { request in
             switch change {
@@ -123,9 +123,9 @@ public struct PlayerClient: Sendable {
             changed: reply.changed, value: SpeedOutcome(player: PlayerState(reply.state), forOthers: forOthers))
     }
 
-    /// Sets the volume in per cent.
+    /// Sets the volume in percent.
     ///
-    /// - Throws: `invalidArgument` naming the range.
+    /// - Throws: `invalidArgument`, with the range in its message.
     public func setVolume(_ change: LevelChange) async throws(Failure) -> Answer<PlayerState> {
         try await ask { request in
             switch change {
@@ -137,9 +137,9 @@ public struct PlayerClient: Sendable {
         }
     }
 
-    /// Sets the sleep timer, or with nil turns it off.
+    /// Sets the sleep timer; nil turns it off.
     ///
-    /// - Throws: `invalidArgument` naming the range; `notFound` for the end of a chapter where there are none.
+    /// - Throws: `invalidArgument` outside the range; `notFound` for the end of a chapter if there are no chapters.
     public func setSleepTimer(_ timer: SleepTimerState?) async throws(Failure) -> Answer<PlayerState> {
         try await ask { request in
             request.setSleep = WireSetSleep()
@@ -152,23 +152,23 @@ public struct PlayerClient: Sendable {
         }
     }
 
-    /// Lets the sleep timer run for longer, in seconds.
+    /// Extends the sleep timer by a number of seconds.
     ///
-    /// - Throws: `invalidArgument` where no timer runs that ends by time, and for more than a day.
+    /// - Throws: `invalidArgument` if no timer with a time is running, or for more than a day.
     public func extendSleepTimer(by seconds: Double) async throws(Failure) -> Answer<PlayerState> {
         try await ask { $0.extendSleep.seconds = seconds }
     }
 
     // MARK: - Sound devices
 
-    /// Lists the sound devices anew.
+    /// Queries the sound devices again.
     public func outputs() async throws(Failure) -> OutputState {
         OutputState(try await reply { $0.listOutputs = WireListOutputs() }.output)
     }
 
-    /// Chooses a sound device by its name; nil: the system’s default.
+    /// Selects a sound device by its name; nil selects the system’s default.
     ///
-    /// - Throws: `notFound` for a device that isn’t there.
+    /// - Throws: `notFound` for an unknown device.
     public func setOutput(_ device: String?) async throws(Failure) -> Answer<OutputState> {
         let reply = try await reply { $0.setOutput.device = device ?? "" }
         return Answer(changed: reply.changed, value: OutputState(reply.output))
@@ -176,10 +176,10 @@ public struct PlayerClient: Sendable {
 
     // MARK: - Episodes
 
-    /// Marks episodes as played, or as not played, all or none; 500 at most.
+    /// Marks up to 500 episodes as played or unplayed, all or none.
     ///
-    /// - Returns: for each, once and in order, whether it has changed.
-    /// - Throws: `notFound`.
+    /// - Returns: whether each episode has changed, in order and without duplicates.
+    /// - Throws: `notFound` if an episode is unknown.
     public func setPlayed(
         _ isPlayed: Bool, _ episodes: [EpisodeID]
     ) async throws(Failure) -> [Answer<EpisodeProgress>] {
@@ -195,9 +195,9 @@ public struct PlayerClient: Sendable {
     /// Adds a bookmark.
     ///
     /// - Parameters:
-    ///   - episode: its episode; nil: the loaded one.
-    ///   - position: its position in seconds; nil: where the episode is.
-    /// - Throws: `nothingLoaded`, `notFound`, `invalidArgument` beyond the end.
+    ///   - episode: the episode; nil for the loaded one.
+    ///   - position: the position in seconds; nil for the episode’s current position.
+    /// - Throws: `nothingLoaded`, `notFound`; `invalidArgument` beyond the end.
     public func addBookmark(
         to episode: EpisodeID? = nil, at position: Double? = nil, note: String = ""
     ) async throws(Failure) -> Answer<Bookmark> {
@@ -210,7 +210,7 @@ public struct PlayerClient: Sendable {
 
     /// Replaces a bookmark’s note.
     ///
-    /// - Throws: `notFound`.
+    /// - Throws: `notFound` if the bookmark doesn’t exist.
     public func setNote(_ note: String, of bookmark: BookmarkID) async throws(Failure) -> Answer<Bookmark> {
         try await self.bookmark {
             $0.setBookmark.id = bookmark.text
@@ -220,12 +220,12 @@ public struct PlayerClient: Sendable {
 
     /// Removes a bookmark.
     ///
-    /// - Throws: `notFound`.
+    /// - Throws: `notFound` if the bookmark doesn’t exist.
     public func removeBookmark(_ bookmark: BookmarkID) async throws(Failure) -> Answer<Bookmark> {
         try await self.bookmark { $0.removeBookmark.id = bookmark.text }
     }
 
-    // MARK: - Asking
+    // MARK: - Requests
 
     private func bookmark(_ fill: (inout WirePlaybackRequest) -> Void) async throws(Failure) -> Answer<Bookmark> {
         let reply = try await reply(fill)

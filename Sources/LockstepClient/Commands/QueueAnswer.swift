@@ -1,7 +1,7 @@
 public import PodcastModel
 package import WireMessages
 
-/// A queue’s answer to a command: the effect, and the queue after it.
+/// A queue’s answer to a command: the effect, and the resulting queue.
 public struct QueueAnswer: Sendable {
     package let wire: WireQueueReply
 
@@ -9,15 +9,15 @@ public struct QueueAnswer: Sendable {
         self.wire = wire
     }
 
-    /// Whether the command has changed something; false: it was so already.
+    /// Whether the command has changed something.
     public var changed: Bool { wire.changed }
-    /// The name of the queue that the command was about.
+    /// The name of the command’s queue.
     public var queue: String { wire.queue.isEmpty ? QueueName.default : wire.queue }
-    /// The queue’s name as sentences say it: Up Next, or the name in quotation marks.
+    /// The queue’s display name: Up Next, or the name in quotation marks.
     public var title: String { QueueName.shown(queue) }
-    /// Whether that is the queue that goes on when what is loaded ends.
+    /// Whether this queue continues when the loaded episode ends.
     public var isPlaying: Bool { wire.playing }
-    /// The number of the queue’s changes so far.
+    /// The queue’s revision after the command.
     public var revision: UInt64 { wire.revision }
     /// The maximum number of the queue’s entries.
     public var limit: Int { Int(wire.limit) }
@@ -25,17 +25,17 @@ public struct QueueAnswer: Sendable {
     public var entries: [QueueState.Entry] { wire.entries.compactMap(QueueState.Entry.init) }
     /// The number of entries that were added, removed or cleared.
     public var count: Int { Int(wire.count) }
-    /// The episodes that weren’t added, since the queue holds them.
+    /// The episodes that weren’t added because the queue already holds them.
     public var alreadyThere: [EpisodeID] { wire.alreadyThere.compactMap(EpisodeID.init) }
-    /// The index at which a moved entry stands; nil: nothing was to be moved.
+    /// The index of a moved entry; nil if no entry was to be moved.
     public var index: Int? { wire.hasIndex ? Int(wire.index) : nil }
-    /// The entry that follows what is loaded; nil: none does.
+    /// The entry that follows the loaded one; nil if none does.
     public var following: QueueState.Entry? { wire.hasFollowing ? QueueState.Entry(wire.following) : nil }
-    /// The effect of undo, redo, restore, deduplicate or clear, in words; empty: none.
+    /// The effect of undo, redo, restore, deduplicate or clear as text; otherwise empty.
     public var summary: String { DisplayText.sanitised(wire.description_p) }
-    /// The player, where it has answered itself; nil: a load was decided, or the command wasn’t about the player.
+    /// The player’s own answer; nil if a load was decided, or the command doesn’t concern the player.
     public var player: PlayerState? { wire.hasPlayer ? PlayerState(wire.player) : nil }
-    /// The ID of the load that was decided or that plays; nil: the command wasn’t about the player.
+    /// The ID of the decided or playing load; nil if the command doesn’t concern the player.
     public var loadID: LoadID? { LoadID(wire.loadID.isEmpty ? wire.player.loadID : wire.loadID) }
     /// The changes that `QueueClient.history` asked for, the newest first.
     public var history: [QueueChange] { wire.history.map(QueueChange.init) }
@@ -51,7 +51,7 @@ public struct QueueAnswer: Sendable {
     }
 }
 
-/// A change of a queue, as its history keeps it.
+/// A change of a queue, as recorded in its history.
 public struct QueueChange: Sendable {
     private let wire: WireHistoryItem
 
@@ -59,18 +59,18 @@ public struct QueueChange: Sendable {
         self.wire = wire
     }
 
-    /// The revision that it has led to.
+    /// The queue’s revision after the command.
     public var revision: UInt64 { wire.revision }
-    /// The time at which it was made.
+    /// The time of the change.
     public var at: Timestamp { Timestamp(milliseconds: wire.at) }
-    /// The change in words.
+    /// A description of the change.
     public var summary: String { DisplayText.sanitised(wire.description_p) }
-    /// Whether it has been undone since.
+    /// Whether the change was undone.
     public var isUndone: Bool { wire.undone }
-    /// The program or rule that has made it.
+    /// The program or rule that made the change.
     public var origin: CommandOrigin { CommandOrigin(wire.origin) }
-    /// The number of entries after it.
+    /// The number of entries after the change.
     public var entryCount: Int { Int(wire.entries) }
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue { wire.json }
 }

@@ -1,9 +1,9 @@
 public import PodcastModel
 import WireMessages
 
-/// Commands to the queues. Each returns when its effect is in the state, and throws the queue’s refusal: `notFound` for a queue,
-/// an entry or an episode that isn’t there, `ambiguous` for a text that may mean several. Where no queue is named, `toggle`,
-/// `play`, `next` and `previous` mean the one that plays, the others Up Next.
+/// Commands to the queues. Each returns when its effect is in the state, and throws the queue’s refusal: `notFound` for
+/// a missing queue, entry or episode, `ambiguous` for a text with several matches. If no queue is named, `toggle`,
+/// `play`, `next` and `previous` use the one that plays, the others Up Next.
 public struct QueueClient: Sendable {
     /// An entry or episode to play.
     public enum Target: Sendable, Hashable {
@@ -11,24 +11,24 @@ public struct QueueClient: Sendable {
         case resume
         /// An entry, by its ID.
         case entry(QueueEntryID)
-        /// An episode, which is added in front of the interrupted one where the queue doesn’t hold it.
+        /// An episode, which is added before the interrupted one if the queue doesn’t hold it.
         case episode(EpisodeID)
         /// An entry, by its number from 1, in Up Next or the queue that plays.
         case number(UInt32)
-        /// An entry as somebody names it who sees the queue, in Up Next or the queue that plays: by its number, its ID, its title
-        /// or a part of it.
+        /// An entry that matches a text, in Up Next or the queue that plays: by its number, its ID, its title
+        /// or a part of the title.
         case text(String)
-        /// An episode in Up Next or the queue that plays; it is added to Up Next where neither holds it.
+        /// An episode in Up Next or the queue that plays; it is added to Up Next if neither holds it.
         case episodeOfShownQueues(EpisodeID)
     }
 
-    /// The target of a move. Another entry is named by a text, as in `Target.text`.
+    /// The target of a move. Another entry is matched by a text, as in `Target.text`.
     public enum Place: Sendable, Hashable {
-        /// In front of the entry that this text means.
+        /// Before the entry that this text matches.
         case before(String)
-        /// Behind the entry that this text means.
+        /// After the entry that this text matches.
         case after(String)
-        /// An index, counted from 0 without the entry.
+        /// An index, counted from 0 without the moved entry.
         case index(Int)
     }
 
@@ -44,7 +44,7 @@ public struct QueueClient: Sendable {
         case duration
         /// The time at which the entry was added.
         case added
-        /// The time that is left in the episode.
+        /// The remaining time of the episode.
         case remaining
     }
 
@@ -52,10 +52,10 @@ public struct QueueClient: Sendable {
 
     // MARK: - Playing
 
-    /// Plays. It returns when the load is decided; the state shows what becomes of it.
+    /// Starts playback. Returns when the load is decided; the state shows its outcome.
     ///
-    /// - Parameter position: where to begin, in seconds; nil: where the episode was left.
-    /// - Throws: `queueEmpty`.
+    /// - Parameter position: the start position in seconds; nil for the saved one.
+    /// - Throws: `queueEmpty` if there is nothing to play.
     public func play(
         _ target: Target = .resume, in queue: String? = nil, at position: Double? = nil
     ) async throws(Failure) -> QueueAnswer {
@@ -77,26 +77,26 @@ public struct QueueClient: Sendable {
         }
     }
 
-    /// Pauses what plays or will, else resumes what is loaded, else starts the queue. What counts is how it is when the command
-    /// arrives.
+    /// Pauses playback or a pending load, or resumes the loaded episode, or starts the queue. The state when the
+    /// command arrives decides.
     ///
-    /// - Throws: `queueEmpty` when there is nothing to start.
+    /// - Throws: `queueEmpty` if there is nothing to start.
     public func toggle(_ queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.toggle = WireTogglePlayback() }
     }
 
-    /// Goes to the entry that follows. What is paused stays paused.
+    /// Skips to the next entry. Paused playback stays paused.
     ///
-    /// - Parameter entry: does nothing unless this is the current one; nil: whichever is current.
-    /// - Throws: `atEdge` when none follows; `queueEmpty`.
+    /// - Parameter entry: the entry that must be current, or the call does nothing; nil for any.
+    /// - Throws: `atEdge` if no entry follows; `queueEmpty`.
     public func next(from entry: QueueEntryID? = nil, in queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.next.from = entry?.text ?? "" }
     }
 
-    /// Goes to the entry before. What is paused stays paused.
+    /// Returns to the previous entry. Paused playback stays paused.
     ///
-    /// - Parameter entry: does nothing unless this is the current one; nil: whichever is current.
-    /// - Throws: `atEdge` when there is none; `queueEmpty`.
+    /// - Parameter entry: the entry that must be current, or the call does nothing; nil for any.
+    /// - Throws: `atEdge` if there is none; `queueEmpty`.
     public func previous(
         from entry: QueueEntryID? = nil, in queue: String? = nil
     ) async throws(Failure) -> QueueAnswer {
@@ -105,9 +105,9 @@ public struct QueueClient: Sendable {
 
     // MARK: - Editing
 
-    /// Adds episodes at the end or, with `next`, after the current entry. What the queue holds already stays where it is.
+    /// Adds episodes at the end or after the current entry (`next`). Entries already in the queue keep their positions.
     ///
-    /// - Throws: `limitReached`.
+    /// - Throws: `limitReached` if the queue can’t hold them all.
     public func add(
         _ episodes: [EpisodeID], next: Bool = false, to queue: String? = nil
     ) async throws(Failure) -> QueueAnswer {
@@ -117,20 +117,20 @@ public struct QueueClient: Sendable {
         }
     }
 
-    /// Removes entries, by their IDs.
+    /// Removes entries by their IDs.
     public func remove(_ entries: [QueueEntryID], from queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.remove.entries = entries.map(\.text) }
     }
 
-    /// The maximum number of texts in one request: each may be compared with every title.
+    /// The maximum number of texts in one request; each may be compared with every title.
     public static let textLimit = 100
 
-    /// Removes entries as people name them who see the queue, `textLimit` at most.
+    /// Removes the entries that match these texts, `textLimit` at most.
     public func remove(named texts: [String], from queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.remove.texts = texts }
     }
 
-    /// Moves an entry, by its ID, to an index, counted from 0 without it.
+    /// Moves an entry, by its ID, to an index that is counted from 0 without it.
     public func move(
         _ entry: QueueEntryID, to index: Int, in queue: String? = nil
     ) async throws(Failure) -> QueueAnswer {
@@ -140,7 +140,7 @@ public struct QueueClient: Sendable {
         }
     }
 
-    /// Moves the entry that a text means.
+    /// Moves the entry that matches a text.
     public func move(
         named text: String, to place: Place, in queue: String? = nil
     ) async throws(Failure) -> QueueAnswer {
@@ -154,12 +154,12 @@ public struct QueueClient: Sendable {
         }
     }
 
-    /// Removes all entries but the one that is loaded.
+    /// Removes all entries except the loaded one.
     public func clear(_ queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.clear = WireClearQueue() }
     }
 
-    /// Sorts the entries; those without the key come last.
+    /// Sorts the entries; entries without a value of the key are last.
     public func sort(
         _ queue: String? = nil, by key: SortKey, descending: Bool = false
     ) async throws(Failure) -> QueueAnswer {
@@ -177,7 +177,7 @@ public struct QueueClient: Sendable {
         }
     }
 
-    /// Removes entries whose episode an earlier entry has, also under another address.
+    /// Removes entries that duplicate an earlier entry’s episode, even if its address differs.
     public func deduplicate(_ queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.deduplicate = WireRemoveDuplicates() }
     }
@@ -189,42 +189,42 @@ public struct QueueClient: Sendable {
         try await ask(queue) { $0.undo = WireUndo() }
     }
 
-    /// Redoes what was undone last.
+    /// Redoes the change that was undone last.
     public func redo(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.redo = WireRedo() }
     }
 
-    /// The newest changes, in the answer’s `history`.
+    /// Returns the newest changes, in the answer’s `history`.
     ///
-    /// - Parameter limit: the maximum number of changes; 0: all that are kept.
+    /// - Parameter limit: the maximum number of changes; 0 for all that are kept.
     public func history(of queue: String? = nil, limit: UInt32 = 0) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.history.limit = limit }
     }
 
-    /// Makes the entries those of an earlier revision again, as one change that can be undone.
+    /// Restores the entries of an earlier revision, as one change that can be undone.
     ///
-    /// - Throws: `notFound` for a revision that the history doesn’t reach back to; `limitReached`.
+    /// - Throws: `notFound` for a revision outside the history; `limitReached`.
     public func restore(_ queue: String? = nil, revision: UInt64) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.restore.revision = revision }
     }
 
     // MARK: - Queues
 
-    /// Creates an empty queue; one that is there stays as it is.
+    /// Creates an empty queue; an existing one isn’t changed.
     ///
-    /// - Throws: `invalidArgument` for a name that can’t be one; `limitReached`.
+    /// - Throws: `invalidArgument` for an invalid name; `limitReached`.
     public func create(_ queue: String) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.create = WireCreateQueue() }
     }
 
     /// Deletes an empty queue and its history.
     ///
-    /// - Throws: `invalidArgument` for Up Next, for one that isn’t empty, and for one that a rule fills.
+    /// - Throws: `invalidArgument` for Up Next, for a queue with entries, and for a queue that a rule fills.
     public func delete(_ queue: String) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.delete = WireDeleteQueue() }
     }
 
-    /// Chooses what is repeated.
+    /// Sets the repeat mode.
     public func setRepeat(_ mode: QueueModes.Repeat, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) {
             $0.setModes.repeat =
@@ -236,14 +236,14 @@ public struct QueueClient: Sendable {
         }
     }
 
-    /// Chooses whether entries leave when they have ended.
+    /// Sets whether entries are removed when they have ended.
     public func setConsume(_ isOn: Bool, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.setModes.consume = isOn }
     }
 
-    /// Limits the number of entries; 0: as many as there can be.
+    /// Limits the number of entries; 0 sets the highest limit.
     ///
-    /// - Throws: `invalidArgument` above that number.
+    /// - Throws: `invalidArgument` above the highest limit.
     public func setLimit(_ limit: UInt32, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.setModes.limit = limit }
     }

@@ -2,20 +2,20 @@ public import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Commands about settings. The values that hold are in `FleetState.settings`.
+/// Commands for settings. The effective values are in `FleetState.settings`.
 public struct SettingsClient: Sendable {
     let fleet: Fleet
 
-    /// Sets a value for a podcast, or with nil for all; an empty one removes what was set.
+    /// Sets a value for a podcast, or with nil for all; an empty one removes the value.
     ///
-    /// - Parameter value: in the key’s own form, as `SettingKey.value(of:)` gives it.
-    /// - Returns: the value that holds now.
-    /// - Throws: `invalidArgument` for a value that the key doesn’t take.
+    /// - Parameter value: the value in the key’s format, as `SettingKey.value(of:)` returns it.
+    /// - Returns: the effective value.
+    /// - Throws: `invalidArgument` for a value that the key doesn’t accept.
     public func set(
         _ key: SettingKey, to value: String, for podcast: PodcastID? = nil
     ) async throws(Failure) -> Answer<SettingValue> {
         guard let request = ServiceCatalog[key.rule.owner]?.request as? any SettingRequest.Type else {
-            throw Failure(.internalError, "\(key.rule.owner) takes no settings.")
+            throw Failure(.internalError, "The \(key.rule.owner) service has no settings.")
         }
         let setting = WireSetSetting.with {
             $0.key = key.rawValue
@@ -31,7 +31,7 @@ public struct SettingsClient: Sendable {
         let request = Request.with { $0.setSetting = setting }
         let reply = try await fleet.ask(owner, request, reply: Request.Reply.self)
         guard let reply = (reply as? any SettingAnswer)?.setting else {
-            throw Failure(.internalError, "\(owner) takes no settings.")
+            throw Failure(.internalError, "The \(owner) service has no settings.")
         }
         let source: SettingValue.Source =
             switch reply.source {

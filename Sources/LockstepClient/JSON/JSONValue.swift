@@ -1,25 +1,25 @@
 import PodcastModel
 
-/// A JSON value whose objects keep the order that they are written in, so that output never changes its shape.
+/// A JSON value whose objects preserve the order of their members, so that output is deterministic.
 public indirect enum JSONValue: Sendable, Hashable {
     /// The value `null`.
     case null
-    /// True or false, as `true` and `false`.
+    /// A Boolean value.
     case bool(Bool)
     /// A whole number within `Int64`.
     case integer(Int64)
     /// A whole number that may be larger than `Int64`.
     case unsigned(UInt64)
-    /// A number; what is not finite is written as null.
+    /// A number; non-finite values are written as null.
     case number(Double)
-    /// A piece of text.
+    /// A string.
     case string(String)
     /// The values of an array, in order.
     case array([JSONValue])
     /// The members of an object, in order.
     case object([Member])
 
-    /// A name and its value.
+    /// A member of an object: a name and its value.
     public struct Member: Sendable, Hashable {
         /// The name in lowerCamelCase.
         public var name: String
@@ -36,23 +36,23 @@ public indirect enum JSONValue: Sendable, Hashable {
         .object(members.map { Member(name: $0.key, value: $0.value) })
     }
 
-    /// Seconds, to a thousandth.
+    /// A number of seconds, rounded to milliseconds.
     package static func seconds(_ value: Double) -> JSONValue { .number((value * 1_000).rounded() / 1_000) }
 
-    /// Seconds, or null where 0 stands for "unknown".
+    /// A number of seconds, or null where 0 means unknown.
     package static func knownSeconds(_ value: Double) -> JSONValue { value > 0 ? seconds(value) : .null }
 
-    /// A whole number, or null where 0 stands for "unknown" or "none".
+    /// A whole number, or null where 0 means unknown or none.
     package static func known(_ value: some FixedWidthInteger) -> JSONValue {
         value == 0 ? .null : Int64(exactly: value).map { .integer($0) } ?? .unsigned(UInt64(clamping: value))
     }
 
-    /// A moment as seconds since 1970, or null where 0 stands for "never".
+    /// A time in seconds since 1970, or null where 0 means never.
     package static func moment(milliseconds: Int64) -> JSONValue {
         milliseconds == 0 ? .null : .number(Double(milliseconds) / 1_000)
     }
 
-    /// Text, or null where there is none.
+    /// A string, or null if it is empty.
     package static func text(_ text: String) -> JSONValue { text.isEmpty ? .null : .string(text) }
 
     package subscript(name: String) -> JSONValue? {
@@ -60,16 +60,16 @@ public indirect enum JSONValue: Sendable, Hashable {
         return members.first { $0.name == name }?.value
     }
 
-    /// An object with one more member at its end; anything else as it is.
+    /// Returns an object with one more member at its end; other values are unchanged.
     package func adding(_ name: String, _ value: JSONValue) -> JSONValue { adding([name: value]) }
 
-    /// An object with more members at its end; anything else as it is.
+    /// Returns an object with more members at its end; other values are unchanged.
     func adding(_ more: KeyValuePairs<String, JSONValue>) -> JSONValue {
         guard case .object(let members) = self else { return self }
         return .object(members + more.map { Member(name: $0.key, value: $0.value) })
     }
 
-    /// The value on one line.
+    /// The JSON text, on one line.
     public var line: String {
         var text = ""
         write(to: &text)
@@ -114,8 +114,8 @@ public indirect enum JSONValue: Sendable, Hashable {
 }
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral {
-    /// A value of this text.
+    /// Creates a string.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// A value of this truth.
+    /// Creates a Boolean value.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
 }

@@ -1,7 +1,7 @@
 public import PodcastModel
 import WireMessages
 
-// The player as the documented JSON (`protocols/cli.md`).
+// The JSON representation of the player (`protocols/cli.md`).
 
 extension PlayerState {
     /// The object that `lockstep status --json` documents.
@@ -22,7 +22,7 @@ extension PlayerState {
         ])
     }
 
-    /// The value that `lockstep sleep --json` documents: null where no timer runs.
+    /// The value that `lockstep sleep --json` documents; null if no timer is set.
     package func sleepJSON(at moment: Moment = .now) -> JSONValue {
         guard wire.hasSleep else { return .null }
         return .object([
@@ -54,7 +54,7 @@ extension PlayerState {
 }
 
 extension WirePlaybackState {
-    /// The cause of a pause, as a word for programs; empty: it isn’t paused, or a user has paused it.
+    /// The cause of a pause as an identifier; empty if playback isn’t paused, or a user paused it.
     var pauseWord: String {
         switch pausedBy {
         case .sleepTimer where status == .paused: "sleepTimer"
@@ -66,7 +66,7 @@ extension WirePlaybackState {
 }
 
 extension WireRetryState {
-    /// The retry, which begins after these seconds.
+    /// Returns the retry, which begins after this number of seconds.
     func json(in seconds: Double) -> JSONValue {
         .object([
             "attempt": .integer(Int64(attempt)), "of": .integer(Int64(of)), "nextInSeconds": .seconds(seconds),

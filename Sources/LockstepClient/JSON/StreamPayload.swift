@@ -3,8 +3,8 @@ import PodcastModel
 package import WireMessages
 
 package enum StreamPayload {
-    /// The payload of `event`: null for a key that is gone; an object `{"base64"}` for a topic that this version does
-    /// not know or a payload that it cannot read, with `"delta":true` if that changes the value before it.
+    /// The JSON payload of `event`: null for a deleted key; an object `{"base64"}` for an unknown topic or an
+    /// unreadable payload, with `"delta":true` if it is a delta.
     package static func json(_ event: StreamEvent) -> JSONValue {
         guard event.header.kind != .delete else { return .null }
         if let known = try? known(event) { return known }
@@ -46,7 +46,7 @@ package enum StreamPayload {
         ])
     }
 
-    /// The state as it is on the stream: the anchor, not a position that has already moved on.
+    /// The published state, with the anchor instead of a position extrapolated from it.
     private static func json(_ state: WirePlaybackState) -> JSONValue {
         .object([
             "state": .string(state.status.word), "episode": state.hasEpisode ? state.episode.briefJSON : .null,

@@ -2,7 +2,7 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-// The wire's messages as the documented JSON (`protocols/cli.md`).
+// The JSON representation of wire messages (`protocols/cli.md`).
 
 extension WireFailure {
     package var json: JSONValue {
@@ -11,27 +11,27 @@ extension WireFailure {
 }
 
 extension Failure {
-    /// The same with a message that is safe for a terminal.
+    /// The failure, with its message sanitised for a terminal.
     package var sanitised: Failure {
         var failure = self
         failure.message = DisplayText.sanitised(message)
         return failure
     }
 
-    /// The object that goes to standard error with `--json`.
+    /// The JSON object that `--json` writes to standard error.
     package var json: JSONValue {
         let error = WireFailure(self).json
         let things = candidates.map { JSONValue.object(["id": .string($0.id), "title": .string($0.title)]) }
         return .object(["error": things.isEmpty ? error : error.adding("candidates", .array(things))])
     }
 
-    /// The things that `ambiguous` could mean; empty for other codes.
+    /// The candidates of an `ambiguous` failure; empty for other codes.
     package var candidates: [(id: String, title: String)] {
         guard known == .ambiguous, let message = try? WireCandidates(wireBytes: detail) else { return [] }
         return message.candidates.map { (DisplayText.sanitised($0.id), DisplayText.sanitised($0.title)) }
     }
 
-    /// The failure of a text that could mean several things, of which it lists 20.
+    /// Creates the failure of a text with several matches, of which it lists 20.
     package static func ambiguous(_ message: String, _ candidates: [(id: String, title: String)]) -> Failure {
         let detail = WireCandidates.with {
             $0.candidates = candidates.prefix(20).map { candidate in
@@ -84,7 +84,7 @@ extension WireChapter {
 }
 
 extension WireEpisodeSummary {
-    /// As an entry of the queue shows it.
+    /// The object that queue entries contain.
     package var json: JSONValue {
         .object([
             "id": .string(id), "title": .string(title), "podcast": .string(podcastTitle),
@@ -92,7 +92,7 @@ extension WireEpisodeSummary {
         ])
     }
 
-    /// As the status shows it.
+    /// The object that the status contains.
     package var briefJSON: JSONValue {
         .object(["id": .string(id), "title": .string(title), "podcast": .string(podcastTitle)])
     }
@@ -108,7 +108,7 @@ extension WireEpisodeState {
 }
 
 extension WireEpisode {
-    /// As a list of episodes shows it.
+    /// The object that lists of episodes contain.
     var json: JSONValue {
         .object([
             "id": .string(id), "title": .string(title),
@@ -118,7 +118,7 @@ extension WireEpisode {
         ])
     }
 
-    /// With everything that is known of it.
+    /// The object with all details.
     var detailJSON: JSONValue {
         json.adding([
             "description": .text(description_p), "link": .text(link), "audio": .text(enclosureURL),
@@ -128,15 +128,15 @@ extension WireEpisode {
         ])
     }
 
-    /// The length: measured, or else announced; 0: unknown.
+    /// The length, measured or else announced; 0 if unknown.
     var knownDuration: Double { state.duration > 0 ? state.duration : duration }
 }
 
 extension WirePodcast {
-    /// As the database gives it.
+    /// The object with the database’s values.
     package var json: JSONValue { json(unplayed: .integer(Int64(unplayedCount))) }
 
-    /// `unplayed` is null where it is not known: on the stream, whose podcasts come from the feeds alone.
+    /// Returns the object; `unplayed` is null if it isn’t known, as in the podcasts on the stream.
     package func json(unplayed: JSONValue) -> JSONValue {
         .object([
             "id": .string(id), "title": .string(title), "url": .string(url),
@@ -161,7 +161,7 @@ extension WireAlert {
 }
 
 extension WireQueueEntry {
-    /// An entry; `current`: whether it is the one that is marked.
+    /// Returns an entry’s object; `current` is whether the entry is the current one.
     package func json(current: Bool) -> JSONValue {
         .object([
             "id": .string(id), "current": .bool(current), "episode": episode.json,
@@ -214,7 +214,7 @@ extension WireFeedResult {
 
     package var json: JSONValue {
         .object([
-            // The feeds do not know what has been played.
+            // The feeds service doesn’t know which episodes were played.
             "url": .string(url), "result": .string(word),
             "podcast": hasPodcast ? podcast.json(unplayed: .null) : .null,
             "newEpisodes": .integer(Int64(newEpisodes)), "error": hasFailure ? failure.json : .null,
@@ -234,7 +234,7 @@ extension WireBookmark {
 }
 
 extension SettingKey {
-    /// A value as JSON: a number where the key takes one, true or false for `on` and `off`, else the text.
+    /// A value as JSON: a number if the key holds one, true or false for `on` and `off`, else a string.
     package func json(_ text: String) -> JSONValue {
         switch rule.form {
         case .number, .wholeNumber: Double(text).map { .number($0) } ?? .string(text)

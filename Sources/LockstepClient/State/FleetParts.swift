@@ -1,47 +1,47 @@
 public import PodcastModel
 package import WireMessages
 
-/// An alert: something has gone wrong or needs a decision.
+/// An alert about a problem or a pending decision.
 public struct AlertState: Sendable, Hashable {
     /// The severity of an alert.
     public enum Severity: String, Sendable, Hashable {
-        /// It is for information.
+        /// The alert is informational.
         case info
-        /// Something isn’t as it should be.
+        /// The alert is a warning.
         case warning
-        /// Something doesn’t work.
+        /// The alert reports a failure.
         case error
     }
 
     package let wire: WireAlert
     /// The alert’s ID.
     public let id: AlertID
-    /// The service that has raised it, and takes the answer.
+    /// The service that raised the alert and handles its answer.
     public let owner: ServiceName
 
-    /// An alert as its owner names it; nil: its ID or its owner isn’t readable.
+    /// Reads an alert of a service; nil if its ID or its owner isn’t valid.
     package init?(_ wire: WireAlert) {
         guard let id = AlertID(wire.id), let owner = ServiceName(wire.owner) else { return nil }
         (self.id, self.owner, self.wire) = (id, owner, wire)
     }
 
-    /// A stable word for its kind.
+    /// The stable code of its kind.
     public var code: String { wire.code }
     /// The alert’s severity.
     public var severity: Severity { Severity(rawValue: wire.severity.word) ?? .info }
-    /// A summary in a few words.
+    /// A short summary.
     public var title: String { DisplayText.sanitised(wire.title) }
-    /// The whole message, with what can be done.
+    /// The full message, including the possible actions.
     public var message: String { DisplayText.sanitised(wire.message) }
-    /// The answers that it takes, as `AlertsClient.answer` does.
+    /// The actions that `AlertsClient.answer` accepts.
     public var actions: [String] { wire.actions.map { DisplayText.sanitised($0) } }
-    /// The episode that it is about; nil: none.
+    /// The episode that the alert concerns; nil if none.
     public var episode: EpisodeID? { EpisodeID(wire.episode) }
-    /// The podcast that it is about; nil: none.
+    /// The podcast that the alert concerns; nil if none.
     public var podcast: PodcastID? { PodcastID(wire.podcast) }
     /// The time at which it was raised.
     public var raisedAt: Timestamp { Timestamp(milliseconds: wire.raisedAt) }
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue { wire.json }
 }
 
@@ -51,7 +51,7 @@ public struct OutputState: Sendable, Hashable {
     public struct Device: Sendable, Hashable {
         /// The name that `PlayerClient.setOutput` takes.
         public let name: String
-        /// The name for people.
+        /// The display name.
         public let title: String
     }
 
@@ -61,17 +61,17 @@ public struct OutputState: Sendable, Hashable {
         self.wire = wire
     }
 
-    /// The device that was chosen; nil: the system’s default.
+    /// The selected device; nil for the system’s default.
     public var chosen: String? { wire.chosen.isEmpty ? nil : DisplayText.sanitised(wire.chosen) }
-    /// The device in use; nil: none, or not known.
+    /// The device in use; nil if there is none or it isn’t known.
     public var inUse: String? { wire.inUse.isEmpty ? nil : DisplayText.sanitised(wire.inUse) }
-    /// The devices that are there.
+    /// The available devices.
     public var devices: [Device] {
         wire.devices.map {
             Device(name: DisplayText.sanitised($0.name), title: DisplayText.sanitised($0.description_p))
         }
     }
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue { wire.json }
 }
 
@@ -85,10 +85,10 @@ public struct ServiceState: Sendable, Hashable {
 
     /// Its name, without a prefix.
     public var name: String { DisplayText.sanitised(wire.name) }
-    /// Whether it serves.
+    /// Whether the service is ready.
     public var isReady: Bool { wire.state == .ready }
-    /// Whether it is starting.
+    /// Whether the service is starting.
     public var isStarting: Bool { wire.state == .starting }
-    /// Its state in a word: `starting`, `ready`, `down`, `unknown`.
+    /// The name of its state: `starting`, `ready`, `down`, `unknown`.
     public var word: String { wire.state.word }
 }

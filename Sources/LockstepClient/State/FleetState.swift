@@ -5,21 +5,21 @@ import WireMessages
 
 /// The state of a connection to the bus.
 public enum Connection: Sendable, Hashable {
-    /// It has never been in step with the bus.
+    /// The connection has not been live yet.
     case connecting
-    /// The state is current, but for the parts that are stale.
+    /// The state is current, except for stale parts.
     case live
-    /// The bus is away or the state is being read again; what the state holds may be old.
+    /// The connection is broken or the state is being read again; its values may be out of date.
     case reconnecting
-    /// It has ended for good: because of the failure, or with nil by `disconnect`.
+    /// The connection has ended permanently, with a failure or, with nil, by `disconnect`.
     case ended(Failure?)
 }
 
-/// The state of a fleet at one moment, as far as a connection observes it. A value: it never changes.
+/// An immutable snapshot of the fleet’s state, restricted to the parts that a connection observes.
 public struct FleetState: Sendable {
     package internal(set) var view: FleetView
     let selection: TopicSelection?
-    /// The reason why the connection has ended; set when it has.
+    /// The reason for the connection’s end; set when it has ended.
     var ending: Failure??
 
     package init(_ view: FleetView, observing selection: TopicSelection? = .all) {
@@ -36,8 +36,8 @@ public struct FleetState: Sendable {
         }
     }
 
-    /// Whether a part may be out of date or incomplete: the connection isn’t live or doesn’t observe it, or the part’s service
-    /// isn’t ready.
+    /// Whether a part may be out of date or incomplete: the connection isn’t live or doesn’t observe it, or the part’s
+    /// service isn’t ready.
     public func isStale(_ part: FleetPart) -> Bool {
         connection != .live || !observes(part) || part.owner.map { !isReady($0) } ?? false
     }
@@ -46,13 +46,13 @@ public struct FleetState: Sendable {
         selection.map { selection in part.prefixes.allSatisfy { selection.contains(Topic($0)) } } ?? false
     }
 
-    /// Whether a service serves; what it has published may be out of date otherwise.
+    /// Whether a service is ready; otherwise its published values may be out of date.
     public func isReady(_ service: ServiceName) -> Bool { !view.isStale(service) }
 
     /// The player and its episode.
     public var player: PlayerState { view.player.map(PlayerState.init) ?? .unknown }
 
-    /// The queue that plays and the entry that follows; nil: not known.
+    /// The queue that plays and the entry that follows; nil if not known.
     public var next: NextState? { view.next.map(NextState.init) }
 
     /// The queues: Up Next, then the others by name.
@@ -60,17 +60,17 @@ public struct FleetState: Sendable {
         view.queueStates.values.sorted { ($0.isUpNext ? 0 : 1, $0.name) < ($1.isUpNext ? 0 : 1, $1.name) }
     }
 
-    /// A queue by its name, as in “main”; nil: there is none.
+    /// Returns a queue by its name, such as “main”; nil if it doesn’t exist.
     public func queue(_ name: String) -> QueueState? { view.queueStates[name] }
 
-    /// The queue that goes on when what is loaded ends.
+    /// The queue that continues when the loaded episode ends.
     public var upNext: QueueState {
         let loaded = view.player.map(\.queue) ?? ""
         let name = view.next?.queue ?? (loaded.isEmpty ? QueueName.default : loaded)
         return view.queueStates[name] ?? QueueState(.with { $0.name = name })
     }
 
-    /// The open alerts: errors before warnings before information, and of each the oldest first.
+    /// The open alerts: errors, then warnings, then information, each from the oldest.
     public var alerts: [AlertState] { view.alertsInOrder.compactMap(AlertState.init) }
 
     /// The podcasts, by title.
@@ -79,17 +79,17 @@ public struct FleetState: Sendable {
             .sorted { ($0.title, $0.podcast.id) < ($1.title, $1.podcast.id) }.map(\.podcast)
     }
 
-    /// A podcast by its ID; nil: it isn’t known.
+    /// Returns a podcast by its ID; nil if it isn’t known.
     public func podcast(_ id: PodcastID) -> Podcast? { view.podcasts[id.text].flatMap(Podcast.init) }
 
-    /// The episodes that are downloaded, or are to be; the newest request first.
+    /// The episodes that are downloaded or requested, the newest request first.
     public var downloads: [DownloadState] {
         view.downloads.values.compactMap(downloadState).sorted {
             ($0.requestedAt, $0.episode) > ($1.requestedAt, $1.episode)
         }
     }
 
-    /// The download of an episode; nil: it is neither downloaded nor to be.
+    /// Returns the download of an episode; nil if there is none.
     public func download(of episode: EpisodeID) -> DownloadState? {
         view.downloads[episode.text].flatMap(downloadState)
     }
@@ -98,13 +98,13 @@ public struct FleetState: Sendable {
         DownloadState(download, progress: view.progress[download.episode])
     }
 
-    /// All bookmarks: those of an episode together, by their positions; the episodes with the newest ones first.
+    /// All bookmarks, grouped by episode in order of position; episodes with the newest bookmarks are first.
     public var bookmarks: [Bookmark] {
         view.bookmarks.values.map { ($0.bookmarks.map(\.createdAt).max() ?? 0, $0) }
             .sorted { $0.0 > $1.0 }.flatMap { Self.bookmarks($0.1) }
     }
 
-    /// An episode’s bookmarks, by their positions.
+    /// Returns an episode’s bookmarks in order of position.
     public func bookmarks(of episode: EpisodeID) -> [Bookmark] {
         view.bookmarks[episode.text].map(Self.bookmarks) ?? []
     }
@@ -113,17 +113,17 @@ public struct FleetState: Sendable {
         wire.bookmarks.sorted { ($0.position, $0.id) < ($1.position, $1.id) }.compactMap(Bookmark.init)
     }
 
-    /// The settings and the values that hold.
+    /// The settings with their effective values.
     public var settings: SettingValues { SettingValues(view.settings) }
 
-    /// The sound devices; nil: the player hasn’t listed them yet.
+    /// The sound devices; nil before the player has listed them.
     public var output: OutputState? { view.output.map(OutputState.init) }
 
-    /// The services, by name.
+    /// The services by name.
     public var services: [ServiceState] { view.services.sorted { $0.key < $1.key }.map { ServiceState($0.value) } }
 }
 
-/// A part of the state that has changed. The values are in the state.
+/// A part of the state that has changed. The state holds the values.
 public enum FleetChange: Sendable, Hashable {
     /// The player or its episode.
     case player
@@ -133,7 +133,7 @@ public enum FleetChange: Sendable, Hashable {
     case next
     /// A queue, by name.
     case queue(String)
-    /// A podcast came, changed or went.
+    /// A podcast was added, changed or removed.
     case podcast(PodcastID)
     /// A podcast’s episodes.
     case episodes(EpisodesChange)
@@ -141,7 +141,7 @@ public enum FleetChange: Sendable, Hashable {
     case episode(EpisodeID)
     /// An episode’s bookmarks.
     case bookmarks(EpisodeID)
-    /// An episode’s download, or how far it is.
+    /// An episode’s download, or its progress.
     case download(EpisodeID)
     /// An alert was raised, changed or closed.
     case alert
@@ -151,11 +151,11 @@ public enum FleetChange: Sendable, Hashable {
     case service(ServiceName)
     /// The connection to the bus.
     case connection
-    /// Anything may have changed: the state was read again, or changes were missed.
+    /// Any part may have changed: the state was read again, or changes were missed.
     case everything
 }
 
-/// The episodes of a podcast that came, changed or went.
+/// The episodes of a podcast that were added, changed or removed.
 public struct EpisodesChange: Sendable, Hashable {
     /// The podcast’s ID.
     public let podcast: PodcastID
@@ -163,7 +163,7 @@ public struct EpisodesChange: Sendable, Hashable {
     public let added: [EpisodeID]
     /// The episodes that have changed.
     public let updated: [EpisodeID]
-    /// The episodes that are gone.
+    /// The episodes that were removed.
     public let removed: [EpisodeID]
 
     init?(_ change: WireEpisodesChanged) {

@@ -3,7 +3,7 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// The stream’s messages: decoded once, with deltas applied, and with what may be out of date marked.
+/// The stream’s decoded values, with deltas applied and stale parts marked.
 package struct FleetView: Sendable {
     package private(set) var replica = Replica()
     package private(set) var connection = ConnectionState.connecting
@@ -14,10 +14,10 @@ package struct FleetView: Sendable {
     package private(set) var podcasts: [String: WirePodcast] = [:]
     package private(set) var alerts: [Topic: WireAlert] = [:]
     package private(set) var downloads: [String: WireDownload] = [:]
-    /// The progress of downloads under way, by the episode’s ID: ahead of `downloads`, and lossy.
+    /// The progress of active downloads by episode ID; it is newer than `downloads`, and lossy.
     package private(set) var progress: [String: WireDownloadProgress] = [:]
     package private(set) var bookmarks: [String: WireBookmarks] = [:]
-    /// The owners’ settings, by topic: those for a podcast, or for all.
+    /// The services’ settings by topic, for one podcast or for all.
     package private(set) var settings: [Topic: WireSettingsState] = [:]
     package private(set) var services: [ServiceName: WireServiceStatus] = [:]
     package private(set) var database: WirePersistenceStatus?
@@ -26,19 +26,19 @@ package struct FleetView: Sendable {
 
     package var mainQueue: WireQueueState? { queueStates[QueueName.default]?.wire }
 
-    /// The alerts, errors before warnings before information, and of each kind the oldest first.
+    /// The alerts: errors, then warnings, then information, each from the oldest.
     package var alertsInOrder: [WireAlert] {
         alerts.values.sorted {
             (-$0.severity.rawValue, $0.raisedAt, $0.id) < (-$1.severity.rawValue, $1.raisedAt, $1.id)
         }
     }
 
-    /// Whether what `owner` has put may be out of date.
+    /// Whether the values that `owner` published may be out of date.
     package func isStale(_ owner: ServiceName) -> Bool { replica.ready[owner] == nil }
 
-    /// Takes over an update.
+    /// Applies an update.
     ///
-    /// - Returns: what has changed.
+    /// - Returns: the parts that have changed.
     @discardableResult
     package mutating func apply(_ update: ReplicaUpdate) -> Set<FleetChange> {
         switch update {
@@ -82,7 +82,7 @@ package struct FleetView: Sendable {
         return EpisodeID(news.episode).map(FleetChange.download)
     }
 
-    /// Applies a delta, or reads a topic’s value anew. One that can’t be read is as one that isn’t there.
+    /// Applies a delta, or decodes a topic’s value again. An unreadable value counts as absent.
     @discardableResult
     private mutating func read(_ topic: Topic, delta: StreamEvent? = nil) -> FleetChange? {
         let value = replica.entries[topic]
@@ -137,7 +137,7 @@ package struct FleetView: Sendable {
 }
 
 extension WireQueueState {
-    /// Applies a delta’s payload; one that can’t be read changes nothing.
+    /// Applies a delta’s payload; an unreadable one changes nothing.
     mutating func apply(_ event: StreamEvent) {
         if let delta = try? WireQueueDelta(wireBytes: event.payload) { apply(delta) }
     }

@@ -2,7 +2,7 @@ public import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// A podcast that is subscribed to, or was.
+/// A podcast that is or was subscribed to.
 public struct Podcast: Sendable, Hashable {
     package let wire: WirePodcast
     /// The podcast’s ID.
@@ -21,19 +21,19 @@ public struct Podcast: Sendable, Hashable {
     public var url: String { DisplayText.sanitised(wire.url) }
     /// The number of its episodes.
     public var episodeCount: Int { Int(wire.episodeCount) }
-    /// The number of its episodes that don’t count as played; 0 unless the library was asked.
+    /// The number of its unplayed episodes; 0 unless it comes from a library query.
     public var unplayedCount: Int { Int(wire.unplayedCount) }
     /// Whether it is refreshed.
     public var isSubscribed: Bool { wire.subscribed }
-    /// The time of the last refresh; nil: never refreshed.
+    /// The time of the last refresh; nil if there was none.
     public var lastRefresh: Timestamp? { wire.lastRefresh == 0 ? nil : Timestamp(milliseconds: wire.lastRefresh) }
-    /// Why the last refresh failed; nil: it didn’t.
+    /// The reason why the last refresh failed; nil if it succeeded.
     public var error: String? { wire.errorCode.isEmpty ? nil : DisplayText.sanitised(wire.errorMessage) }
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue { wire.json }
 }
 
-/// An episode, as the library knows it.
+/// An episode with the library’s values.
 public struct Episode: Sendable, Hashable {
     package let wire: WireEpisode
     /// The episode’s ID.
@@ -46,39 +46,39 @@ public struct Episode: Sendable, Hashable {
 
     /// The episode’s title.
     public var title: String { DisplayText.sanitised(wire.title) }
-    /// The ID of its podcast; nil: not known.
+    /// The ID of its podcast; nil if not known.
     public var podcastID: PodcastID? { PodcastID(wire.podcastID) }
     /// The title of its podcast.
     public var podcast: String { DisplayText.sanitised(wire.podcastTitle) }
-    /// The time of its publication; nil: unknown.
+    /// The time of its publication; nil if unknown.
     public var published: Timestamp? { wire.published == 0 ? nil : Timestamp(milliseconds: wire.published) }
-    /// Its length in seconds, as measured or else as announced; nil: unknown.
+    /// Its length in seconds, measured or else announced; nil if unknown.
     public var duration: Double? { wire.knownDuration > 0 ? wire.knownDuration : nil }
     /// The position at which it resumes, in seconds.
     public var position: Double { wire.state.position }
     /// Whether it counts as played.
     public var isPlayed: Bool { wire.state.played }
-    /// Why it counts as played or doesn’t, in words; empty: it never changed.
+    /// The reason for its played mark as text; empty if the mark never changed.
     public var playedReason: String { DisplayText.sanitised(wire.state.reason) }
-    /// Its show notes, HTML as the feed has it; not safe for a terminal.
+    /// Its show notes in the feed’s HTML; not safe for a terminal.
     public var notes: String { wire.description_p }
-    /// The address of its page; empty: it has none.
+    /// The address of its page; empty if it has none.
     public var link: String { DisplayText.sanitised(wire.link) }
     /// The address of its audio.
     public var audio: String { DisplayText.sanitised(wire.enclosureURL) }
-    /// Its chapters, in order, where it was asked for by its ID.
+    /// Its chapters in order, if it was queried by its ID.
     public var chapters: [ChapterState] { ChapterState.list(wire.chapters, duration: wire.knownDuration) }
-    /// Whether it has chapters that the feed names, not those of the audio file alone.
+    /// Whether the feed names its chapters; otherwise they are the audio file’s.
     package var hasChaptersOfFeed: Bool { !wire.chapters.isEmpty && !wire.chaptersOfFile }
-    /// Its file, where it was asked for by its ID; nil: it has none.
+    /// Its file, if it was queried by its ID; nil if it has none.
     public var download: DownloadState? { wire.hasDownload ? DownloadState(wire.download) : nil }
     /// The object that `lockstep episodes --json` documents.
     public var json: JSONValue { wire.json }
-    /// The object that `lockstep show --json` documents, without what the player and the queues add.
+    /// The object that `lockstep show --json` documents, without the members from the player and the queues.
     package var detailJSON: JSONValue { wire.detailJSON }
 }
 
-/// The progress of listening to an episode.
+/// The playback progress of an episode.
 public struct EpisodeProgress: Sendable, Hashable {
     /// The episode’s ID.
     public let episode: EpisodeID
@@ -86,9 +86,9 @@ public struct EpisodeProgress: Sendable, Hashable {
     public let position: Double
     /// Whether it counts as played.
     public let isPlayed: Bool
-    /// The reason why it counts as played or doesn’t, in words; empty: that never changed.
+    /// The reason for its played mark as text; empty if the mark never changed.
     public let reason: String
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public let json: JSONValue
 
     init?(_ wire: WireEpisodeState) {
@@ -115,41 +115,41 @@ public struct Bookmark: Sendable, Hashable {
     public var position: Double { wire.position }
     /// The episode’s title when the bookmark was added.
     public var title: String { DisplayText.sanitised(wire.title) }
-    /// Its note; empty: none.
+    /// Its note; empty if it has none.
     public var note: String { DisplayText.sanitised(wire.note) }
     /// The time at which it was added.
     public var createdAt: Timestamp { Timestamp(milliseconds: wire.createdAt) }
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue { wire.json }
 }
 
-/// The file of an episode: there, on its way, or failed.
+/// The download of an episode: its file, progress or failure.
 public struct DownloadState: Sendable, Hashable {
     /// The state of a download.
     public enum Status: Sendable, Hashable {
-        /// It waits for its turn, or for what `waitsFor` says.
+        /// It is queued, or waits for `waitsFor`.
         case queued
-        /// Its bytes are arriving.
+        /// It is being downloaded.
         case downloading
         /// It was paused; its partial file is kept.
         case paused
-        /// The file is there.
+        /// It is complete.
         case downloaded
-        /// It failed for good.
+        /// It failed permanently.
         case failed(Failure)
-        /// The file is gone, or was never asked for.
+        /// It was removed or never requested.
         case notDownloaded
     }
 
     package let wire: WireDownload
     /// The episode’s ID.
     public let episode: EpisodeID
-    /// The rate at which bytes arrive; nil: not known.
+    /// The download rate; nil if not known.
     public let bytesPerSecond: Double?
-    /// Whether the service has said how far it is since the connection began: what it retains is up to 10 s old.
+    /// Whether the service has sent telemetry since the connection began; the retained value is up to 10 s old.
     package let isAnnounced: Bool
 
-    /// A download as its service names it, and how far it is; nil: it has no readable ID.
+    /// Combines a service’s download with its telemetry; nil if its ID isn’t valid.
     package init?(_ wire: WireDownload, progress: WireDownloadProgress? = nil) {
         guard let id = EpisodeID(wire.episode) else { return nil }
         episode = id
@@ -163,7 +163,7 @@ public struct DownloadState: Sendable, Hashable {
         bytesPerSecond = progress.flatMap { $0.bytesPerSecond > 0 ? $0.bytesPerSecond : nil }
     }
 
-    /// The download of an episode that has none any more.
+    /// Creates the state of an episode whose download was removed.
     package init(without episode: EpisodeID) {
         self.episode = episode
         wire = .with { $0.episode = episode.text }
@@ -172,7 +172,7 @@ public struct DownloadState: Sendable, Hashable {
 
     /// The episode’s title.
     public var title: String { DisplayText.sanitised(wire.title) }
-    /// The ID of its podcast; nil: not known.
+    /// The ID of its podcast; nil if not known.
     public var podcastID: PodcastID? { PodcastID(wire.podcastID) }
     /// The title of its podcast.
     public var podcast: String { DisplayText.sanitised(wire.podcastTitle) }
@@ -188,20 +188,20 @@ public struct DownloadState: Sendable, Hashable {
         }
     }
     package var statusWord: String { wire.state.shownWord }
-    /// The bytes that have arrived.
+    /// The number of bytes received.
     public var receivedBytes: UInt64 { wire.receivedBytes }
-    /// The length of the file in bytes; nil: unknown.
+    /// The length of the file in bytes; nil if unknown.
     public var totalBytes: UInt64? { wire.totalBytes == 0 ? nil : wire.totalBytes }
-    /// The file’s path; nil: there is none yet.
+    /// The file’s path; nil if there is none yet.
     public var path: String? { wire.path.isEmpty ? nil : DisplayText.sanitised(wire.path) }
-    /// The condition that a queued one waits for, in words; empty: its turn.
+    /// The condition that a queued download waits for, as text; empty if it waits for its turn.
     public var waitsFor: String { DisplayText.sanitised(wire.waitsFor) }
-    /// A remark for people, a sentence; empty: none.
+    /// A note for the user as a sentence; empty if there is none.
     public var note: String { DisplayText.sanitised(wire.note) }
-    /// The time at which it was requested.
+    /// The time of the request.
     public var requestedAt: Timestamp { Timestamp(milliseconds: wire.requestedAt) }
-    /// The time at which it was finished; nil: it isn’t.
+    /// The time of completion; nil if it isn’t complete.
     public var finishedAt: Timestamp? { wire.finishedAt == 0 ? nil : Timestamp(milliseconds: wire.finishedAt) }
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue { wire.json }
 }

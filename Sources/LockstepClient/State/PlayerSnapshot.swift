@@ -1,10 +1,10 @@
 package import PodcastModel
 import WireMessages
 
-/// The values that screens show at one moment, made safe for a terminal. A screen may replace those that its keys have
+/// The values that screens show at one moment, sanitised for a terminal. A screen may replace those that its keys have
 /// requested.
 package struct PlayerSnapshot: Sendable, Hashable {
-    /// An alert and what can be answered.
+    /// An alert and its possible answers.
     package struct Alert: Sendable, Hashable {
         package var id: AlertID
         package var owner: ServiceName
@@ -12,10 +12,10 @@ package struct PlayerSnapshot: Sendable, Hashable {
         package var title: String
         package var message: String
         package var actions: [String]
-        /// The digit of each action; empty: nobody can press any.
+        /// The digit of each action; empty if no key answers the alert.
         package var keys: [Int?] = []
 
-        /// The actions, each with its digit where it has one: `1 retry`.
+        /// The actions, each with its digit if it has one: `1 retry`.
         package var answers: [String] {
             actions.enumerated().map { index, action in
                 keys.indices.contains(index) ? keys[index].map { "\($0) \(action)" } ?? action : action
@@ -23,7 +23,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
         }
     }
 
-    /// `reconnecting` also after the end of the connection.
+    /// The connection’s state; `reconnecting` also after its end.
     package var connection = Connection.connecting
     /// Whether the player or the queue may be out of date.
     package var isStale = false
@@ -70,7 +70,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
 
     /// Whether an entry’s episode is the loaded one, so that the player knows its position.
     package func isLoaded(_ entry: QueueState.Entry) -> Bool {
-        // What has ended has no position.
+        // A finished episode has no position.
         player.status != .finished && entry.episode.id == episode?.id
     }
 
@@ -90,14 +90,14 @@ package struct PlayerSnapshot: Sendable, Hashable {
         player.duration.map { "\(ClockText.format(position)) of \(ClockText.format($0))" } ?? ClockText.format(position)
     }
 
-    /// The rest in whole seconds: the length as it is shown less the position as it is shown.
+    /// The remaining time in whole seconds: the shown length minus the shown position.
     package var remaining: Double? {
         player.duration.map { Double(max(0, ClockText.wholeSeconds($0) - ClockText.wholeSeconds(position))) }
     }
 
     package var shownTitle: String { episode.map { $0.title.isEmpty ? "(no title)" : $0.title } ?? "" }
 
-    /// `Chapter 2 of 5: A title`; nil: the position is in none.
+    /// `Chapter 2 of 5: A title`; nil outside of all chapters.
     package var chapterName: String? {
         chapter.map { index in
             let title = chapters[index].title
@@ -105,7 +105,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
         }
     }
 
-    /// Whether an alert says what the player has failed of.
+    /// Whether an alert already reports the player’s failure.
     package func isSaid(by alert: Alert) -> Bool {
         guard let error, !error.isEmpty else { return false }
         return alert.message.contains(error)
@@ -124,7 +124,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
         }
     }
 
-    /// The time until a shown value changes without an update, in seconds; nil: none does.
+    /// The time in seconds until a shown value changes without an update; nil if none does.
     package var nextTick: Double? {
         guard connection == .live || !isStale else { return nil }
         var ticks: [Double] = []
@@ -133,7 +133,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
             let fraction = shown - shown.rounded(.down)
             ticks.append(max(0.02, min(1, (1 - fraction) / max(0.1, speed)) + 0.005))
         }
-        // What counts down shows whole seconds, rounded up.
+        // Countdowns show whole seconds, rounded up.
         var rests = [retry?.wait]
         if case .time(let remaining) = sleep { rests.append(remaining) }
         for left in rests.compactMap(\.self) where left > 0 {

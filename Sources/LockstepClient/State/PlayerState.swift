@@ -2,33 +2,33 @@ public import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// The loaded episode and its playback state, as the player has published them.
+/// The loaded episode and its playback state, as published by the player.
 public struct PlayerState: Sendable, Hashable {
     /// The playback state.
     public enum Status: Sendable, Hashable {
         /// Nothing is loaded.
         case idle
-        /// The episode is being opened; then it plays, or is paused.
+        /// The episode is being opened, and will play or be paused.
         case loading(willPlay: Bool)
-        /// It plays; while it buffers, it is silent.
+        /// The episode is playing; while it buffers, it is silent.
         case playing(isBuffering: Bool)
         /// The episode is paused.
         case paused(by: Pause)
-        /// The episode has ended, and nothing followed.
+        /// The episode has ended, and no entry followed.
         case finished
-        /// It couldn’t be played.
+        /// The episode couldn’t be played.
         case failed(Failure)
     }
 
     /// The cause of a pause.
     public enum Pause: Sendable, Hashable {
-        /// A user, or a load that was requested as paused.
+        /// A user’s command, or a load that was requested as paused.
         case user
-        /// The sleep timer.
+        /// The sleep timer has expired.
         case sleepTimer
-        /// The command `stop`.
+        /// The command `stop` was given.
         case stop
-        /// The sound device, which is gone.
+        /// The sound device was removed.
         case soundDevice
 
         init(_ wire: WirePlaybackState.PausedBy) {
@@ -48,7 +48,7 @@ public struct PlayerState: Sendable, Hashable {
         self.wire = wire
     }
 
-    /// A player that has published nothing yet.
+    /// The player before it has published a state.
     package static let unknown = PlayerState(.with { $0.volume = 100 })
 
     /// The playback state.
@@ -69,10 +69,10 @@ public struct PlayerState: Sendable, Hashable {
 
     package var isRunning: Bool { wire.anchor.running }
 
-    /// The rate of the position: above the speed while silence is passed over.
+    /// The rate of the position, which exceeds the speed while silence is skipped.
     package var pace: Double { wire.anchor.speed > 0 ? wire.anchor.speed : speed }
 
-    /// The changes to the sound, in words.
+    /// The active sound filters as text.
     package var soundWords: [String] {
         let sound = wire.sound
         var words: [String] = []
@@ -83,52 +83,52 @@ public struct PlayerState: Sendable, Hashable {
         return words
     }
 
-    /// Whether it plays, whether or not anything is heard just now.
+    /// Whether the episode is playing, even if it is silent at the moment.
     public var isPlaying: Bool { wire.status == .playing }
 
-    /// The loaded episode; nil: none is.
+    /// The loaded episode; nil if none is loaded.
     public var episode: EpisodeSummary? {
         wire.hasEpisode && wire.status != .idle ? EpisodeSummary(wire.episode) : nil
     }
 
-    /// The load that has brought the episode; a replay of it is another one. Nil: nothing is loaded.
+    /// The ID of the current load; a replay has a new one. Nil if nothing is loaded.
     public var loadID: LoadID? { LoadID(wire.loadID) }
 
-    /// The entry that it was loaded from; nil: none.
+    /// The queue entry of the load; nil if it has none.
     public var queueEntry: QueueEntryID? { QueueEntryID(wire.queueEntry) }
 
-    /// The position, in seconds from the beginning.
+    /// The position in seconds from the beginning.
     public func position(at moment: Moment = .now) -> Double {
         PlaybackAnchor(wire)?.position(
             at: moment, bootID: SystemClocks.bootID, duration: EpisodeDuration(seconds: wire.duration)
         ).seconds ?? 0
     }
 
-    /// The episode’s length in seconds; nil: unknown.
+    /// The episode’s length in seconds; nil if unknown.
     public var duration: Double? { wire.duration > 0 ? wire.duration : nil }
 
-    /// The speed, 1 is as it was recorded.
+    /// The playback speed; 1 is the original speed.
     public var speed: Double { wire.speed > 0 ? wire.speed : 1 }
 
-    /// The volume in per cent.
+    /// The volume in percent.
     public var volume: Double { wire.volume }
 
-    /// The name of the sound device in use; nil: the system’s default.
+    /// The name of the sound device in use; nil for the system’s default.
     public var output: String? { wire.output.isEmpty ? nil : DisplayText.sanitised(wire.output) }
 
     /// Whether there is no sound device, so that it plays silently.
     public var isSilent: Bool { wire.nullOutput }
 
-    /// Whether the downloaded file plays rather than the stream.
+    /// Whether the downloaded file is played instead of the stream.
     public var isLocal: Bool { wire.local }
 
-    /// The name of the queue that it was loaded from; nil: none.
+    /// The name of the load’s source queue; nil if it has none.
     public var queue: String? { wire.queue.isEmpty ? nil : wire.queue }
 
     /// The episode’s chapters, in order.
     public var chapters: [ChapterState] { ChapterState.list(wire.chapters, duration: wire.duration) }
 
-    /// The index of the chapter that it is in; nil: it is in none.
+    /// The index of the current chapter; nil if there is none.
     public func chapter(at moment: Moment = .now) -> Int? { chapter(atPosition: position(at: moment)) }
 
     func chapter(atPosition position: Double) -> Int? {
@@ -136,7 +136,7 @@ public struct PlayerState: Sendable, Hashable {
         return number == 0 ? nil : number - 1
     }
 
-    /// The attempt that is under way or waits, while what failed is tried again; nil: nothing failed.
+    /// The retry that is pending or in progress; nil if there is none.
     public func retry(at moment: Moment = .now) -> RetryState? {
         guard wire.hasRetry else { return nil }
         return RetryState(
@@ -144,14 +144,14 @@ public struct PlayerState: Sendable, Hashable {
             failure: wire.retry.hasError ? wire.retry.error.failure.sanitised : nil)
     }
 
-    /// Seconds until what failed is tried again; 0: it is being tried.
+    /// The number of seconds until the retry; 0 if it is in progress.
     func retryWait(at moment: Moment) -> Double {
         guard wire.retry.nextAt > 0 else { return 0 }
         guard wire.anchor.bootID == SystemClocks.bootID else { return wire.retry.nextInSeconds }
         return max(0, MonotonicTime(nanoseconds: wire.retry.nextAt).since(moment.monotonic) / .seconds(1))
     }
 
-    /// The sleep timer; nil: none runs.
+    /// The sleep timer; nil if none is set.
     public func sleepTimer(at moment: Moment = .now) -> SleepTimerState? {
         guard wire.hasSleep else { return nil }
         if wire.sleep.endOfChapter { return .endOfChapter }
@@ -159,10 +159,10 @@ public struct PlayerState: Sendable, Hashable {
         return .time(remaining: wire.sleep.remaining(at: moment, bootID: SystemClocks.bootID) ?? 0)
     }
 
-    /// Whether the sleep timer is about to pause it, and the volume falls.
+    /// Whether the sleep timer is fading the volume out.
     public var isFadingOut: Bool { wire.hasSleep && wire.sleep.fading }
 
-    /// Whether both have the same sleep timer, however much of it is left.
+    /// Whether both have the same sleep timer, regardless of the remaining time.
     package func hasSleepTimer(of other: PlayerState) -> Bool {
         wire.hasSleep == other.wire.hasSleep && wire.sleep == other.wire.sleep
     }
@@ -170,24 +170,24 @@ public struct PlayerState: Sendable, Hashable {
     /// The episode and its playback state in one line: `Paused at 12:34 of 58:10: A title, A podcast.`
     public func sentence(at moment: Moment = .now) -> String { Sentence.status(PlayerSnapshot(self, at: moment)) }
 
-    /// `sentence` at the moment at which it is read.
+    /// The `sentence(at:)` of the current time.
     public var sentence: String { sentence() }
 
-    /// Whether something that a screen shows changes by itself.
+    /// Whether a shown value changes without an update.
     var isCounting: Bool { wire.anchor.running || wire.sleep.endsAt > 0 || wire.retry.nextAt > 0 }
 }
 
-/// An episode in few words, as the player and the queues know it.
+/// The episode data that the player and the queues know.
 public struct EpisodeSummary: Sendable, Hashable {
     /// The episode’s ID.
     public let id: EpisodeID
     /// The episode’s title.
     public let title: String
-    /// The ID of its podcast; nil: not known.
+    /// The ID of its podcast; nil if not known.
     public let podcastID: PodcastID?
     /// The title of its podcast.
     public let podcast: String
-    /// Its length in seconds; nil: unknown.
+    /// Its length in seconds; nil if unknown.
     public var duration: Double?
     /// The position at which it resumes, in seconds.
     public var position: Double
@@ -207,11 +207,11 @@ public struct EpisodeSummary: Sendable, Hashable {
 public struct ChapterState: Sendable, Hashable {
     /// The chapter’s title.
     public let title: String
-    /// Its start, in seconds.
+    /// Its start in seconds.
     public let start: Double
-    /// Its end, in seconds; nil: unknown.
+    /// Its end in seconds; nil if unknown.
     public let end: Double?
-    /// Its address; empty: it has none.
+    /// Its address; empty if it has none.
     public let url: String
 
     static func list(_ chapters: [WireChapter], duration: Double) -> [ChapterState] {
@@ -224,13 +224,13 @@ public struct ChapterState: Sendable, Hashable {
 }
 
 extension [WireChapter] {
-    /// The number, from 1, of the chapter at a position in seconds; 0: it is in none.
+    /// Returns the number, from 1, of the chapter at a position in seconds; 0 if there is none.
     func number(at position: Double) -> Int {
-        // An anchor may be that far behind the engine when it tells that a chapter has begun.
+        // The anchor may lag behind the engine by this time when the engine reports that a chapter has begun.
         number(at: position, tolerance: 0.05)
     }
 
-    /// The end of the chapter of this index, in seconds; nil: unknown.
+    /// Returns the end of the chapter with this index in seconds; nil if unknown.
     func end(of index: Int, duration: Double) -> Double? {
         if self[index].end > self[index].start { return self[index].end }
         if index + 1 < count { return self[index + 1].start }
@@ -238,30 +238,30 @@ extension [WireChapter] {
     }
 }
 
-/// Another attempt at what failed.
+/// A retry after a failure.
 public struct RetryState: Sendable, Hashable {
     /// The attempt’s number, from 1.
     public let attempt: Int
     /// The maximum number of attempts.
     public let limit: Int
-    /// Seconds until it begins; 0: it is under way.
+    /// The number of seconds until the retry; 0 if it is in progress.
     public let wait: Double
     /// The failure of the last attempt.
     public let failure: Failure?
 
-    /// The failure behind a colon; empty: it isn’t known.
+    /// The failure after a colon; empty if it isn’t known.
     package var reason: String {
         guard let message = failure?.message, !message.isEmpty else { return "" }
         return ": \(message)"
     }
 }
 
-/// A sleep timer, by the moment at which it pauses the player.
+/// A sleep timer, by the condition on which it pauses the player.
 public enum SleepTimerState: Sendable, Hashable {
-    /// After these seconds.
+    /// Pauses after this number of seconds.
     case time(remaining: Double)
-    /// When this number of episodes have ended, the loaded one included.
+    /// Pauses when this number of episodes have ended, including the loaded one.
     case episodes(Int)
-    /// At the end of the chapter.
+    /// Pauses at the end of the chapter.
     case endOfChapter
 }

@@ -4,7 +4,7 @@ package import WireMessages
 
 /// A queue: Up Next, or another one.
 public struct QueueState: Sendable, Hashable {
-    /// An entry: an episode in the queue. The same episode may be in several.
+    /// An entry: an episode in the queue. An episode may be in several queues.
     public struct Entry: Sendable, Hashable {
         /// The entry’s ID.
         public let id: QueueEntryID
@@ -12,7 +12,7 @@ public struct QueueState: Sendable, Hashable {
         public var episode: EpisodeSummary
         /// The time at which it was added.
         public let addedAt: Timestamp
-        /// The reason why it is in the queue, in words; empty: not known.
+        /// The reason why it is in the queue, as text; empty if not known.
         public let reason: String
 
         package init?(_ wire: WireQueueEntry) {
@@ -32,7 +32,7 @@ public struct QueueState: Sendable, Hashable {
         entries = wire.entries.compactMap(Entry.init)
     }
 
-    /// Applies a delta; of the entries only those that it names are read anew.
+    /// Applies a delta; only the entries that it names are decoded again.
     mutating func apply(_ event: StreamEvent) {
         guard let delta = try? WireQueueDelta(wireBytes: event.payload) else { return }
         let read = Dictionary(entries.map { ($0.id.text, $0) }) { first, _ in first }
@@ -47,25 +47,25 @@ public struct QueueState: Sendable, Hashable {
         entries = wire.entries.compactMap { named.contains($0.id) ? Entry($0) : read[$0.id] }
     }
 
-    /// Its name; that of Up Next is `main`.
+    /// Its name; Up Next’s is `main`.
     public var name: String { wire.name.isEmpty ? QueueName.default : wire.name }
     /// Whether it is Up Next.
     public var isUpNext: Bool { name == QueueName.default }
-    /// Its name as sentences say it: Up Next, or the name in quotation marks.
+    /// Its display name: Up Next, or the name in quotation marks.
     public var title: String { QueueName.shown(name) }
-    /// The number of its changes so far.
+    /// The queue’s revision, which increases with every change.
     public var revision: UInt64 { wire.revision }
-    /// The current entry’s ID; nil: it has none.
+    /// The current entry’s ID; nil if it has none.
     public var current: QueueEntryID? { QueueEntryID(wire.current) }
     /// The queue’s repetition, consumption and limit.
     public var modes: QueueModes { QueueModes(wire.modes) }
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue { wire.json }
 
-    /// The entry of that ID; nil: there is none.
+    /// Returns the entry with this ID; nil if it doesn’t exist.
     public func entry(_ id: QueueEntryID?) -> Entry? { id.flatMap { id in entries.first { $0.id == id } } }
 
-    /// With the position and the length that the player knows: the queue takes them over when it is no longer loaded.
+    /// Returns the queue with the player’s position and duration; the queue stores them when the episode is unloaded.
     package func withPosition(of player: PlayerState, at now: Moment = .now) -> QueueState {
         guard let loaded = player.episode, player.status != .finished else { return self }
         var wire = wire
@@ -81,17 +81,17 @@ public struct QueueState: Sendable, Hashable {
 public struct QueueModes: Sendable, Hashable {
     /// The repetition of a queue.
     public enum Repeat: String, Sendable, Hashable, CaseIterable {
-        /// Nothing follows the last entry.
+        /// No entry follows the last one.
         case off
-        /// Behind the last entry comes the first.
+        /// The first entry follows the last one.
         case all
-        /// The entry that ends begins again.
+        /// The entry that ends is repeated.
         case one
     }
 
     /// The repetition of the queue.
     public let `repeat`: Repeat
-    /// Whether entries leave when they have ended.
+    /// Whether entries are removed when they have ended.
     public let consumes: Bool
     /// The maximum number of entries.
     public let limit: Int
@@ -102,7 +102,7 @@ public struct QueueModes: Sendable, Hashable {
         limit = wire.limit == 0 ? RequestSizes.queueEntries : Int(wire.limit)
     }
 
-    /// The modes that differ from their defaults, in words.
+    /// The modes that differ from their defaults, as text.
     package var words: [String] {
         var words: [String] = []
         switch `repeat` {
@@ -115,7 +115,7 @@ public struct QueueModes: Sendable, Hashable {
         return words
     }
 
-    /// The documented object.
+    /// The JSON object that the protocol documents.
     public var json: JSONValue {
         .object(["repeat": .string(`repeat`.rawValue), "consume": .bool(consumes), "limit": .integer(Int64(limit))])
     }
@@ -137,9 +137,9 @@ public struct NextState: Sendable, Hashable {
     public enum Reason: String, Sendable, Hashable {
         /// Nothing is loaded.
         case nothingLoaded
-        /// The loaded episode has ended or failed, and nothing followed it.
+        /// The loaded episode has ended or failed, and no entry followed it.
         case ended
-        /// It is the last entry.
+        /// The current entry is the last one.
         case lastEntry
         /// The queue has no other entry.
         case noOtherEntry
@@ -157,13 +157,13 @@ public struct NextState: Sendable, Hashable {
 
     /// The name of the queue that plays.
     public let queue: String
-    /// Its current entry; nil: it has none.
+    /// Its current entry; nil if it has none.
     public let current: QueueState.Entry?
-    /// The entry that follows when the loaded episode ends or is passed over; nil: `reason` says why none does.
+    /// The entry that follows when the loaded episode ends or is skipped; nil with a `reason` if none does.
     public let following: QueueState.Entry?
-    /// The reason why nothing follows; nil: something does, or it isn’t known.
+    /// The reason why no entry follows; nil if one does, or if it isn’t known.
     public let reason: Reason?
-    /// The loads that were decided last, the newest at the end.
+    /// The most recently decided loads, the newest last.
     package let loads: [WireDecidedLoad]
 
     init(_ wire: WireQueueNext) {

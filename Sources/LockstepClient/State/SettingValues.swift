@@ -1,23 +1,23 @@
 public import PodcastModel
 package import WireMessages
 
-/// A value that holds for a setting.
+/// The effective value of a setting.
 public struct SettingValue: Sendable, Hashable {
-    /// The place where a value is set.
+    /// The source of a value.
     public enum Source: String, Sendable, Hashable {
-        /// For the podcast.
+        /// The value is set for the podcast.
         case podcast
-        /// For all podcasts.
+        /// The value is set for all podcasts.
         case all
-        /// In the settings file of the program that shows it.
+        /// The value is in the settings file of the program that shows it.
         case file
-        /// Nowhere: it is the default.
+        /// The value isn’t set; the default applies.
         case standard
     }
 
-    /// The value in its key’s own form.
+    /// The value in its key’s format.
     public let text: String
-    /// The place where it is set.
+    /// The source of the value.
     public let source: Source
 
     package init(text: String, source: Source) {
@@ -25,27 +25,27 @@ public struct SettingValue: Sendable, Hashable {
     }
 }
 
-/// The values that hold for settings: a podcast’s own value, else the one for all podcasts, else that of a file, else the
-/// default.
+/// The effective values of settings: a podcast’s own value, else the one for all podcasts, else that of a file, else
+/// the default.
 public struct SettingValues: Sendable {
     private let states: [Topic: WireSettingsState]
     private let file: [SettingKey: String]
 
-    /// The values that the owners of settings have published, and those of a file.
+    /// Combines the published values of the services with those of a file.
     package init(_ states: [Topic: WireSettingsState], file: [SettingKey: String] = [:]) {
         (self.states, self.file) = (states, file)
     }
 
-    /// The same with the values of a file, which hold where nothing is set.
+    /// Returns the same settings with the values of a file, which apply if no other value is set.
     package func with(file: [SettingKey: String]) -> SettingValues { SettingValues(states, file: file) }
 
-    /// The value that was set for a podcast, or with nil for all; nil: none was.
+    /// Returns the value that is set for a podcast, or with nil for all; nil if none is.
     public func own(_ key: SettingKey, of podcast: PodcastID?) -> String? {
         states[Topic.settings(key.rule.owner, podcast: podcast?.text ?? "")]?.settings
             .first { $0.key == key.rawValue }?.value
     }
 
-    /// The value that holds for a podcast, or with nil for podcasts that have none of their own.
+    /// Returns the effective value for a podcast, or with nil for podcasts without their own.
     public func value(of key: SettingKey, for podcast: PodcastID? = nil) -> SettingValue {
         if let podcast, key.rule.isPerPodcast, let text = own(key, of: podcast) {
             return SettingValue(text: text, source: .podcast)
@@ -55,12 +55,12 @@ public struct SettingValues: Sendable {
         return SettingValue(text: key.rule.defaultValue, source: .standard)
     }
 
-    /// The number that holds; the default where the text isn’t one.
+    /// Returns the effective number; the default if the text isn’t a number.
     package func number(_ key: SettingKey, for podcast: PodcastID?) -> Double {
         Double(value(of: key, for: podcast).text) ?? Double(key.rule.defaultValue) ?? 0
     }
 
-    /// The podcasts that have a value of their own, with it, in order of their IDs.
+    /// Returns the podcasts with their own value, in order of their IDs.
     public func podcasts(with key: SettingKey) -> [(podcast: PodcastID, value: String)] {
         states.values.compactMap { state in
             guard let podcast = PodcastID(state.podcast), let value = own(key, of: podcast),

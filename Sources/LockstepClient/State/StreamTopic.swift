@@ -1,6 +1,6 @@
 import WireMessages
 
-/// The message that a topic carries. IDs and names are as the topic has them.
+/// The kind of a topic’s message. IDs and names are taken from the topic.
 enum StreamTopic: Sendable, Hashable {
     case player, output, episode, episodeStates, bookmarks(String)
     case queue(String), next
@@ -9,7 +9,7 @@ enum StreamTopic: Sendable, Hashable {
     case settings, alert
     case service(String), database
 
-    /// Nil for a topic that this version doesn’t know.
+    /// Fails for a topic that this version doesn’t know.
     init?(_ topic: Topic) {
         let parts = topic.parts
         guard let first = parts.first, let last = parts.last, first == "stream" else {

@@ -4,17 +4,17 @@ import WireMessages
 
 /// An event of the stream, as `lockstep watch` prints it.
 public struct FleetEvent: Sendable, Hashable {
-    /// The life of the bus that it belongs to.
+    /// The epoch of the bus that published the event.
     public let epoch: UInt64
-    /// Its sequence number in that life.
+    /// Its sequence number in that epoch.
     public let sequence: UInt64
-    /// Its topic; not safe for a terminal.
+    /// Its topic, not sanitised for a terminal.
     public let topic: String
-    /// `snapshot` for what was retained before, else `put`, `delta`, `delete`, `event` or `live`.
+    /// Its kind: `snapshot` for values that were retained before, else `put`, `delta`, `delete`, `event` or `live`.
     public let kind: String
     /// The time of its publication, in seconds since 1970, UTC.
     public let at: Double
-    /// Its payload; null: its topic has no value any more.
+    /// Its payload; null if the topic’s value was deleted.
     public let payload: JSONValue
 
     /// The object that `lockstep watch --json` documents.
@@ -26,16 +26,16 @@ public struct FleetEvent: Sendable, Hashable {
     }
 }
 
-/// The events for the updates of the stream.
+/// Converts the updates of the stream to events.
 ///
-/// The retained state comes first, each part of it with the sequence number that it was published with; a resync comes the same
-/// way, followed by an event with a null payload for each key that is gone.
+/// The retained state is first, each value with the sequence number of its publication; a resync is reported in the
+/// same way, followed by an event with a null payload for each deleted key.
 struct WatchLog: Sendable {
     private let prefixes: [String]
     private let changesOnly: Bool
     private var replica = Replica()
 
-    /// A log of the topics that begin with one of `prefixes` (none: all); with `changesOnly` without the first retained state.
+    /// Creates a log of the topics with one of `prefixes` (all if empty); `changesOnly` skips the first retained state.
     init(prefixes: [String], changesOnly: Bool) {
         self.prefixes = prefixes.map(Observation.topic)
         self.changesOnly = changesOnly
@@ -52,7 +52,7 @@ struct WatchLog: Sendable {
 
     private mutating func events(for event: StreamEvent) -> [FleetEvent] {
         let changed = replica.apply(event)
-        // A service that is ready again has replaced all that it had put before; what it did not put again is gone.
+        // A service that is ready again has replaced all its values; values that it didn’t publish again are deleted.
         let gone = changed.filter { $0 != event.topic && replica.entries[$0] == nil }
         let own = shows(event.topic) ? [line(event, kind: Self.word(event.header.kind))] : []
         return own + events(forGone: gone, at: event.position, time: event.header.time)

@@ -1,7 +1,7 @@
-/// Text of others (titles, messages) made fit for a terminal, and measured in columns.
+/// Sanitises external text (titles, messages) for a terminal, and measures it in columns.
 package enum DisplayText {
-    /// Without anything that moves the cursor, changes the terminal or reorders the line: control characters and line
-    /// breaks become a space, runs of spaces one, marks that steer the direction of writing go.
+    /// Returns the text without anything that moves the cursor, changes the terminal or reorders the line: control
+    /// characters and line breaks become a space, runs of spaces one, and bidirectional controls are removed.
     package static func sanitised(_ text: String) -> String {
         if isPlain(text) { return text }
         var result = ""
@@ -21,7 +21,7 @@ package enum DisplayText {
         return result
     }
 
-    /// Whether a text is as it should be already: printable ASCII with single spaces between words.
+    /// Whether a text needs no change: printable ASCII with single spaces between words.
     private static func isPlain(_ text: String) -> Bool {
         var before = UInt8(ascii: " ")
         for byte in text.utf8 {
@@ -31,9 +31,9 @@ package enum DisplayText {
         return before != UInt8(ascii: " ") || text.isEmpty
     }
 
-    /// The columns that a terminal gives a text without control characters.
+    /// Returns the terminal width in columns of a text without control characters.
     ///
-    /// Counted by scalar, as the C library's `wcwidth` does and with it most terminals.
+    /// It counts scalars, like the C library’s `wcwidth` and most terminals.
     package static func width(_ text: String) -> Int {
         text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
             ? text.utf8.count : text.unicodeScalars.reduce(0) { $0 + width($1) }
@@ -49,7 +49,7 @@ package enum DisplayText {
         return wide.contains { $0.contains(scalar.value) } ? 2 : 1
     }
 
-    /// The beginning of `text` that fits into `columns`, ended by `…` where something was cut off.
+    /// Returns the beginning of `text` that fits into `columns`, with `…` if it is truncated.
     package static func cut(_ text: String, to columns: Int) -> String {
         guard columns > 0 else { return "" }
         guard width(text) > columns else { return text }
@@ -64,7 +64,7 @@ package enum DisplayText {
         return result + "…"
     }
 
-    /// `text` cut or filled up with spaces to exactly `columns`.
+    /// Truncates or pads `text` with spaces to exactly `columns`.
     package static func fitted(_ text: String, to columns: Int, right: Bool = false) -> String {
         let cut = cut(text, to: columns)
         let space = String(repeating: " ", count: max(0, columns - width(cut)))
@@ -93,8 +93,8 @@ package enum DisplayText {
 }
 
 extension DisplayText {
-    /// A line broken between words into lines of at most `columns`; those behind the first begin with `indent` spaces. A word
-    /// that is longer than a line stays whole.
+    /// Wraps a line at words into lines of at most `columns`; lines after the first are indented by `indent` spaces. A
+    /// word that is longer than a line isn’t split.
     package static func wrapped(_ text: String, to columns: Int, indent: Int = 0) -> [String] {
         guard columns > 0, width(text) > columns else { return [text] }
         var lines: [String] = []

@@ -10,7 +10,7 @@ package enum Sentence {
         return "\(beginning(snapshot)): \(stopped(what))\(reason)"
     }
 
-    /// ` From “evening”.`, where it was not loaded from the usual queue.
+    /// ` From “evening”.`, if the source queue isn’t Up Next.
     package static func sourceQueue(_ player: PlayerState) -> String {
         guard player.episode != nil, let queue = player.queue, queue != QueueName.default else { return "" }
         return " From \(QueueName.shown(queue))."
@@ -45,13 +45,13 @@ package enum Sentence {
         return text + "."
     }
 
-    /// `retry 2 of 3 in 5 s`; `retry 2 of 3, trying now` while it is being tried.
+    /// `retry 2 of 3 in 5 s`; `retry 2 of 3, trying now` while it is in progress.
     package static func retry(_ retry: RetryState) -> String {
         let wait = retry.wait > 0 ? " in \(Int(min(retry.wait, 1e6).rounded(.up))) s" : ", trying now"
         return "retry \(retry.attempt) of \(retry.limit)\(wait)"
     }
 
-    /// Another try of what failed: all of it, or (what it failed of `isSame`) the number alone.
+    /// The report of a retry: in full, or only its number if the failure `isSame` as the previous one.
     package static func attempt(_ snapshot: PlayerSnapshot, isSame: Bool) -> String {
         guard isSame, let retry = snapshot.retry else { return status(snapshot) }
         return capitalised(Self.retry(retry)) + "."
@@ -93,7 +93,7 @@ package enum Sentence {
 
     package static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
-    /// The whole screen in one sentence, for those who listen to it.
+    /// Describes the whole screen in sentences, for screen readers.
     package static func everything(_ snapshot: PlayerSnapshot, selection: String?) -> String {
         var parts = [String(status(snapshot).dropLast())]
         if let remaining = snapshot.remaining, snapshot.episode != nil {
@@ -113,7 +113,7 @@ package enum Sentence {
             let first = snapshot.alerts[0]
             let keys = first.answers.joined(separator: ", ")
             let answers = keys.isEmpty ? "" : " (answer \(keys))"
-            // What the player's own state has said is not said again.
+            // The player’s own failure isn’t repeated.
             let more = snapshot.isSaid(by: first) ? "" : first.message
             let message = more.hasSuffix(".") ? String(more.dropLast()) : more
             let what = "\(first.title)\(answers)" + (message.isEmpty ? "" : ": \(message)")
@@ -123,7 +123,7 @@ package enum Sentence {
         return parts.joined(separator: "; ") + "."
     }
 
-    /// The number of alerts, and the gravest if it is an error: `2 alerts, first: A title. See `lockstep alerts`.`
+    /// The number of alerts, and the most severe if it is an error: `2 alerts, first: A title. See `lockstep alerts`.`
     package static func alerts(_ alerts: [PlayerSnapshot.Alert]) -> String? {
         guard let first = alerts.first else { return nil }
         let count = NumberText.counted(alerts.count, "alert")
@@ -137,7 +137,7 @@ package enum Sentence {
         return "Alert \(alert.id) (\(alert.severity.rawValue)): \(stopped(alert.title))\(message)\(actions)"
     }
 
-    /// Ends `text` with a full stop unless it ends a sentence already.
+    /// Adds a full stop to `text` unless it ends a sentence already.
     package static func stopped(_ text: String) -> String {
         guard let last = text.last else { return text }
         return ".!?…".contains(last) ? text : text + "."

@@ -1,7 +1,7 @@
 import PodcastModel
 
 package enum TimeText {
-    /// A place as a clock, to the nearest second: where a chapter begins, which a file may say as 59.95.
+    /// A position as a clock, to the nearest second: a chapter’s start may be 59.95 in a file.
     package static func mark(_ seconds: Double?) -> String { ClockText.format(seconds.map { $0.rounded() }) }
 
     /// Reads `90`, `12:34`, `1:02:03`, each with a fraction of its seconds; nil for anything else.
@@ -25,7 +25,7 @@ package enum TimeText {
         (["s", "sec", "secs", "second", "seconds"], 1),
     ]
 
-    /// Reads `1h30m`, `12m30s`, `90 seconds`, `1.5h`, the larger units first, in small letters; nil for anything else.
+    /// Reads `1h30m`, `12m30s`, `90 seconds`, `1.5h`, larger units first, in lower case; nil for anything else.
     package static func spelled(_ text: some StringProtocol) -> Double? {
         var rest = String(text).filter { !$0.isWhitespace }[...]
         guard !rest.isEmpty else { return nil }
@@ -43,7 +43,7 @@ package enum TimeText {
         return total
     }
 
-    /// A plain decimal number that is not negative: digits, and at most one point among them.
+    /// Reads a plain decimal number that isn’t negative: digits with at most one decimal point.
     package static func number(_ text: some StringProtocol) -> Double? {
         guard text.utf8.count <= 16, let first = text.utf8.first, isDigit(first), isDigit(text.utf8.reduce(0) { $1 }),
             text.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") })
@@ -51,7 +51,7 @@ package enum TimeText {
         return Double(text)
     }
 
-    /// A length of time, roughly: `7 s`, `12 min`, `3 h 20 min`, `4 d 2 h`.
+    /// An approximate duration: `7 s`, `12 min`, `3 h 20 min`, `4 d 2 h`.
     package static func span(_ seconds: Double) -> String {
         let whole = Int(max(0, min(seconds.isFinite ? seconds : 0, 3e11)))
         switch whole {
@@ -62,12 +62,12 @@ package enum TimeText {
         }
     }
 
-    /// The day of a moment, UTC: `2026-03-09`; 0: `-`.
+    /// The date of a time in UTC: `2026-03-09`; `-` for 0.
     package static func day(milliseconds: Int64) -> String {
         milliseconds == 0 ? "-" : CalendarTime(Timestamp(milliseconds: milliseconds)).dayText
     }
 
-    /// The minute of a moment, UTC: `2026-03-09 12:34`; 0: `never`.
+    /// The minute of a time in UTC: `2026-03-09 12:34`; `never` for 0.
     package static func minute(milliseconds: Int64) -> String {
         milliseconds == 0 ? "never" : CalendarTime(Timestamp(milliseconds: milliseconds)).minuteText
     }
@@ -75,7 +75,7 @@ package enum TimeText {
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 }
 
-/// Numbers for people: at most two digits behind the point, no zeros at the end.
+/// Formats numbers for display: at most two decimal places, without trailing zeros.
 package enum NumberText {
     /// `1`, `1.5`, `0.75`.
     package static func short(_ value: Double) -> String {
