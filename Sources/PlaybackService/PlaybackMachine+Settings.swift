@@ -72,7 +72,7 @@ extension WireChangeLevel {
         default:
             throw Failure(
                 .invalidArgument,
-                "A level changes by a number, or by steps; a step is \(Self.smallestStep) or more.")
+                "Give a change as a number or in steps of at least \(Self.smallestStep).")
         }
         return min(max(target, range.lowerBound), range.upperBound)
     }
@@ -108,7 +108,7 @@ extension OwnerSettings {
         guard let speed = PlaybackSpeed(factor: factor) else {
             let range = PlaybackSpeed.range
             throw Failure(
-                .invalidArgument, "The speed goes from \(range.lowerBound) to \(range.upperBound), not \(factor).")
+                .invalidArgument, "The speed must be from \(range.lowerBound) to \(range.upperBound), not \(factor).")
         }
         var setting = WireSetSetting()
         setting.key = SettingKey.speed.rawValue

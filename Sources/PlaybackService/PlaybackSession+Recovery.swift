@@ -142,7 +142,7 @@ extension PlaybackSession {
         guard tag.differs(from: begun), !audio.acceptsReplacement, isBegun else { return }
         pending.raise(
             "audioChanged", about: self, title: "The audio has changed",
-            "“\(episode.title)” is a different file now; \(ClockText.format(position.seconds)) may be a different place in it.",
+            "“\(episode.title)” is a different file now; \(ClockText.format(position.seconds)) may be a different passage now.",
             .info, actions: ["dismiss"])
         pending.commit = true
     }

@@ -32,7 +32,7 @@ struct SeekTarget: Sendable {
     /// Returns the position at a fraction of the length.
     func position(at fraction: Double) throws(Failure) -> PlaybackPosition {
         guard (0...1).contains(fraction) else {
-            throw Failure(.invalidArgument, "\(fraction) isn’t a part of a length; it must be from 0 to 1.")
+            throw Failure(.invalidArgument, "The fraction must be from 0 to 1, not \(fraction).")
         }
         guard let duration else {
             throw Failure(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DownloadsService
 
-/// What is written where, and what is not.
+/// Tests the names and contents of downloaded files.
 struct DownloadFilesTests {
     @Test(arguments: [
         ("A plain title", "A plain title"), ("../../etc/passwd", "-..-etc-passwd"), ("a/b\\c:d", "a-b-c-d"),
@@ -61,7 +61,7 @@ struct DownloadFilesTests {
         try folder.write(UnsafeRawBufferPointer(copy), to: partial, at: 0)
     }
 
-    @Test func `a file is in its place only when it is complete, its partial file is removed, and it can be deleted`()
+    @Test func `a file is at its path only when it is complete, its partial file is removed, and it can be deleted`()
         throws
     {
         try withFolder { folder, _ in
@@ -86,7 +86,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `the same file that is in its place already after a crash is accepted, another one is left alone`()
+    @Test func `the same file at the path after a crash is accepted, another one is left alone`()
         throws
     {
         try withFolder { folder, _ in
@@ -145,7 +145,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a file that an earlier process moved to its place without recording it is accepted`()
+    @Test func `a file that an earlier process moved to its path without recording it is accepted`()
         throws
     {
         try withFolder { folder, _ in
@@ -162,7 +162,7 @@ struct DownloadFilesTests {
             mkdir(folder.root + "/P", 0o700)
             #expect(try folder.isFree("P/T [e1].mp3", for: 5))
             try home.file("downloads/P/T [e1].mp3", "other".utf8)
-            // It may be the same.
+            // A file of this size may be the same.
             #expect(try !folder.isFree("P/T [e1].mp3", for: 5))
             #expect(try !folder.isFree("P/T [e1].mp3", for: 0))
             symlink(folder.root + "/P/T [e1].mp3", folder.root + "/P/T [e2].mp3")
@@ -212,7 +212,7 @@ struct DownloadFilesTests {
     }
 
     @Test(arguments: [("bytes 5-9/10", 5, 10), ("bytes 5-9/*", 5, 0), ("bytes */10", -1, -1), ("5-9/10", -1, -1)])
-    func `a content range is parsed, and anything else refused`(text: String, first: Int, total: Int) {
+    func `a content range is parsed, and anything else is refused`(text: String, first: Int, total: Int) {
         let range = ContentRange(text)
         #expect(range.map { Int($0.first) } ?? -1 == first && range.map { Int($0.total) } ?? -1 == total)
     }

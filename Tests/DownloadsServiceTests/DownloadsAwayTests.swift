@@ -9,11 +9,11 @@ import WireMessages
 
 @testable import DownloadsService
 
-/// A disk that is out takes nothing with it, and a disk that hangs holds nobody up.
+/// Tests missing disks, whose downloads keep their state, and hung disks, which block no command.
 struct DownloadsAwayTests {
     private let rig = DownloadsRig()
 
-    /// Two files, and a folder that is known again.
+    /// Creates two files and a recognised folder.
     private func download() throws -> String {
         rig.add("e1", "e2")
         try rig.complete("e1")
@@ -49,7 +49,7 @@ struct DownloadsAwayTests {
         let orders = rig.orders.count
         rig.add("e3")
         #expect(rig.orders.count == orders && rig.shown("e3")?.waitsFor.contains("folder of downloads") == true)
-        // It is back.
+        // The folder is back.
         rig.marker = marker
         rig.found["e1"] = nil
         rig.advance(16)
@@ -58,7 +58,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
     }
 
-    @Test func `a file that is missing from the right folder ends its download, also after a restart`() throws {
+    @Test func `a file that is missing from the right folder ends its download, even after a restart`() throws {
         _ = try download()
         rig.start()
         rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
@@ -66,7 +66,7 @@ struct DownloadsAwayTests {
     }
 
     @Test(arguments: ["", "another"])
-    func `a folder that has all files is the right one whatever its marker`(marker: String) throws {
+    func `a folder that has all files is the right one with any marker`(marker: String) throws {
         let before = try download()
         rig.marker = marker
         rig.advance(16)
@@ -248,7 +248,7 @@ struct DownloadsAwayTests {
 
     // MARK: A disk that hangs
 
-    @Test func `one file check runs at a time however long it takes`() throws {
+    @Test func `one file check runs at a time even if it takes long`() throws {
         _ = try download()
         let before = looks()
         rig.isDiskHanging = true
@@ -281,7 +281,7 @@ struct DownloadsAwayTests {
     }
 
     @Test
-    func `a command during a file check is answered after the next one, and the running one doesn’t judge newer files`()
+    func `a command during a file check is answered after the next one, and the running one ignores newer files`()
         throws
     {
         _ = try download()

@@ -135,7 +135,7 @@ struct DownloadsMachineTests {
         }
     }
 
-    @Test func `a download that was killed early continues at the end of its partial file`() throws {
+    @Test func `a download that was interrupted early continues at the end of its partial file`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.start()
@@ -200,7 +200,7 @@ struct DownloadsMachineTests {
     }
 
     @Test
-    func `the survey at the start finds missing and replaced files and leaves unknown ones alone`()
+    func `the folder scan at the start finds missing and replaced files and leaves unknown ones alone`()
         throws
     {
         rig.add("e1", "e2", "e3")
@@ -288,7 +288,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e6") == .downloading)
     }
 
-    @Test func `rules keep to their hours and networks, requests don’t`() throws {
+    @Test func `rules are limited to their hours and networks, requests aren’t`() throws {
         rig.report(.networkChecked(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownloadNetworks, "wlan0")
@@ -315,7 +315,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test func `a rule deletes played files, but never what is loaded or queued, and each explains itself`() throws {
+    @Test func `a rule deletes played files, but never loaded or queued ones, and each file explains why`() throws {
         rig.add("e1", "e2", "e3")
         for episode in ["e1", "e2", "e3"] { try rig.complete(episode) }
         rig.set(.deletePlayed, "on")
@@ -391,7 +391,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e5") == .notDownloaded)
     }
 
-    @Test func `a file that is to be deleted is remembered until it is`() throws {
+    @Test func `a file that must be deleted stays recorded until it is`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.send { $0.remove.episodes = ["e1"] }
@@ -450,7 +450,7 @@ struct DownloadsMachineTests {
             }
             rig.refusal = Bool.random(using: &random) ? rig.refusal : nil
             for id in rig.library.keys {
-                // What was being fetched in another life waits for its turn, which need not be saved.
+                // Downloads that were active in an earlier process are queued again, which need not be saved.
                 var stored = rig.stored(id)
                 if stored?.state == .downloading, rig.shown(id)?.state == .queued { stored?.state = .queued }
                 #expect(rig.shown(id) == stored)

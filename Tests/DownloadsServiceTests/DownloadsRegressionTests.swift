@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import DownloadsService
 
-/// What once went wrong, each case by itself.
+/// Regression tests, one for each fault.
 struct DownloadsRegressionTests {
     private let rig = DownloadsRig()
 
@@ -89,7 +89,7 @@ struct DownloadsRegressionTests {
         #expect(rig.why("e77").contains("never downloaded"))
     }
 
-    @Test func `contradicting rules settle: an episode that one deletes isn’t fetched by the other`() throws {
+    @Test func `of contradicting rules, neither fetches an episode that the other deletes`() throws {
         rig.set(.downloadsAtOnce, "9")
         rig.set(.downloadsPerHost, "9")
         var idle = WirePlaybackState()
@@ -123,7 +123,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloading && rig.orders.count == orders + 1)
     }
 
-    @Test func `a file that was in its place when the process died is found and not fetched again`() throws {
+    @Test func `a file that was at its path when the process died is found and not fetched again`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -170,7 +170,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    // MARK: Heard again
+    // MARK: Played again
 
     private func holdNothing() {
         rig.observe(.playbackState, .put, WirePlaybackState().wireBytes)
@@ -221,15 +221,15 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e5") == .downloaded)
     }
 
-    // MARK: What lies where a file goes
+    // MARK: Existing files
 
     @Test
-    func `a file that was complete when the process died is found also without an announced size`()
+    func `a file that was complete when the process died is found even without an announced size`()
         throws
     {
         rig.add("e1", "e2")
         rig.begin(try rig.order("e1").number, bytes: 0)
-        // Where this one goes something lay before it was begun.
+        // A file existed at this one’s path before it was begun.
         var start = TransferStart(
             total: 0, offset: 0, version: FileVersion(etag: "", lastModified: ""), contentType: "")
         start.isPlaceFree = false
@@ -240,7 +240,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloading)
     }
 
-    @Test func `a file in the place of a failed download isn’t taken for it`() throws {
+    @Test func `a file at the path of a failed download isn’t mistaken for it`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number, bytes: 0)
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "cut"))))
@@ -269,7 +269,7 @@ struct DownloadsRegressionTests {
         #expect(change.store.past["e0"]?.path == "Show/0.mp3" && change.store.past.count == 1_000)
     }
 
-    // MARK: What was not heard
+    // MARK: Missed events
 
     @Test func `a download that waits for its rule’s hours or its next attempt begins when it is requested`() throws {
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
@@ -340,7 +340,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test func `rules delete nothing while a long queue is known in part`() throws {
+    @Test func `rules delete nothing until a long queue is completely received`() throws {
         holdNothing()
         rig.add("e1")
         try rig.complete("e1")
@@ -425,7 +425,7 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.contains(deletion))
     }
 
-    @Test func `a podcast that exists again keeps its files`() throws {
+    @Test func `a podcast that reappears in the library keeps its files`() throws {
         rig.add("e1")
         try rig.complete("e1")
         let library = rig.library
@@ -439,7 +439,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    // MARK: What comes back
+    // MARK: Returning networks and files
 
     private func failUnreachable(_ episodes: String...) throws {
         for wait in [5.0, 15, 60, 0] {
@@ -457,7 +457,7 @@ struct DownloadsRegressionTests {
         }
     }
 
-    @Test func `a network that returns behind the same route is noticed, with one alert`() throws {
+    @Test func `a network that returns behind the same route is detected, with one alert`() throws {
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.add("e1", "e2")
         try failUnreachable("e1", "e2")
@@ -499,7 +499,7 @@ struct DownloadsRegressionTests {
         #expect(rig.shown("e1")?.path == "/elsewhere/d/Show/Part 1 [e1].mp3" && rig.alerts.isEmpty)
     }
 
-    @Test func `a file that the player couldn’t find isn’t reported as downloaded any more`() throws {
+    @Test func `a file that the player couldn’t find is no longer reported as downloaded`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -526,7 +526,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    @Test func `downloads of an unsubscribed podcast stay, also over a restart`() throws {
+    @Test func `downloads of an unsubscribed podcast are kept across a restart`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         rig.begin(try rig.order("e2").number)
@@ -568,7 +568,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: ["resume", "retry", "add"])
-    func `a download that a client requests again doesn’t belong to a rule any more`(how: String) throws {
+    func `a download that a client requests again no longer belongs to a rule`(how: String) throws {
         rig.set(.autoDownload, "1")
         rig.set(.autoDownloadHours, "22-6")
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 23))

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import DownloadsService
 
-/// What is said of downloads is what is so, also after somebody else has been at the files.
+/// Tests that reports about downloads are true, even after another program has changed the files.
 struct DownloadsTruthTests {
     private let rig = DownloadsRig()
     private let cut = TransferFailure(Failure(.streamFailed, "cut"))
@@ -65,7 +65,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e1") == "It is downloaded: asked for by test.")
     }
 
-    @Test func `a survey doesn’t judge files that were completed after its request`() throws {
+    @Test func `a folder scan ignores files that were completed after it began`() throws {
         rig.add("e1")
         rig.start()
         try rig.complete("e1")
@@ -86,7 +86,7 @@ struct DownloadsTruthTests {
         #expect(looks() == 4)
     }
 
-    @Test func `a file is checked by its size, and links and folders in its place don’t count`()
+    @Test func `a file is checked by its size, and links and folders at its path don’t count`()
         throws
     {
         let temporary = try TemporaryFolder()
@@ -109,7 +109,7 @@ struct DownloadsTruthTests {
     // MARK: Notes
 
     @Test(arguments: [("", "", true), ("W/\"a\"", "", true), ("\"a\"", "", false), ("", "Mon, 01 Jan 2024", false)])
-    func `a download that starts over after an interruption says so until it is complete`(
+    func `a download that can’t be continued is reported as restarting until it is complete`(
         etag: String, date: String, isAnew: Bool
     ) throws {
         rig.add("e1")
@@ -140,9 +140,9 @@ struct DownloadsTruthTests {
         #expect(rig.why("e1").contains("Its feed announces 28.8 MB") == warns)
     }
 
-    // MARK: Where it is
+    // MARK: Addresses
 
-    /// What was fetched, where it is now, what of it is kept, and whether the service was away when its feed changed.
+    /// The current address, the number of kept bytes, and whether the service was away when the feed changed.
     @Test(arguments: [
         ("http://host1/new.mp3", 0, false), ("http://host1/new.mp3", 0, true),
         ("http://host1/1.mp3?token=2", 999, false),
@@ -220,7 +220,7 @@ struct DownloadsTruthTests {
         #expect(try rig.order("e1").download.url == "http://host1/new.mp3")
     }
 
-    // MARK: Podcasts that are gone
+    // MARK: Removed podcasts
 
     @Test
     func `the settings of a forgotten podcast are deleted, but not those of one that a page missed`() {
@@ -249,7 +249,7 @@ struct DownloadsTruthTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloading)
     }
 
-    // MARK: Sentences
+    // MARK: Explanations
 
     @Test func `the explanation says whether a file is among the newest that are kept`() throws {
         for episode in ["e1", "e2"] {
@@ -264,7 +264,7 @@ struct DownloadsTruthTests {
                 "It is deleted when nothing needs it any more: only the newest file of its podcast is kept."))
     }
 
-    @Test func `a waiting download says so once, and a refusal suggests the right command`()
+    @Test func `a waiting download is explained once, and a refusal suggests the right command`()
         throws
     {
         rig.set(.downloadsAtOnce, "1")
@@ -280,7 +280,7 @@ struct DownloadsTruthTests {
     }
 
     @Test(arguments: [false, true])
-    func `a server that identifies versions but sends no parts is reported to start over`(isRefused: Bool) throws {
+    func `a download is reported as restarting only if the server refuses ranges`(isRefused: Bool) throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         #expect(rig.stored("e1")?.note.isEmpty == true)
@@ -292,7 +292,7 @@ struct DownloadsTruthTests {
         #expect(rig.stored("e1")?.note == (isRefused ? note : ""))
     }
 
-    // MARK: Why
+    // MARK: Reasons
 
     @Test func `a cancelled download isn’t described as downloaded`() throws {
         rig.add("e1", "e2")

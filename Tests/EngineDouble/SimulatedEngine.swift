@@ -10,16 +10,16 @@ package final class SimulatedEngine: AudioEngine {
         package var length: Double
         /// The length that the file declares; nil: the real one.
         package var declared: Double?
-        /// The length that is estimated at first, and given up when it is passed.
+        /// The initial estimate of the length, which is dropped when it is passed.
         package var estimate: Double?
-        /// The stream is reported as cut at its end.
+        /// Whether the stream is reported as cut at its end.
         package var cut: Bool
         package var chapters: [ChapterMark]
         /// The failure of opening it.
         package var failure: Failure?
-        /// It opens, but gets no data.
+        /// Whether it opens but gets no data.
         package var stalls = false
-        /// Whether opening it ever ends.
+        /// Whether opening it ends.
         package var opens = true
 
         package init(
@@ -47,7 +47,7 @@ package final class SimulatedEngine: AudioEngine {
         var now = MonotonicTime(nanoseconds: 0)
         var outputs = EngineOutputs(
             devices: [OutputDevice(name: "simulated", description: "Simulated device")], silent: false)
-        /// Whether there is no device, whatever the last opening found.
+        /// Whether there is no device at present; the last opening may have found one.
         var isSilent = false
         /// Whether a failed opening starts the prepared file, and whether one has failed.
         var beginsPrepared = false
@@ -118,22 +118,22 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// Restores a lost device, which isn’t noticed before the output is opened anew.
+    /// Restores a lost device, which isn’t detected until the output is reopened.
     package func repair() {
         state.withLockedValue { $0.isSilent = false }
     }
 
-    /// Adds a device, which isn’t noticed before the devices are listed.
+    /// Adds a device, which isn’t detected until the devices are listed.
     package func plugIn(_ device: OutputDevice) {
         state.withLockedValue { $0.outputs.devices?.append(device) }
     }
 
-    /// Hangs: no further command is carried out, and nothing is heard.
+    /// Hangs the engine: no further command is carried out, and nothing is heard.
     package func hang() {
         state.withLockedValue { $0.hangs = true }
     }
 
-    /// Stops the position, as when the sound server takes no sound.
+    /// Stops the position, as when the sound server accepts no sound.
     package func stick() {
         state.withLockedValue { $0.isStuck = true }
     }
@@ -146,7 +146,7 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// Fails the open file, as when it can’t be read any further.
+    /// Fails the open file, as when it can’t be read further.
     package func breakOff(_ failure: Failure) {
         change { state in
             guard let load = state.load, state.audio.opens else { return }
@@ -156,8 +156,7 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// Lists these devices. One that is back is not in use before the output is opened anew, and then only if it
-    /// `works`.
+    /// Lists these devices. A restored one is not in use until the output is reopened, and then only if it `works`.
     package func setDevices(_ devices: [OutputDevice], works: Bool) {
         change { state in
             state.outputs.devices = devices
@@ -179,7 +178,7 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// See `AudioEngine`; the events follow before it returns.
+    /// Carries out a command, as `AudioEngine` documents; the events are sent before it returns.
     package func perform(_ command: EngineCommand) {
         change { state in
             guard !state.closed, !state.hangs else { return }
@@ -217,7 +216,7 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// See `AudioEngine`.
+    /// Closes the engine, as `AudioEngine` documents.
     package func close() async {
         state.withLockedValue { state in
             state.closed = true
@@ -267,12 +266,12 @@ package final class SimulatedEngine: AudioEngine {
         Self.useDevice(&state)
         state.events.append(.opened(load.id, measured(audio), chapters: audio.chapters))
         state.events.append(.outputs(state.outputs))
-        // If nothing is left of it, it ends at once.
+        // A file without remaining audio ends at once.
         if audio.cut, load.start.seconds > audio.length { return end(&state, load) }
         reportProgress(&state)
     }
 
-    /// Uses the chosen device, where it is listed; else the default.
+    /// Uses the chosen device if it is listed, else the default.
     private static func useDevice(_ state: inout State) {
         let chosen = state.load?.output ?? ""
         let isThere = state.outputs.devices?.contains { $0.name == chosen } ?? true

@@ -13,7 +13,7 @@ import WireMessages
     private static let planted = "geheim"
     private static let address = "https://me%40mail:geheim@host.example"
 
-    /// A database of the second version with a password in every place that had one.
+    /// A database of the second version with a password in every column that could have one.
     private func older(_ fixture: StoreFixture, _ more: (Database) throws -> Void = { _ in }) throws {
         try fixture.files.prepare()
         let old = try DatabasePool(path: fixture.files.database, configuration: Store.configuration)
@@ -62,7 +62,7 @@ import WireMessages
             try db.execute(
                 sql: "INSERT INTO reply (owner, request, reply, at) VALUES ('feeds', x'00', ?, 0)",
                 arguments: [reply.wireData])
-            // What was deleted stays readable in free pages.
+            // Deleted rows stay readable in free pages.
             for number in 0..<200 {
                 try db.execute(
                     sql: "INSERT INTO meta (key, value) VALUES (?, ?)",
@@ -74,7 +74,7 @@ import WireMessages
         try old.close()
     }
 
-    /// The files in the folder of the database that have the password.
+    /// The files in the folder of the database that contain the password.
     private func holders(_ fixture: StoreFixture) throws -> [String] {
         let root = fixture.folder
         return try FileManager.default.subpathsOfDirectory(atPath: root).filter { name in
@@ -82,7 +82,7 @@ import WireMessages
         }.sorted()
     }
 
-    @Test func `passwords leave an older database, and everything keeps its id`() throws {
+    @Test func `passwords are removed from an older database, and everything keeps its ID`() throws {
         let fixture = try StoreFixture()
         try older(fixture)
         #expect(try holders(fixture).contains { $0.hasSuffix("lockstep.db") })
@@ -115,7 +115,7 @@ import WireMessages
         #expect(try holders(fixture) == ["state/secrets.moved.json"])
     }
 
-    /// More episodes of the podcast, one of them with a password in its notes.
+    /// Adds episodes of the podcast, one of them with a password in its notes.
     private func addEpisodes(_ count: Int, _ db: Database) throws {
         var writer = LibraryWriter(db: db, now: Timestamp(milliseconds: 0))
         for number in 0..<count {
@@ -134,7 +134,7 @@ import WireMessages
         let fixture = try StoreFixture()
         try older(fixture) { db in
             try addEpisodes(450, db)
-            // A word that only the index has would not survive its being made anew.
+            // A word that only the index has is lost if the index is rebuilt.
             try db.execute(
                 sql: """
                     INSERT INTO episode_search (rowid, title, notes, podcast)
@@ -207,7 +207,7 @@ import WireMessages
         restored.store.close()
     }
 
-    @Test func `an upgrade has a backup made soon after the start, however new the last one is`() {
+    @Test func `an upgrade makes a backup soon after the start, even if the last one is new`() {
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: StoreFixture.moment())
         var facts = StoreFacts(incarnation: "d1")
         facts.lastBackup = StoreFixture.moment(-60)
@@ -227,7 +227,7 @@ import WireMessages
         let fixture = try StoreFixture()
         try older(fixture)
         let store = try fixture.open()
-        // As if there had been no room to rewrite the file.
+        // Simulates that there was no space to rewrite the file.
         try store.pool.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA secure_delete = OFF")
             try db.execute(

@@ -39,7 +39,7 @@ struct BatchIntakeTests {
 
     @Test mutating func `a copy of a refused batch is refused alike and not written`() {
         #expect(written(accept(batch(1), 1)) != nil)
-        // One that comes while the first is being written waits for its answer.
+        // A copy that arrives while the first is being written waits for its answer.
         guard case .wait = accept(batch(1), 2) else {
             Issue.record("the copy does not wait")
             return
@@ -56,7 +56,7 @@ struct BatchIntakeTests {
             Issue.record("what is overtaken is not refused")
             return
         }
-        // A new life begins its own count; of an older one the store decides.
+        // A new generation restarts the sequence; the store decides about an older one.
         #expect(written(accept(batch(1, generation: 2), 6)) != nil)
         #expect(written(accept(batch(9), 7)) != nil)
         #expect(intake.answered(.init(7), refusal).isEmpty)
@@ -64,17 +64,17 @@ struct BatchIntakeTests {
 
     @Test mutating func `parts take effect together`() throws {
         #expect(try kinds(accept(batch(1, [part(0, more: true)]), 1)) == [.staged])
-        // Repeated, it counts once.
+        // A repeated part counts once.
         #expect(try kinds(accept(batch(1, [part(0, more: true)]), 2)) == [.staged])
         #expect(try kinds(accept(batch(2, [part(1, more: true)]), 3)) == [.staged])
         let other = WireCommit("other", at: 1, [.put("entry", "q9", "y")])
         let whole = written(accept(batch(3, [part(2, more: false), other]), 4))
         #expect(whole?.map(\.put.key) == ["q0", "q1", "q2", "q9"])
-        // Nothing of it is left for the next.
+        // No part remains for the next state.
         #expect(written(accept(batch(4, [other]), 5))?.count == 1)
     }
 
-    @Test mutating func `a state of which a part is missing is refused`() throws {
+    @Test mutating func `a state with a missing part is refused`() throws {
         #expect(try kinds(accept(batch(1, [part(0, more: true)]), 1)) == [.staged])
         var restarted = self
         restarted.intake = BatchIntake()
@@ -83,10 +83,10 @@ struct BatchIntakeTests {
                 .refused, .refused,
             ])
         #expect(try kinds(accept(batch(3, [part(2, more: true)]), 3)) == [.refused])
-        // Begun anew, it is whole again.
+        // A restarted state is complete again.
         #expect(try kinds(accept(batch(4, [part(0, more: true)]), 4)) == [.staged])
         #expect(written(accept(batch(5, [part(1, more: false)]), 5))?.count == 2)
-        // An ordinary batch between two parts shows that the rest will not come.
+        // An ordinary batch between two parts means that the rest will not arrive.
         #expect(try kinds(accept(batch(6, [part(0, more: true)]), 6)) == [.staged])
         #expect(written(accept(batch(7), 7)) != nil)
         #expect(try kinds(accept(batch(8, [part(1, more: false)]), 8)) == [.refused])

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PersistenceService
 
-/// What a transaction gathers until its end: texts for the search index, and counts.
+/// Tests the texts and counts that a transaction collects until its end.
 @Suite struct LibraryWriterTests {
     let fixture: StoreFixture
     let store: Store
@@ -30,7 +30,7 @@ import WireMessages
         return change
     }
 
-    /// FTS5 compares its index with the stored texts; the counts are computed anew.
+    /// Compares the FTS5 index with the stored texts, and the counts with recomputed ones.
     private func expectConsistency() throws {
         try store.pool.writeWithoutTransaction { db in
             try db.execute(sql: "INSERT INTO episode_search (episode_search, rank) VALUES ('integrity-check', 1)")
@@ -93,7 +93,7 @@ import WireMessages
         try expectConsistency()
     }
 
-    @Test(arguments: 0..<8) func `texts and counts stay right whatever a transaction does`(seed: UInt64) throws {
+    @Test(arguments: 0..<8) func `texts and counts stay correct after random transactions`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         func number(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
         func change() -> WireChange {
@@ -114,7 +114,7 @@ import WireMessages
             let revision = try store.revision("feeds")
             let commits = (0..<3).map { index -> WireCommit in
                 var changes = (0...number(8)).map { _ in change() }
-                // An episode without its podcast refuses its commit, and so does this.
+                // A commit with an episode without its podcast is refused, and so is this one.
                 if number(6) == 0 { changes.append(.put("", "", "")) }
                 return WireCommit("r\(round).\(index)", at: revision + UInt64(index), changes)
             }

@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PersistenceService
 
-/// A machine with a clock of its own, and what it wants done.
+/// A machine with a manual clock, and its effects.
 struct MachineBench {
     typealias Ticket = PersistenceMachine.Ticket
     var machine: PersistenceMachine
@@ -37,7 +37,7 @@ struct MachineBench {
         return send(.wake)
     }
 
-    /// The answer to a write effect in which everything succeeded.
+    /// The result of a write effect in which every write succeeded.
     static func done(_ count: Int, _ change: (inout StoreBatchResult) -> Void = { _ in }) -> StoreBatchResult {
         var result = StoreBatchResult(results: Array(repeating: .success(WirePersistenceReply()), count: count))
         change(&result)
@@ -68,7 +68,7 @@ extension [PersistenceMachine.Effect] {
         }
     }
 
-    /// Without the effects that are not what most tests are about.
+    /// The effects without those that are irrelevant to most tests.
     var work: [String] { names.filter { $0 != "wake" && $0 != "log" && $0 != "publish put stream/persistence/status" } }
 
     var published: [Publication] {
@@ -85,7 +85,7 @@ extension [PersistenceMachine.Effect] {
 @Suite struct PersistenceMachineTests {
     private let full = Failure(.diskFull, "full")
 
-    @Test func `waiting writes go into one transaction after the one under way`() {
+    @Test func `waiting writes share one transaction after the one in progress`() {
         var bench = MachineBench()
         #expect(bench.send(.started).work == [])
         #expect(bench.request(1) { $0.commit.owner = "queue" }.work == ["write 1"])
@@ -110,7 +110,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.wrote(MachineBench.done(1))).work == ["reply 2", "write 1"])
     }
 
-    @Test func `questions run beside the writer four at a time`() {
+    @Test func `four queries at a time run concurrently with the writer`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         var started: [String] = []
@@ -156,7 +156,7 @@ extension [PersistenceMachine.Effect] {
         let alert = try #require(effects.published.first { $0.topic.text.contains("/alert/") })
         #expect(try WireAlert(wireBytes: alert.payload).code == "diskFull")
         #expect(bench.machine.retained().count == 2)
-        // Still full: one alert stays, and it looks again every five seconds.
+        // The disk is still full: one alert stays, and it is probed every five seconds.
         #expect(bench.pass(4).work == [])
         #expect(bench.pass(1).work == ["write 1"])
         #expect(bench.send(.wrote(refused)).published.isEmpty)
@@ -174,7 +174,7 @@ extension [PersistenceMachine.Effect] {
         _ = bench.request(1) { $0.commit.owner = "queue" }
         _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         #expect(bench.pass(239).work.contains("copy snapshot") == false)
-        // A later change does not put it off.
+        // A later change does not postpone it.
         _ = bench.request(2) { $0.commit.owner = "queue" }
         _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         #expect(bench.pass(1).work == ["copy snapshot"])
@@ -186,13 +186,13 @@ extension [PersistenceMachine.Effect] {
         #expect(!bench.pass(290).work.contains("copy snapshot"))
     }
 
-    /// Writes once; the log grows by so many pages.
+    /// Writes once; the log grows by a number of pages.
     private func write(_ number: UInt64, pages: Int, _ bench: inout MachineBench) -> [String] {
         let begun = bench.request(number) { $0.commit.owner = "queue" }.work
         return begun + bench.send(.wrote(MachineBench.done(1) { $0.pages = pages })).work
     }
 
-    @Test func `a checkpoint waits for a quiet moment, and for a log that is worth it`() {
+    @Test func `a checkpoint waits for an idle moment and a minimum length of the log`() {
         var bench = MachineBench()
         #expect(!write(1, pages: UpkeepSchedule.checkpointPages - 1, &bench).contains("checkpoint"))
         #expect(!bench.pass(20).work.contains("checkpoint"), "a short log is left")
@@ -205,7 +205,7 @@ extension [PersistenceMachine.Effect] {
         #expect(!bench.pass(50).work.contains("checkpoint"))
     }
 
-    @Test func `a long log needs only a short moment`() {
+    @Test func `a long log needs only a short idle time`() {
         var bench = MachineBench()
         _ = write(1, pages: UpkeepSchedule.urgentCheckpointPages, &bench)
         bench.now.monotonic = bench.now.monotonic.advanced(by: .milliseconds(99))
@@ -221,7 +221,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(5).work == [])
         #expect(bench.send(.wrote(MachineBench.done(1) { $0.pages = 4 })).work == ["reply 2"])
         #expect(bench.pass(2).work == ["checkpoint"])
-        // Commits that come meanwhile wait in the same queue; the service does not stop before it is over.
+        // Commits that arrive meanwhile wait in the same queue; the service does not stop before it is done.
         #expect(bench.send(.stopping).work == [])
         #expect(bench.send(.checkpointed(.success(0))).work == ["stop "])
     }
@@ -237,7 +237,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(1).work == ["checkpoint"])
     }
 
-    @Test func `the log of a killed service is copied once the new one is quiet`() {
+    @Test func `the log of a killed service is copied once the new one is idle`() {
         var bench = MachineBench { $0.loggedPages = 2_000 }
         #expect(bench.send(.started).work == [])
         #expect(bench.pass(2).work == ["checkpoint"])
@@ -261,7 +261,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(1) { $0.backup = WireBackup() }.work == ["copy backup"])
         #expect(bench.request(2) { $0.backup = WireBackup() }.work == [])
         let copy = DatabaseCopy(kind: .backup, path: "b", at: bench.now.wall, bytes: 9)
-        // The second one asked while the first was under way, and is answered by it.
+        // The second request arrived while the first was in progress, and shares its answer.
         let done = bench.send(.copied(.backup, .success(copy)))
         #expect(done.work.prefix(2) == ["reply 1", "reply 2"])
         #expect(done.status?.lastBackup == bench.now.wall.milliseconds)
@@ -377,7 +377,7 @@ extension [PersistenceMachine.Effect] {
         #expect(idle.send(.stopping).work == ["stop "])
     }
 
-    @Test func `a large database is read completely once it serves`() {
+    @Test func `a large database is read completely once the service is running`() {
         var bench = MachineBench { $0.needsCheck = true }
         #expect(!bench.send(.started).work.contains("check"))
         #expect(bench.pass(60).work.contains("check"))

@@ -8,7 +8,7 @@ import WireMessages
 
 @testable import PersistenceService
 
-/// The service on a real bus.
+/// Tests the service on a real bus.
 @Suite struct PersistenceShellTests {
     private func ask(
         _ client: BusClient, _ change: (inout WirePersistenceRequest) -> Void
@@ -56,7 +56,7 @@ import WireMessages
                     #expect(FileManager.default.fileExists(atPath: backup.backup.path))
                     let list = try await ask(client) { $0.listBackups = WireListBackups() }
                     #expect(list.backups.entries.contains { $0.path == backup.backup.path && !$0.sideSnapshot })
-                    // Stopping has saved the queue beside the database.
+                    // The stop has saved the queue beside the database.
                     #expect(list.backups.entries.count >= 1)
                 }
             }
@@ -136,7 +136,7 @@ import WireMessages
                     }
                     counts.append(ThisProcess.descriptors)
                 }
-                // Other tests open and close files at the same time; twenty rounds of ten each would show.
+                // Other tests open and close files at the same time; a leak in each of twenty rounds would exceed that.
                 #expect(counts[19] - counts[4] < 60, "\(counts)")
             }
         }

@@ -69,7 +69,7 @@ import WireMessages
             outcomes.outcomes.map(\.failure.code) == ["", "invalidArgument", "revisionMismatch", "revisionMismatch"])
         #expect(outcomes.outcomes.map(\.revision) == [1, 1, 1, 1])
         #expect(try store.texts("queue") == ["entry/q1=one"])
-        // What was refused is not remembered: the same id may be decided anew.
+        // A refusal is not stored: the same ID is decided again.
         let later = try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: 1, [.put("entry", "q2", "two")])]))
         #expect(later.outcomes[0].kind == .committed)
     }
@@ -112,7 +112,7 @@ import WireMessages
         _ = try store.commit(WireCommitBatch("queue", [commit] + others), at: 0)
         let revision = try store.revision("queue")
         _ = try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: revision, [])]), at: 100)
-        // The reply, and the ids that have left the owner’s row.
+        // The reply, and the IDs that have moved from the owner’s row.
         #expect(try store.prune(before: StoreFixture.moment(50)) == 1 + 1 + OwnerRow.recentLimit)
         var query = WireFindReply()
         query.owner = "queue"
@@ -137,7 +137,7 @@ import WireMessages
         #expect(try store.texts("queue") == ["e/1=old"])
         #expect(throws: Failure.self) { try store.load("queue", generation: 5) }
         store.close()
-        // The fence outlives the process.
+        // The fence persists after the process.
         let again = try fixture.open()
         let later = try again.commit(WireCommitBatch("queue", generation: 5, [WireCommit("b", at: 1, [])]))
         #expect(later.outcomes[0].failure.code == "fenced")
@@ -217,7 +217,7 @@ import WireMessages
         #expect(try store.commit(WireCommitBatch("queue", [commit])).outcomes[0].failure.code == "invalidArgument")
     }
 
-    @Test func `writes of several owners in one transaction do not harm each other`() throws {
+    @Test func `writes of several owners in one transaction do not affect each other`() throws {
         let result = store.write(
             [
                 .commit(WireCommitBatch("queue", [WireCommit("a", at: 0, [.put("e", "1", "q")])])),

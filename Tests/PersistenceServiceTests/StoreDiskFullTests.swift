@@ -21,7 +21,7 @@ import WireMessages
         return try #require(outcomes.outcomes.first)
     }
 
-    /// A database that may not grow: SQLite itself says SQLITE_FULL.
+    /// Limits the size of the database, so that SQLite itself reports SQLITE_FULL.
     @Test func `a full disk refuses commits, serves reads and is recovered from`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
@@ -41,7 +41,7 @@ import WireMessages
         #expect(later.failures.isEmpty)
     }
 
-    @Test func `a large commit that doesn’t fit doesn’t harm the others in its transaction`() throws {
+    @Test func `a large commit that doesn’t fit doesn’t affect the others in its transaction`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         _ = store.write([commit("queue", at: 0), commit("feeds", at: 0)], now: StoreFixture.moment())
@@ -55,7 +55,7 @@ import WireMessages
         #expect(result.failures.map(\.known) == [.diskFull])
     }
 
-    /// The operating system has no space for the log: at any of its writes, or when it is waited for.
+    /// Simulates that the operating system has no space for the log at a write or a synchronisation.
     @Test(arguments: [WatchedFiles.Operation.write, .sync])
     func `space that runs out in the middle of a log write loses nothing`(at operation: WatchedFiles.Operation) throws {
         let fixture = try StoreFixture()

@@ -9,14 +9,14 @@ import WireMessages
 
 @testable import PersistenceService
 
-/// What is on the disk, and when.
+/// Tests when data is on the disk.
 @Suite struct StoreDurabilityTests {
     private func commit(_ number: Int) -> WireCommit {
         WireCommit(
             "c\(number)", at: UInt64(number), [.put("entry", "q\(number)", "value \(number)")], request: "r\(number)")
     }
 
-    @Test func `every commit waits for the disk once`() throws {
+    @Test func `every commit synchronises once`() throws {
         let fixture = try StoreFixture()
         let syncs = NIOLockedValueBox(0)
         let watch = WatchedFiles(fixture.folder) { event in
@@ -32,7 +32,7 @@ import WireMessages
                 #expect(outcomes.outcomes[0].kind == .committed)
                 #expect(syncs.withLockedValue { $0 } == before + 1)
             }
-            // Sixty-four commits of several owners, gathered, wait once.
+            // Sixty-four commits of several owners in one transaction synchronise once.
             let before = syncs.withLockedValue { $0 }
             let writes = (0..<64).map { number in
                 StoreWrite.commit(
@@ -73,7 +73,7 @@ import WireMessages
         }
     }
 
-    /// The power fails: of each file only what was last waited for is there.
+    /// Simulates a power failure: of each file only the synchronised content remains.
     @Test func `acknowledged commits survive a loss of power`() throws {
         let fixture = try StoreFixture()
         let image = fixture.folder + "/image.db"
@@ -98,7 +98,7 @@ import WireMessages
         }
     }
 
-    /// `kill -9` at each moment between two writes: what was acknowledged before it is there, and nothing is half there.
+    /// Simulates `kill -9` between any two writes: acknowledged commits are complete, others complete or absent.
     @Test func `acknowledged commits survive a kill at every write`() throws {
         let fixture = try StoreFixture()
         let main = fixture.files.database

@@ -5,7 +5,7 @@ import WireMessages
 
 @testable import PersistenceService
 
-/// A store in a folder of its own, which goes when the test is over.
+/// A store in a separate folder, which is removed after the test.
 final class StoreFixture: Sendable {
     private let temporary: TemporaryFolder
     var folder: String { temporary.path }
@@ -16,7 +16,7 @@ final class StoreFixture: Sendable {
         files = StoreFiles(database: temporary.path + "/state/lockstep.db", backups: temporary.path + "/backups")
     }
 
-    /// Some day in 2026, plus so many seconds.
+    /// A time in 2026, plus a number of seconds.
     static func moment(_ seconds: Int64 = 0) -> Timestamp {
         Timestamp(milliseconds: 1_790_000_000_000 + seconds * 1_000)
     }
@@ -124,7 +124,7 @@ extension Store {
         return outcomes
     }
 
-    /// One commit on top of what the owner has; for tests that are about something else.
+    /// Commits on top of the owner’s revision, for tests of other behaviour.
     @discardableResult
     func apply(_ owner: String, _ changes: [WireChange], at seconds: Int64 = 0) throws -> WireCommitOutcome {
         let row = try read("testing") { db in try OwnerRow.fetch(db, owner) }

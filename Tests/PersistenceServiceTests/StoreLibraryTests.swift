@@ -61,7 +61,7 @@ import WireMessages
             if page.next.isEmpty { break }
             after = page.next
             round += 1
-            // Newer ones appear in front, and one that was seen goes.
+            // Newer ones appear in front, and one that was seen is deleted.
             try store.apply(
                 "feeds", [.episode("enew\(round)", published: 1_000_000 + Int64(round)), .deleting(episode: seen[0])])
         }
@@ -117,7 +117,7 @@ import WireMessages
         #expect(try !store.episodes().downloadedOnly)
     }
 
-    @Test func `a query for downloaded episodes survives an unreadable record, and says so of an empty search`() throws
+    @Test func `a query for downloaded episodes survives an unreadable record, and an empty search reports it`() throws
     {
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         let download = WireDownload.with { ($0.episode, $0.state) = ("e1", .downloaded) }
@@ -234,7 +234,7 @@ import WireMessages
         #expect(byID.wireBytes.count < 1 << 20)
     }
 
-    @Test func `chapters of the file are used where there are no others`() throws {
+    @Test func `chapters of the file are used if there are no others`() throws {
         func record(_ title: String) -> WirePlaybackChaptersRecord {
             .with { $0.chapters = [.with { $0.title = title }] }
         }

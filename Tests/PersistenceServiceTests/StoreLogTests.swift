@@ -10,7 +10,7 @@ import WireMessages
 
 @testable import PersistenceService
 
-/// The write-ahead log: when it is copied into the database, how long it gets, and what a commit adds to it.
+/// Tests the write-ahead log: its checkpoints, its length, and the pages that a commit adds.
 @Suite struct StoreLogTests {
     private func size(_ path: String) -> UInt64 { DatabaseCopy.size(of: path) ?? 0 }
 
@@ -33,20 +33,20 @@ import WireMessages
         #expect(longest > 1_000 * 4_096)
         #expect(try store.checkpoint() == 0)
         #expect(size(fixture.files.database) > before + 900_000)
-        // The next commit begins the log anew.
+        // The next commit restarts the log.
         for number in 300..<400 { _ = write(number, to: store) }
         #expect(size(fixture.files.database + "-wal") <= longest)
         #expect(try store.texts("queue").count == 400)
     }
 
-    @Test func `a log without a quiet moment stays bounded`() throws {
+    @Test func `a log without an idle moment stays bounded`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         let limit = UInt64(Store.forcedCheckpointPages) * 4_200
         for number in 0..<60 { _ = write(number, bytes: 1_000_000, to: store) }
         #expect(size(fixture.files.database + "-wal") < limit + 2_000_000)
         #expect(try store.texts("queue").count == 60)
-        // What is quiet for once gives the room back.
+        // An idle moment frees the space.
         _ = try store.checkpoint()
         _ = write(60, to: store)
         #expect(size(fixture.files.database + "-wal") <= UInt64(Store.logSizeLimit))
@@ -99,7 +99,7 @@ import WireMessages
                 let checkpoint = Result { try store.checkpoint() }
                 countdown.stop()
                 if case .failure(let failure as Failure) = checkpoint { #expect(failure.known == .diskFull) }
-                // What a kill would leave now is whole.
+                // The files that a kill would leave now are complete.
                 let image = "\(fixture.folder)/killed\(good).db"
                 for suffix in ["", "-wal"] {
                     try FileManager.default.copyItem(atPath: main + suffix, toPath: image + suffix)
@@ -116,7 +116,7 @@ import WireMessages
         }
     }
 
-    @Test func `a backup during checkpoints is whole`() throws {
+    @Test func `a backup during checkpoints is complete`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         for number in 0..<50 { _ = write(number, bytes: 20_000, to: store) }
@@ -147,18 +147,18 @@ import WireMessages
         #expect(revision == records)
     }
 
-    // MARK: What a commit adds
+    // MARK: Pages of a commit
 
     @Test func `the ID of a commit adds no page to the log`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         for number in 0..<OwnerRow.recentLimit * 3 { _ = write(number, to: store) }
         let pages = (0..<OwnerRow.recentLimit).map { write(OwnerRow.recentLimit * 3 + $0, to: store).pages }
-        // The record, the reply and the owner; now and then pages are divided, or the ids move.
+        // The record, the reply and the owner; sometimes pages are split, or the IDs move.
         #expect(pages.sorted()[pages.count / 2] == 3)
     }
 
-    @Test func `a repeated commit is recognised whether its id is in the owner’s row or has left it`() throws {
+    @Test func `a repeated commit is recognised whether its ID is in the owner’s row or has moved`() throws {
         let fixture = try StoreFixture()
         var store = try fixture.open()
         let count = OwnerRow.recentLimit * 2 + 5
@@ -177,7 +177,7 @@ import WireMessages
         #expect(try store.texts("queue").count == count)
     }
 
-    @Test func `a batch of more commits than fit in the owner’s row is remembered whole`() throws {
+    @Test func `a batch of more commits than fit in the owner’s row is recorded completely`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         let batch = WireCommitBatch(
@@ -186,7 +186,7 @@ import WireMessages
         #expect(try store.commit(batch).outcomes.allSatisfy { $0.kind == .repeated })
     }
 
-    @Test func `a refused commit can be repeated under its id`() throws {
+    @Test func `a refused commit can be repeated under its ID`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         func kind(_ change: WireChange) throws -> WireCommitOutcome.Kind {
@@ -220,7 +220,7 @@ import WireMessages
         #expect(try kind(0) == .repeated)
         #expect(try kind(1) == .committed)
         #expect(try kind(1) == .repeated)
-        // A side snapshot and a backup have the same.
+        // A side snapshot and a backup have the same commits.
         for copy in [
             try store.backup(now: StoreFixture.moment(1)), try store.sideSnapshot(now: StoreFixture.moment(2)),
         ] {

@@ -92,10 +92,10 @@ import WireMessages
         #expect(alert.code == "databaseRestored")
         #expect(alert.message.contains(CalendarTime(StoreFixture.moment(60)).readable))
         #expect(alert.actions == ["dismiss"])
-        // What the feeds have said since then must be fetched again.
+        // Newer feed contents must be fetched again.
         #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.map(\.etag) == [""])
         restored.close()
-        // The next start is an ordinary one.
+        // The next start needs no recovery.
         #expect(try fixture.openRecovering(at: 700).recovery == nil)
     }
 
@@ -152,7 +152,7 @@ import WireMessages
     @Test func `a newer version that is only in the log is recognised`() throws {
         let store = try fixture.open()
         try store.pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
-        // As after kill -9: the file still says the old version, its log the new one.
+        // As after kill -9: the file still has the old version, its log the new one.
         let copy = StoreFiles(database: fixture.folder + "/killed.db", backups: fixture.files.backups)
         for suffix in ["", "-wal"] {
             try FileManager.default.copyItem(atPath: fixture.files.database + suffix, toPath: copy.database + suffix)
@@ -214,7 +214,7 @@ import WireMessages
         #expect(try restored.texts("queue") == ["entry/q1=one"])
         #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.map(\.id) == ["p1"])
         #expect(try restored.episodes().episodes.isEmpty)
-        // The position waits for its episode to come back with the feed.
+        // The position is kept until the feed restores its episode.
         try restored.apply("feeds", [.episode("e1")])
         #expect(try restored.episodes().episodes[0].state.position == 8)
     }
@@ -254,7 +254,7 @@ import WireMessages
         try store.apply("queue", [.put("entry", "q1", "one")])
         _ = try store.backup(now: StoreFixture.moment(1))
         store.close()
-        // Killed after the damaged file was put aside, its log still there, with half a copy made.
+        // The process was killed after it moved the damaged file, but not its log, and made half a copy.
         try FileManager.default.removeItem(atPath: fixture.files.database)
         try Data("stale log of another database".utf8).write(to: URL(fileURLWithPath: fixture.files.database + "-wal"))
         try Data("half".utf8).write(to: URL(fileURLWithPath: fixture.files.restoring))
@@ -264,7 +264,7 @@ import WireMessages
         #expect(try fixture.names().contains { $0.contains("lost") && $0.hasSuffix("-wal") })
     }
 
-    @Test func `files that are moved aside never replace each other`() throws {
+    @Test func `files that are moved aside never overwrite each other`() throws {
         for _ in 0..<3 {
             try harm(try filled(), .zeros)
             try fixture.open(at: 5).close()

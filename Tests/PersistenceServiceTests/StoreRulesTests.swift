@@ -14,7 +14,7 @@ import WireMessages
         store = try fixture.open()
     }
 
-    @Test func `an episode stays with its podcast when another one puts its id`() throws {
+    @Test func `an episode stays with its podcast when another one puts its ID`() throws {
         try store.apply(
             "feeds",
             [

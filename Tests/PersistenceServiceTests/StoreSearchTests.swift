@@ -70,7 +70,7 @@ import WireMessages
         try store.apply("playback", [.state("e5", played: true)])
         #expect(try found("safety", unplayed: true) == ["e1"])
         #expect(try found("safety", podcast: "p2", unplayed: true) == [])
-        #expect(try found("p2") == [])  // the podcast’s id is no word of its episodes
+        #expect(try found("p2") == [])  // the podcast’s ID isn’t indexed
     }
 
     @Test(arguments: ["", "   ", "\n\t"])

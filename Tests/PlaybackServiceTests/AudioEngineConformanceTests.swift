@@ -48,7 +48,7 @@ struct AudioEngineConformanceTests {
         var serial: UInt64 = 0
         for place in [1.5, 0.7, 2.2, 1.2] {
             if serial > 0 { harness.engine.perform(.seek(try PlaybackPosition(place), serial: serial)) }
-            // What the output has taken in shows in the first moments.
+            // The output’s buffer affects the first reports.
             for _ in 0..<20 {
                 let progress = try await harness.progress { [serial] in $0.serial == serial }
                 #expect(abs(progress.position.seconds - place) < 0.001 && !progress.running)
@@ -101,7 +101,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `the engine reports the end once, at the right position, and a seek leads back`(_ kind: EngineHarness.Kind)
+    func `the engine reports the end once, at the right position, and a seek resumes`(_ kind: EngineHarness.Kind)
         async throws
     {
         let harness = harness(kind)
@@ -132,7 +132,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `a new file replaces the open one, of which nothing more is heard`(_ kind: EngineHarness.Kind) async throws {
+    func `a new file replaces the open one, which reports nothing more`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         _ = try await harness.progress(\.running)

@@ -45,7 +45,7 @@ struct AudioIdentityTests {
         #expect(replacement(try length(100), playedFrom: 300) == nil)
     }
 
-    @Test mutating func `a position in the last moment is heard out, or begun anew`() throws {
+    @Test mutating func `a position in the last moment is played to the end, or the episode restarts`() throws {
         audio.measured(try length(600))
         #expect(start(at: 598) == nil)
         #expect(start(at: 599.5) == 599)
@@ -54,7 +54,7 @@ struct AudioIdentityTests {
         #expect(start(at: 599.5) == 599)
     }
 
-    @Test mutating func `a position beyond the end of other audio leads to half a minute before the end`() throws {
+    @Test mutating func `a position beyond the end of other audio becomes half a minute before the end`() throws {
         audio.measured(try length(600))
         audio.identify(AudioTag(etag: "2", size: 0), begun: Self.begun)
         #expect(start(at: 700) == 570)

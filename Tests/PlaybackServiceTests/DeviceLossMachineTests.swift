@@ -16,7 +16,7 @@ struct DeviceLossMachineTests {
             to: audibility, isPlaying: isPlaying, position: try PlaybackPosition(seconds), now: now)
     }
 
-    /// Lets time pass to the machine’s next moment, up to so many seconds.
+    /// Advances the time to the machine’s next deadline, within a number of seconds.
     private mutating func pass(_ seconds: Double, heard: Double = 0) throws -> [DeviceLossMachine.Action] {
         let end = now.advanced(by: .seconds(seconds))
         var actions: [DeviceLossMachine.Action] = []

@@ -12,7 +12,7 @@ final class EngineHarness: Sendable {
     private let seen: NIOLockedValueBox<[EngineEvent]>
     private let stream: AsyncStream<EngineEvent>
 
-    /// The kinds of engine that promise the same.
+    /// The kinds of engine with the same contract.
     enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case simulated, libmpv
         var testDescription: String { rawValue }
@@ -48,8 +48,8 @@ final class EngineHarness: Sendable {
         self.stream = stream
     }
 
-    /// Measures the real engine against the clock, with a new engine each time, until nothing was objected twice: a machine
-    /// that stands still for a moment spoils a measurement, an engine that is wrong spoils most.
+    /// Measures the real engine against the clock, with a new engine each time, until two measurements are correct: a
+    /// paused machine spoils one measurement, a wrong engine most.
     static func measure(tries: Int = 5, _ objections: (EngineHarness) async throws -> [String]) async throws {
         var found: [[String]] = []
         var good = 0
@@ -64,10 +64,10 @@ final class EngineHarness: Sendable {
 
     var events: [EngineEvent] { seen.withLockedValue { $0 } }
 
-    /// The first thing that `match` finds among the events from here on; the test’s own limit ends a vain wait.
+    /// Returns the first match among the following events; the test’s time limit ends the wait.
     func next<Found: Sendable>(_ match: (EngineEvent) -> Found?) async throws -> Found {
         var waiting = stream.makeAsyncIterator()
-        // A simulated engine is told to move until it says what is waited for.
+        // A simulated engine is advanced until it reports the expected event.
         advance()
         while let event = await waiting.next() {
             if let found = match(event) { return found }
@@ -76,7 +76,7 @@ final class EngineHarness: Sendable {
         throw Unseen(events: events)
     }
 
-    /// The length of the file, once it is open.
+    /// Returns the length of the file once it is open.
     func opened() async throws -> MeasuredDuration? {
         try await next { if case .opened(_, let duration, _) = $0 { .some(duration) } else { nil } }
     }
@@ -92,8 +92,8 @@ final class EngineHarness: Sendable {
         try await sampling { if case .ended(_, let end) = $0 { end } else { nil } }
     }
 
-    /// The same as `next`, with the engine asked where it is all the while: of what just plays it may say nothing by itself
-    /// until the end. It isn’t asked without a break, for then it does little else.
+    /// Waits like `next`, but requests samples at intervals: during playback the engine may report nothing by itself
+    /// until the end.
     private func sampling<Found: Sendable>(_ match: (EngineEvent) -> Found?) async throws -> Found {
         let sampling = Task { [engine] in
             while !Task.isCancelled {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// The end of audio in libmpv, while its output is opened anew.
+/// Tests the end of audio in libmpv while its output is reopened.
 @Suite(.timeLimit(.minutes(2)))
 struct MPVEndTests {
     private let folder: TemporaryFolder
@@ -13,7 +13,7 @@ struct MPVEndTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// Plays an episode of six seconds from its third, does something each time that it says where it is in the last two
+    /// Plays an episode of six seconds from its third, performs an action at each position report in the last two
     /// seconds, and waits for its end.
     private static func end(
         of source: AudioSource, at speed: Double, _ harness: EngineHarness,
@@ -23,7 +23,7 @@ struct MPVEndTests {
         let engine = harness.engine
         engine.perform(.open(EngineLoad(id: .random(), source: source, start: try PlaybackPosition(3), speed: speed)))
         _ = try await harness.progress { $0.running && $0.position.seconds > 4 }
-        // The engine says nothing while its output plays the last moment, which is when this is to happen.
+        // The engine reports nothing while its output plays the last moment, in which this must happen.
         let disturbing = Task {
             for count in 0..<200 where !Task.isCancelled {
                 disturb(engine, count)
@@ -56,7 +56,7 @@ struct MPVEndTests {
         await harness.engine.close()
     }
 
-    @Test func `a cut stream is noticed although its output is opened anew`() async throws {
+    @Test func `a cut stream is detected even if its output is reopened`() async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             var response = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")

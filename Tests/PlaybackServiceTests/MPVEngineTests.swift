@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// Tests that need libmpv: time, broken files and broken servers.
+/// Tests libmpv with the real clock, broken files and broken servers.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct MPVEngineTests {
     private let folder: TemporaryFolder
@@ -46,7 +46,7 @@ struct MPVEngineTests {
         let silence: @Sendable (EngineEvent) -> Bool? = {
             if case .outputs(let outputs) = $0 { outputs.silent } else { nil }
         }
-        // What is said of the output may come before or after it runs.
+        // The report about the output may arrive before or after it runs.
         if !harness.events.contains(where: { silence($0) != nil }) { _ = try await harness.next(silence) }
         let silent = harness.events.compactMap(silence)
         #expect(!silent.isEmpty && !silent.contains(false))
@@ -73,7 +73,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test func `a start beyond the end ends at once, and a seek leads back`() async throws {
+    @Test func `a start beyond the end ends at once, and a seek resumes playback`() async throws {
         try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))), at: 100)
         #expect(try await harness.opened()?.source == .declared)
         #expect(try await harness.ended().position.seconds < 101)
@@ -87,7 +87,7 @@ struct MPVEngineTests {
     @Test func `a position beyond a wrongly declared end is played`() async throws {
         try open(.file(path: try folder.file("short.mp3", Tone.mp3(seconds: 40, declared: 10))), at: 30)
         let length = try #require(try await harness.opened())
-        // libmpv may have read beyond the declared length when it is asked, and then takes what it has read for the length.
+        // libmpv may have read beyond the declared length already, and then reports the read part as the length.
         #expect(length.source == .declared)
         #expect(length.duration.seconds > 9)
         let progress = try await harness.progress { $0.running && $0.position.seconds > 30.5 }
@@ -159,7 +159,7 @@ struct MPVEngineTests {
         }
     }
 
-    @Test func `a cut stream resumes where the server supports that`() async throws {
+    @Test func `a cut stream resumes if the server supports that`() async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             let whole = HTTPTestResponse.audio(Tone.wav(seconds: 6), type: "audio/wav")
@@ -218,7 +218,7 @@ struct AudioSourceTests {
         ("file://localhost/a.mp3", .file(path: "/a.mp3")), ("FILE:/a.mp3", .file(path: "/a.mp3")),
         ("https://x/y?z", .web(url: "https://x/y?z")), ("HTTP://x", .web(url: "http://x/")),
     ])
-    func `files and web addresses are told apart`(address: String, source: AudioSource) throws {
+    func `files and web addresses are distinguished`(address: String, source: AudioSource) throws {
         #expect(try AudioSource(enclosure: address) == source)
     }
 

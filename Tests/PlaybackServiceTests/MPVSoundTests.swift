@@ -6,7 +6,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// libmpv’s sound processing, and the position meanwhile.
+/// Tests libmpv’s sound processing and the position during it.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct MPVSoundTests {
     private let folder: TemporaryFolder
@@ -16,7 +16,7 @@ struct MPVSoundTests {
         folder = try TemporaryFolder()
     }
 
-    /// How far the engine’s reports are from what an observer of the report before each would expect.
+    /// The difference between each report of the engine and the position that the previous one predicts.
     private final class Observer: Sendable {
         private struct State {
             var last: EngineProgress?
@@ -34,7 +34,7 @@ struct MPVSoundTests {
                 if state.speeds.last != speed { state.speeds.append(speed) }
                 state.all.append(progress)
                 defer { state.last = progress }
-                // The first moments of a sound belong to its output’s filling.
+                // The first moments only fill the output’s buffer.
                 guard let last = state.last, last.running, progress.running, last.position.seconds > 0.5 else { return }
                 let elapsed = progress.at.since(last.at) / .seconds(1)
                 let expected = last.position.seconds + elapsed * (last.speed?.factor ?? 1)
@@ -45,7 +45,7 @@ struct MPVSoundTests {
             }
         }
 
-        /// Looks a hundred times a second: asking without a pause would keep the engine from its work.
+        /// Samples a hundred times a second; continuous requests would slow the engine.
         func follow(
             _ harness: EngineHarness, until isOver: (EngineProgress) -> Bool
         ) async throws -> EngineProgress {
@@ -61,10 +61,10 @@ struct MPVSoundTests {
         }
 
         var worst: Double { state.withLockedValue(\.worst) }
-        /// Where that was, for messages.
+        /// The position of the difference, for messages.
         var place: String { state.withLockedValue(\.place) }
         var speeds: [Double] { state.withLockedValue(\.speeds) }
-        /// How much of a passage was heard at another speed, in seconds.
+        /// The part of a passage that was heard at another speed, in seconds.
         func heard(notAt speed: Double, in passage: Range<Double>) -> Double {
             let all = state.withLockedValue(\.all)
             return zip(all, all.dropFirst()).reduce(0) { sum, pair in
@@ -76,7 +76,7 @@ struct MPVSoundTests {
     }
 
     @Test(arguments: [true, false])
-    func `a seek after a change of the filters is completed at its own position`(paused: Bool) async throws {
+    func `a seek after a filter change completes at its target position`(paused: Bool) async throws {
         let source = AudioSource.file(path: try folder.file("sound.wav", Tone.wav(seconds: 600)))
         harness.engine.perform(.open(EngineLoad(id: .random(), source: source, paused: paused)))
         _ = try await harness.opened()
@@ -94,9 +94,9 @@ struct MPVSoundTests {
         await harness.engine.close()
     }
 
-    /// Opens the output anew while it is paused behind a seek, or plays, and looks at what is played next.
+    /// Reopens the output while it is paused after a seek, or plays, and checks the sound that follows.
     @Test(arguments: [false, true], [false, true])
-    func `opening the output anew loses none of the buffered sound`(
+    func `reopening the output loses none of the buffered sound`(
         trimSilence: Bool, paused: Bool
     ) async throws {
         let source = AudioSource.file(path: try folder.file("sound.wav", Tone.wav(seconds: 60)))
@@ -129,7 +129,7 @@ struct MPVSoundTests {
         }
     }
 
-    /// Plays with an observer, until nothing is objected: see `EngineHarness.measure`.
+    /// Plays with an observer until the measurement is correct; see `EngineHarness.measure`.
     private func observe(
         _ bytes: [UInt8], sound: EngineSound = EngineSound(), speed: PlaybackSpeed = .normal, off limit: Double = 0.05,
         _ objections: (EngineHarness, Observer) async throws -> [String]
@@ -183,7 +183,7 @@ struct MPVSoundTests {
             let first = try await harness.progress(\.running)
             let last = try await harness.progress { progress in
                 observer.see(progress)
-                // At the very end libmpv goes to the end of the file before that has been heard.
+                // At the end libmpv reports the end of the file before it has been heard.
                 return progress.position.seconds > 12.5
             }
             let elapsed = last.at.since(first.at) / .seconds(1)
@@ -193,7 +193,7 @@ struct MPVSoundTests {
         }
     }
 
-    /// Sentences, and the pauses behind them, in seconds; the noise that is put in is of −50 dBFS.
+    /// Sentences and the pauses after them, in seconds, with noise of −50 dBFS.
     private static let speech: [(sentence: Double, pause: Double)] = [
         (1.2, 0.45), (0.7, 0.75), (1, 1), (0.3, 0.7), (0.8, 0.9),
     ]
@@ -246,8 +246,8 @@ struct MPVSoundTests {
         }
     }
 
-    /// The loudness, in dB, of a tone of a level after some seconds of an `EngineSound`, or, where nobody waits for real time,
-    /// at its end.
+    /// The loudness, in dB, of a tone of a level after some seconds of an `EngineSound`, or at its end if the test
+    /// doesn’t run in real time.
     private func loudness(_ sound: EngineSound, level: Double, inRealTime: Bool = false) throws -> Double {
         let core = try MPVCore(audioOutputs: "null")
         defer { core.destroy() }
@@ -287,7 +287,7 @@ struct MPVSoundTests {
 
     @Test
     func
-        `what is prepared is fetched before the end, does not begin by itself, and opens without being asked for again`()
+        `a prepared file is fetched before the end, does not begin by itself, and opens without another request`()
         async throws
     {
         let harness = harness
@@ -313,7 +313,7 @@ struct MPVSoundTests {
             let progress = try await harness.progress(\.running)
             print("prepared: sound after \(clock.now - ended)")
             #expect(progress.position.seconds >= 4.9 && progress.position.seconds < 8)
-            // A place in the middle is asked for, the beginning is not again.
+            // A position in the middle is requested, the beginning isn’t requested again.
             #expect(server.requests(for: "/b.wav").count <= asked + 1)
             let early = harness.events.contains { event in
                 if case .progress(let id, let progress) = event, id == second.id {

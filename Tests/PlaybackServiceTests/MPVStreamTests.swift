@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// libmpv with servers that violate HTTP.
+/// Tests libmpv with servers that violate HTTP.
 @Suite(.timeLimit(.minutes(2)))
 struct MPVStreamTests {
     private let harness = EngineHarness(.libmpv)
@@ -34,7 +34,7 @@ struct MPVStreamTests {
         }
     }
 
-    // Seeking there, libmpv went on with the bytes that it was about to read, and showed the beginning’s position for them.
+    // After a seek to the beginning, libmpv continued with the next unread bytes and reported the beginning’s position.
     @Test func `a server that ignores Range is read once if playback starts at the beginning`()
         async throws
     {
@@ -53,9 +53,9 @@ struct MPVStreamTests {
         }
     }
 
-    // libmpv went on behind what it had read to open the stream, and showed the place that was asked for.
+    // libmpv continued after the part that it had read to open the stream, and reported the requested position.
     @Test(arguments: [0.5, 2, 4])
-    func `a start that can’t be sought back to begins the episode anew, without a gap`(_ start: Double)
+    func `a start position that needs a seek back restarts the episode, without a gap`(_ start: Double)
         async throws
     {
         let harness = harness
@@ -70,7 +70,7 @@ struct MPVStreamTests {
                         speed: try #require(PlaybackSpeed(factor: 3.5)))))
             let first = try await harness.progress(\.running)
             #expect(first.position.seconds < start + 0.5)
-            // What was left out on the way is missing at the end.
+            // Audio that was skipped is missing at the end.
             let end = try await harness.ended()
             #expect(abs(end.position.seconds - 12) < 0.5)
             await harness.engine.close()

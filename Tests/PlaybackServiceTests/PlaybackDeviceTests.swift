@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Sound devices that appear, disappear and are chosen.
+/// Tests sound devices that appear, disappear and are chosen.
 struct PlaybackDeviceTests {
     private let rig = PlayerRig()
 
@@ -22,7 +22,7 @@ struct PlaybackDeviceTests {
         try #require(rig.state.status == .paused)
     }
 
-    @Test func `a sound device that comes back is used 0.8 s later, and playback resumes`() throws {
+    @Test func `a sound device that returns is used 0.8 s later, and playback resumes`() throws {
         try loseDevice()
         rig.engine.setDevices([speaker], works: true)
         try rig.advance(0.75)
@@ -35,7 +35,7 @@ struct PlaybackDeviceTests {
         #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
     }
 
-    @Test func `a device that can’t be opened yet is retried, and playback resumes where it was lost`() throws {
+    @Test func `a device that can’t be opened yet is retried, and playback resumes at the lost position`() throws {
         try loseDevice()
         rig.engine.setDevices([speaker], works: false)
         try rig.advance(20)
@@ -48,11 +48,11 @@ struct PlaybackDeviceTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a lost device that no event lists is probed until it is there`() throws {
+    @Test func `a lost device that no event lists is probed until it is available`() throws {
         try loseDevice()
         try rig.advance(20)
         #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice)
-        // A sound server that has died lists nothing when it is back.
+        // A restarted sound server reports no list by itself.
         rig.engine.repair()
         try rig.advance(6)
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
@@ -111,7 +111,7 @@ struct PlaybackDeviceTests {
         #expect(rig.alerts.map(\.id) == [id])
     }
 
-    @Test func `a dismissed alert about a missing device stays dismissed until a device has come and gone`() throws {
+    @Test func `a dismissed alert about a missing device stays dismissed until a device reappears`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -122,7 +122,7 @@ struct PlaybackDeviceTests {
         #expect(rig.alerts.isEmpty)
         try rig.load(rig.episode(), as: "l2")
         #expect(rig.alerts.isEmpty)
-        // Another life of the player meets the same condition.
+        // The restarted player has the same condition.
         try rig.send { $0.stop = WireStopPlayback() }
         try rig.start()
         rig.engine.setSilent(true)
@@ -139,7 +139,7 @@ struct PlaybackDeviceTests {
         #expect(again.actions == ["dismiss"] && again.id != id)
     }
 
-    @Test func `the answer to the alert about a missing device outlives many later ones`() throws {
+    @Test func `the answer to the alert about a missing device is kept after many later ones`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -168,7 +168,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && rig.alerts.allSatisfy { $0.message.contains("silently") })
     }
 
-    @Test func `resuming without a device looks for one first`() throws {
+    @Test func `resuming without a device searches for one first`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -218,7 +218,7 @@ struct PlaybackDeviceTests {
         #expect(again?.changed == false)
     }
 
-    @Test func `a request for the devices lists them anew`() throws {
+    @Test func `a request for the devices lists them again`() throws {
         try rig.start()
         try rig.load(rig.episode())
         rig.engine.plugIn(OutputDevice(name: "headset", description: "Headset"))
@@ -243,7 +243,7 @@ struct PlaybackDeviceTests {
         try rig.start()
         #expect(try rig.send { $0.togglePaused = WireTogglePaused() }?.failure?.known == .nothingLoaded)
         try rig.load(rig.episode())
-        // Somebody else was quicker.
+        // Another client was faster.
         try rig.setPaused(true)
         let resumed = try rig.send { $0.togglePaused = WireTogglePaused() }?.get()
         #expect(resumed?.changed == true && resumed?.state.status == .playing)

@@ -9,7 +9,7 @@ import WireMessages
 struct PlaybackEndTests {
     private let rig = PlayerRig()
 
-    @Test func `an episode heard to its end is finished: marked, at its end, its resume position gone`() throws {
+    @Test func `an episode played to its end is finished: marked, at its end, without a resume position`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 5)
         try rig.advance(16)
@@ -29,7 +29,7 @@ struct PlaybackEndTests {
         rig.holdsCommits = true
         try rig.advance(6)
         #expect(rig.state.status == .playing && !rig.state.anchor.running && rig.state.anchor.position == 20)
-        // What changes meanwhile is shown.
+        // Changes are shown meanwhile.
         try rig.send { $0.setVolume.volume = 40 }
         #expect(rig.state.status == .playing && rig.state.volume == 40)
         try rig.releaseCommits()
@@ -50,7 +50,7 @@ struct PlaybackEndTests {
         #expect(rig.state.loadID == "l2" && rig.stored("e1").played)
     }
 
-    @Test func `a published end is saved, at whichever point the process is killed`() throws {
+    @Test func `a published end is saved, even if the process is killed at any step`() throws {
         for limit in 1...40 {
             let rig = PlayerRig()
             try rig.start()
@@ -62,7 +62,7 @@ struct PlaybackEndTests {
         }
     }
 
-    @Test func `an end that can’t be saved is published all the same, and is saved later`() throws {
+    @Test func `an end that can’t be saved is still published, and is saved later`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.refusal = Failure(.diskFull, "the disk is full.")
@@ -112,7 +112,7 @@ struct PlaybackEndTests {
         #expect(abs(rig.stored().position - audio.length) < 0.1)
         let alert = try #require(rig.alerts.first)
         #expect(alert.code == "endedEarly" && alert.actions == ["retry", "skip", "dismiss"] && alert.episode == "e1")
-        // The title is shown beside the reason, and said in the alert alone.
+        // The title is shown beside the reason, and only the alert contains it.
         let title = rig.state.episode.title
         #expect(!title.isEmpty && !rig.state.error.message.contains(title))
         #expect(alert.message.contains("“\(title)”: Its "))
@@ -248,7 +248,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a missing sound device is one alert, however many episodes are loaded`() throws {
+    @Test func `a missing sound device raises one alert for any number of episodes`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         for number in 1...3 { try rig.load(rig.episode("e\(number)"), as: "l\(number)") }
