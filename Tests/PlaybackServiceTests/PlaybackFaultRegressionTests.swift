@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Regressions that the simulation of faults has found.
+/// Regression tests for faults that the fault simulation has found.
 struct PlaybackFaultRegressionTests {
     private let rig = PlayerRig()
 
@@ -55,10 +55,10 @@ struct PlaybackFaultRegressionTests {
     }
 
     @Test(arguments: [true, false])
-    func `an episode stopped before its lookup resumes where it was left`(resumesFirst: Bool) throws {
+    func `an episode stopped before its lookup resumes at its stored position`(resumesFirst: Bool) throws {
         try rig.start()
         var episode = rig.episode(position: 300, played: true)
-        // The queue need not know yet.
+        // The queue may not have been notified yet.
         (episode.position, episode.played) = (20, false)
         rig.holdsLookups = true
         try rig.load(episode)

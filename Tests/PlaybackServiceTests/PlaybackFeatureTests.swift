@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Settings, chapters, the sleep timer, marks and bookmarks.
+/// Tests settings, chapters, the sleep timer, marks and bookmarks.
 struct PlaybackFeatureTests {
     private let rig = PlayerRig()
 
@@ -98,7 +98,7 @@ struct PlaybackFeatureTests {
         #expect(rig.position < 0.1)
     }
 
-    @Test func `the outro ends an episode that is played to it, not one that is sought beyond it`() throws {
+    @Test func `the outro ends an episode that is played to it, but not after a seek beyond it`() throws {
         try rig.start()
         try set(.skipOutro, "30")
         try rig.load(rig.episode(), at: 560)
@@ -193,7 +193,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.map(\.title) == ["First", "Last"] && rig.state.chapter == 2)
         try rig.load(rig.episode("e2"), as: "l2")
         #expect(rig.state.chapters.isEmpty)
-        // The library shows them, too; what the file carries counts, when it has changed.
+        // The library shows them, too; a changed file’s own chapters take precedence.
         rig.library["e1"]?.chapters = [WireChapter()]
         rig.library["e1"]?.chaptersOfFile = true
         rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: [ChapterMark(start: .zero, title: "Other")]))
@@ -204,7 +204,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.isEmpty && rig.records["chapters/e1"] == nil)
     }
 
-    @Test func `chapters that files carry are kept of the newest 64 episodes`() throws {
+    @Test func `chapters of files are kept for the newest 64 episodes`() throws {
         try rig.start()
         for number in 1...70 {
             let episode = rig.episode("e\(number)")
@@ -310,7 +310,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `a sleep timer pauses at the end of the chapter, also of one that is sought to`()
+    @Test func `a sleep timer pauses at the end of the chapter, even after a seek to another one`()
         throws
     {
         try rig.start()
@@ -345,7 +345,7 @@ struct PlaybackFeatureTests {
     // MARK: Resuming
 
     @Test(arguments: [(5.0, 0.0), (10, 0), (20, 1.19), (40, 2.38), (600, 6.99), (3_600, 10), (90_000, 10)])
-    func `resuming goes back the more, the longer the pause was`(pause: Double, expected: Double) throws {
+    func `resuming rewinds more after a longer pause`(pause: Double, expected: Double) throws {
         #expect(abs(Rewind.seconds(pause: pause, limit: 10) - expected) < 0.1)
         try rig.start()
         try rig.load(rig.episode(), at: 100)
@@ -378,7 +378,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test
-    func `resuming doesn’t rewind where nothing was heard: neither at each retry nor after a silent seek`()
+    func `resuming doesn’t rewind if nothing was heard: neither at each retry nor after a silent seek`()
         throws
     {
         try rig.start()
@@ -409,7 +409,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test(arguments: [true, false])
-    func `auto-play resumes what was playing when the fleet went down`(wasPlaying: Bool) throws {
+    func `auto-play resumes an episode that was playing when the fleet stopped`(wasPlaying: Bool) throws {
         try rig.start()
         try set(.autoPlay, "on")
         try rig.load(rig.episode(), at: 100)

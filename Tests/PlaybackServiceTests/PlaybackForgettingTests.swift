@@ -6,11 +6,11 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The data of a podcast is removed when it is forgotten, not before.
+/// Tests that the data of a podcast is removed when it is forgotten, not before.
 struct PlaybackForgettingTests {
     private let rig = PlayerRig()
 
-    /// A podcast with a setting of its own and a bookmark in the episode.
+    /// Stores a setting of the podcast and a bookmark in its episode.
     private func keep(_ podcast: String, _ episode: String) throws {
         try rig.send {
             $0.setSetting.podcast = podcast
@@ -25,7 +25,7 @@ struct PlaybackForgettingTests {
         }
     }
 
-    /// The podcasts that something is kept for, on the stream and in the database.
+    /// The podcasts with stored data, on the stream and in the database.
     private func kept() throws -> [String] {
         let topics = Set(rig.retained.keys)
         var kept: [String] = []

@@ -6,15 +6,15 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// An engine that hangs, as with a sound server that doesn’t answer.
+/// Tests an engine that hangs, as with a sound server that doesn’t answer.
 struct PlaybackHangTests {
     private let rig = PlayerRig()
     private let speaker = OutputDevice(name: "pulse/speaker", description: "Speaker")
-    /// Seconds after which an engine that hangs is noticed for certain.
+    /// The number of seconds within which a hung engine must be detected.
     private static let notice = Double(EngineLiveness.limit) + 3
     private let unlisted = OutputDevice(name: "auto", description: "Autoselect device")
 
-    /// Plays for 3 s from 50 s, then hangs until the process is to end.
+    /// Plays for 3 s from 50 s, then hangs until the process must end.
     private func hang() throws {
         try rig.start()
         rig.engine.setDevices([speaker], works: true)
@@ -30,7 +30,7 @@ struct PlaybackHangTests {
         try #require(rig.endings.count == before + 1)
     }
 
-    /// Another process takes over; its engine lists these devices.
+    /// Starts another process, whose engine lists these devices.
     private func restart(listing devices: [OutputDevice]) throws {
         rig.turn(0.5)
         rig.devices = devices
@@ -72,7 +72,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice && rig.endings.count == 1)
     }
 
-    @Test func `a hung engine ends the process also when nothing can be saved`() throws {
+    @Test func `a hung engine ends the process even if nothing can be saved`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(3)
@@ -124,7 +124,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.state.output == "pulse/headset" && rig.alerts.isEmpty)
     }
 
-    @Test func `a stream that opens slowly after a hang has its time`() throws {
+    @Test func `a stream that opens slowly after a hang isn’t failed early`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))

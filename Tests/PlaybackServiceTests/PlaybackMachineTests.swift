@@ -46,11 +46,11 @@ struct PlaybackMachineTests {
     @Test(arguments: [
         (saved: 120.0, expected: 120.0), (0, 0), (599.5, 0), (700, 570),
     ])
-    func `without a position an episode resumes where it was left`(saved: Double, expected: Double) throws {
+    func `without a position an episode resumes at its stored position`(saved: Double, expected: Double) throws {
         try rig.start()
         try rig.load(rig.episode(position: saved))
         #expect(rig.position == expected || saved == 700)
-        // Whether there is anything behind the end is seen when it is played.
+        // Playback shows whether there is audio beyond the end.
         try rig.advance(0.1)
         #expect(abs(rig.position - expected) < 0.2)
     }
@@ -97,7 +97,7 @@ struct PlaybackMachineTests {
         #expect(rig.states.count == before)
     }
 
-    @Test func `pause holds the position at once, and saves it in the session and as the episode’s own`() throws {
+    @Test func `a pause stops the position at once, and saves it in the session and the episode’s state`() throws {
         try playing(from: 100)
         try rig.advance(5)
         let reply = try rig.setPaused(true)
@@ -175,7 +175,7 @@ struct PlaybackMachineTests {
         #expect(rig.samples == sampled + 1)
     }
 
-    @Test func `a seek moves at once within the load that it names, and never in another`() throws {
+    @Test func `a seek moves the position at once within the load that it names, and never in another`() throws {
         try playing()
         #expect(try rig.seek(300, load: "l1")?.reply != nil)
         #expect(abs(rig.position - 300) < 0.1)
@@ -184,7 +184,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 300) < 0.1)
     }
 
-    @Test func `progress from before a seek isn’t taken for its outcome`() throws {
+    @Test func `progress from before a seek isn’t mistaken for its outcome`() throws {
         try playing()
         try rig.seek(300)
         try rig.report(
@@ -227,7 +227,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 54) < 0.1)
     }
 
-    @Test func `unload forgets the session that it names, and no other`() throws {
+    @Test func `unload removes the session that it names, and no other`() throws {
         try playing(from: 50)
         try rig.send { $0.unload.loadID = "l0" }
         #expect(rig.state.status == .playing)
@@ -270,7 +270,7 @@ struct PlaybackMachineTests {
         #expect(rig.stored().updatedAt == 0)
     }
 
-    @Test func `played marks are absolute, of the loaded episode and of others, and saved`() throws {
+    @Test func `played marks of the loaded episode and of others are absolute and saved`() throws {
         try playing()
         _ = rig.episode("e2", position: 30)
         let other = try rig.send {
@@ -319,7 +319,7 @@ struct PlaybackMachineTests {
     @Test(arguments: [false, true])
     func `an older state that could not be saved doesn’t overwrite a mark`(isBulk: Bool) throws {
         try playing()
-        // The position in e1 is refused when e2 is loaded, and tried again later.
+        // The position in e1 is refused when e2 is loaded, and retried later.
         try rig.advance(20)
         rig.refusal = Failure(.diskFull, "The disk is full.")
         try rig.load(rig.episode("e2"), as: "l2")

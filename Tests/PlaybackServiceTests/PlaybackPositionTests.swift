@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The position is kept, whatever the source, its length or the library.
+/// Tests that the position is kept for any source, length and state of the library.
 struct PlaybackPositionTests {
     private let rig = PlayerRig()
 
@@ -62,7 +62,7 @@ struct PlaybackPositionTests {
         #expect(rig.state.status == .finished)
     }
 
-    @Test func `when the original audio is back, positions beyond its accepted replacement play`() throws {
+    @Test func `when the original audio returns, positions beyond its accepted replacement play`() throws {
         try rig.start()
         let episode = rig.episode(length: 20, announced: 3_600, position: 1_800)
         try rig.load(episode)
@@ -106,7 +106,7 @@ struct PlaybackPositionTests {
         let serial = rig.serial
         rig.engine.setStalled(true)
         try rig.seek(400)
-        // The engine has not come there: it tells of the seek before.
+        // The engine has not completed the seek: it reports the previous one.
         func wait(_ seconds: Int) throws {
             for _ in 0..<seconds {
                 let load = try #require(LoadID("l1"))

@@ -6,14 +6,14 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The server’s answer to a probe decides about a failed stream, whenever it arrives.
+/// Tests that the server’s answer to a probe decides about a failed stream, at any time of arrival.
 struct PlaybackProbeTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
-    /// All that the engine’s library says of a failure for sure.
+    /// The certain part of the engine library’s report of a failure.
     private static let vague = Failure(.streamFailed, "a does not answer.")
 
-    /// When the server answers, as the engine fails.
+    /// The time of the server’s answer relative to the engine’s failure.
     enum Moment: CaseIterable { case before, after, never }
 
     private func load(_ audio: SimulatedEngine.Audio, _ answer: ProbeAnswer, paused: Bool = false) throws {
@@ -35,7 +35,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: [Moment.before, .after])
-    func `a 404 is a lasting failure, whenever it arrives`(_ moment: Moment) throws {
+    func `a 404 is a permanent failure at any time of arrival`(_ moment: Moment) throws {
         try fail(.refused(404), moment)
         #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable")
         #expect(rig.position == 100 && rig.alerts.map(\.code) == ["episodeUnavailable"])
@@ -52,7 +52,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: Moment.allCases)
-    func `a 503 is retried, whenever it arrives`(_ moment: Moment) throws {
+    func `a 503 is retried at any time of arrival`(_ moment: Moment) throws {
         try fail(.refused(503), moment)
         #expect(rig.state.status == .loading && rig.state.willPlay && rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message.contains("503") == (moment != .never))
@@ -78,7 +78,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: [Self.vague, Failure(.decoderFailed, "What a sent holds no audio that can be played.")])
-    func `data that isn’t audio is named by its server’s answer, whatever the engine says`(engine: Failure) throws {
+    func `data that isn’t audio is named by its server’s answer for any failure of the engine`(engine: Failure) throws {
         let page = Failure(.decoderFailed, "a sent a web page instead of audio.")
         try load(.broken(engine), .notAudio(page))
         #expect(rig.state.status == .failed && rig.state.error.message == page.message)
@@ -99,7 +99,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: [true, false])
-    func `a stream that breaks off during playback is probed anew`(isGone: Bool) throws {
+    func `a stream that breaks off during playback is probed again`(isGone: Bool) throws {
         try load(SimulatedEngine.Audio(length: 600), .audio(AudioTag(etag: "a", size: 1)))
         try rig.advance(10)
         rig.answers[Self.address] = isGone ? .refused(404) : .refused(503)

@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Recovery after a crash, an orderly end, a reboot and a full disk.
+/// Tests recovery after a crash, an orderly exit, a reboot and a full disk.
 struct PlaybackRecoveryTests {
     private let rig = PlayerRig()
     private let diskFull = Failure(.diskFull, "the disk is full.")
@@ -60,7 +60,7 @@ struct PlaybackRecoveryTests {
         try rig.load(rig.episode())
         rig.holdsCommits = false
         try rig.releaseCommits()
-        // The engine has the file and dies with it, each time.
+        // The engine opens the file and crashes with it each time.
         var opens = 1
         for _ in 0..<4 {
             rig.turn(0.2)
@@ -217,7 +217,7 @@ struct PlaybackRecoveryTests {
     }
 
     @Test(arguments: 0..<60)
-    func `whatever was acknowledged is restored, at whichever step the process is killed`(_ step: Int) throws {
+    func `acknowledged changes are restored, even if the process is killed at any step`(_ step: Int) throws {
         rig.killAfter = step
         var acknowledged: [String: Double] = [:]
         var finished = false
@@ -252,7 +252,7 @@ struct PlaybackRecoveryTests {
             }
             if acknowledged["pause"] != nil { #expect(state.status == .paused || state.status == .playing) }
         }
-        // And the engine does what the state says.
+        // The engine matches the state.
         #expect((rig.engine.open != nil) == (state.status == .playing))
     }
 

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Regressions, each by itself.
+/// Regression tests, one for each fault.
 struct PlaybackRegressionTests {
     private let rig = PlayerRig()
 
@@ -45,7 +45,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing && abs(rig.position - 100) < 0.3)
     }
 
-    @Test func `an announced length is not taken for a measured one after a restart`() throws {
+    @Test func `an announced length is not mistaken for a measured one after a restart`() throws {
         try rig.start()
         try set(.skipOutro, "30")
         let episode = rig.episode(announced: 200)
@@ -75,7 +75,7 @@ struct PlaybackRegressionTests {
             try rig.start()
         }
         let alert = try #require(rig.alerts.first)
-        // The answer is saved and given; then the process is killed before it hears of that.
+        // The answer is saved and sent; then the process is killed before it is notified.
         rig.holdsCommits = true
         try rig.answer(alert.id, action)
         rig.killsAtOutcome = true
@@ -102,8 +102,7 @@ struct PlaybackRegressionTests {
         #expect(rig.machine.state.speed == 1)
     }
 
-    @Test func `an episode that is marked as not played beyond its threshold stays so, until it is begun again`() throws
-    {
+    @Test func `an episode that is marked as not played beyond its threshold stays so until it is restarted`() throws {
         try rig.start()
         try set(.playedThreshold, "50%")
         try rig.load(rig.episode(), at: 310)
@@ -155,7 +154,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing && rig.stored("e2").played)
     }
 
-    @Test func `an episode that is to be repeated begins at its start, and stays played`() throws {
+    @Test func `a repeated episode begins at its start, and stays played`() throws {
         try rig.start()
         let episode = rig.episode("e1", length: 30, announced: 30, position: 10)
         try rig.load(episode)
@@ -256,7 +255,7 @@ struct PlaybackRegressionTests {
         #expect(rig.retained[.bookmarks(of: "e1")] == nil)
     }
 
-    @Test func `more bookmarks than fit into one reply are refused as a list`() throws {
+    @Test func `a list of more bookmarks than fit into one reply is refused`() throws {
         try rig.start()
         for number in 1...3 {
             try rig.load(rig.episode("e\(number)"), as: "l\(number)", at: 100)
@@ -268,7 +267,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sound devices
 
-    @Test func `a missing sound device doesn’t replace a downloaded file by the stream`() throws {
+    @Test func `a missing sound device doesn’t replace a downloaded file with the stream`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -321,7 +320,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `a probe’s refusal is ignored where the engine gets the audio`(answersLate: Bool)
+    func `a probe’s refusal is ignored if the engine gets the audio`(answersLate: Bool)
         throws
     {
         try rig.start()
@@ -347,7 +346,7 @@ struct PlaybackRegressionTests {
             rig.library[episode.id]?.state.duration = 7_200
             try rig.load(episode, as: "l\(Int(announced))", at: 100)
             #expect(rig.state.status == .failed && rig.state.error.code == "endedEarly")
-            // To try again is not to accept.
+            // A retry doesn’t accept the replacement.
             try rig.setPaused(false)
             #expect(rig.state.status == .failed && rig.stored(episode.id).position == 100)
             let alert = try #require(rig.alerts.first)
@@ -377,7 +376,7 @@ struct PlaybackRegressionTests {
         }
     }
 
-    // MARK: Places
+    // MARK: Positions
 
     @Test func `a seek or mark during the lookup keeps the stored state`() throws {
         try rig.start()
@@ -400,7 +399,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [220.0, 0])
-    func `a length that turns out too short never loses the position`(announced: Double) throws {
+    func `a length that proves too short never loses the position`(announced: Double) throws {
         try rig.start()
         var audio = SimulatedEngine.Audio(length: 220)
         audio.estimate = 40
@@ -427,7 +426,7 @@ struct PlaybackRegressionTests {
         }
     }
 
-    @Test func `a position in the last moment is heard out, and one beyond the end of a shorter version is kept`()
+    @Test func `a position in the last moment is played, and one beyond the end of a shorter version is kept`()
         throws
     {
         try rig.start()
@@ -464,7 +463,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [true, false])
-    func `resuming goes back after any pause: by stop, or by the end of the process`(byStop: Bool) throws {
+    func `resuming rewinds after any pause: by stop, or by the end of the process`(byStop: Bool) throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(5)

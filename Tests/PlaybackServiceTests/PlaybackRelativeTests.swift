@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Commands that depend on the player’s present state, and `changed` in replies.
+/// Tests commands that depend on the player’s current state, and `changed` in replies.
 struct PlaybackRelativeTests {
     private let rig = PlayerRig()
 
@@ -37,7 +37,7 @@ struct PlaybackRelativeTests {
     @Test(arguments: [
         (100.0, 30.0, 130.0), (100, -30, 70), (20, -30, 0), (580, 30, 599), (599.5, 30, 599.5), (599.8, -0.1, 599),
     ])
-    func `a seek by a distance counts from the present position and stops a second before the end`(
+    func `a seek by a distance starts at the current position and stops a second before the end`(
         start: Double, distance: Double, expected: Double
     ) throws {
         try rig.start()
@@ -48,7 +48,7 @@ struct PlaybackRelativeTests {
         #expect(reply?.changed == (expected != start))
     }
 
-    @Test func `two seeks by a distance add up also before the engine has followed the first`() throws {
+    @Test func `two seeks by a distance add up even before the engine has completed the first`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.seekRelative.by = 30 }
@@ -115,7 +115,7 @@ struct PlaybackRelativeTests {
         #expect(failure?.known == .revisionMismatch)
     }
 
-    @Test func `chapters are found by number and by neighbour, and previous leads to the present start first`()
+    @Test func `chapters are found by number and by neighbour, and previous selects the current start first`()
         throws
     {
         try rig.start()
@@ -181,7 +181,7 @@ struct PlaybackRelativeTests {
         #expect(rig.stored().played)
     }
 
-    @Test func `a seek to the end that ends nothing is answered all the same`() throws {
+    @Test func `a seek to the end that ends nothing is answered too`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 10)
         try rig.advance(1)
@@ -194,7 +194,7 @@ struct PlaybackRelativeTests {
         #expect(rig.replies.values.allSatisfy { $0.reply?.hasEnded == false })
     }
 
-    @Test func `a seek to the end is answered when something else is loaded in the meantime`() throws {
+    @Test func `a seek to the end is answered when something else is loaded meanwhile`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 10)
         try rig.advance(1)
@@ -259,7 +259,7 @@ struct PlaybackRelativeTests {
         #expect(try rig.send { $0.extendSleep.seconds = 60 }?.failure?.known == .invalidArgument)
     }
 
-    @Test func `extending a sleep timer that fades brings the sound back`() throws {
+    @Test func `extending a sleep timer during its fade restores the volume`() throws {
         try rig.start()
         try rig.load(rig.episode())
         try rig.send { $0.setSleep.seconds = 12 }
@@ -269,7 +269,7 @@ struct PlaybackRelativeTests {
         #expect(!rig.state.sleep.fading && rig.engine.volume == 100)
     }
 
-    // MARK: What has changed
+    // MARK: Unchanged state
 
     @Test func `a command without effect is answered as unchanged`() throws {
         try rig.start()
@@ -291,7 +291,7 @@ struct PlaybackRelativeTests {
         #expect(try changed { $0.unload.loadID = "" } == false)
     }
 
-    @Test func `choosing the chosen device is answered as unchanged though devices were listed for it`() throws {
+    @Test func `choosing the chosen device is answered as unchanged even if devices were listed for it`() throws {
         rig.devices = [OutputDevice(name: "alsa/usb", description: "USB")]
         try rig.start()
         let first = try rig.send { $0.setOutput.device = "alsa/usb" }?.reply

@@ -6,14 +6,14 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// A failed stream resumes by itself when its server is back, unless a command intervenes.
+/// Tests that a failed stream resumes by itself when its server is back, unless a command intervenes.
 struct PlaybackServerReturnTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
     private static let away = Failure(.streamFailed, "a cannot be reached: there is no network.")
     private static let whole = SimulatedEngine.Audio(length: 600)
 
-    /// Plays until the network goes, and is tried until that counts as failed.
+    /// Plays until the network is lost and all retries have failed.
     private func fail() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
@@ -97,7 +97,7 @@ struct PlaybackServerReturnTests {
     }
 
     @Test(arguments: [404, 403, 0])
-    func `a lasting failure isn’t probed`(status: Int) throws {
+    func `a permanent failure isn’t probed`(status: Int) throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(status > 0 ? .broken(Self.away) : SimulatedEngine.Audio(length: 103, declared: 600, cut: true))
@@ -139,7 +139,7 @@ struct PlaybackServerReturnTests {
         #expect(rig.state.status == .failed)
     }
 
-    @Test func `a server that answers but sends no audio is retried less and less often, with one alert`() throws {
+    @Test func `a server that answers but sends no audio is retried with backoff, with one alert`() throws {
         try fail()
         rig.answers[Self.address] = nil
         let (alert, opens) = (rig.alerts.first?.id, rig.opens)

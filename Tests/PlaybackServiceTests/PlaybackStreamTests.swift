@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Streams that fail, stall and change, and downloaded files that replace them.
+/// Tests streams that fail, stall and change, and downloaded files that replace them.
 struct PlaybackStreamTests {
     private let rig = PlayerRig()
     private let refused = Failure(.streamFailed, "The server answered 503.")
@@ -18,7 +18,7 @@ struct PlaybackStreamTests {
         try rig.load(episode, at: position)
     }
 
-    // MARK: Trying again
+    // MARK: Retries
 
     @Test func `a stream is retried after 2, 5 and 10 s at its position; the fourth failure is final`()
         throws
@@ -42,7 +42,7 @@ struct PlaybackStreamTests {
         #expect(rig.states.contains { $0.hasRetry && $0.retry.nextInSeconds == 0 && $0.retry.nextAt == 0 })
     }
 
-    @Test func `a stream that comes back resumes where it broke, and shows no retry`() throws {
+    @Test func `a stream that returns resumes where it failed, and shows no retry`() throws {
         try stream(.broken(refused))
         try rig.advance(1)
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -52,7 +52,7 @@ struct PlaybackStreamTests {
         #expect(abs(rig.position - 103) < 0.2)
     }
 
-    @Test func `failures far apart are retried afresh; failures at one position add up`() throws {
+    @Test func `failures far apart are retried separately; failures at one position add up`() throws {
         try stream(SimulatedEngine.Audio(length: 110, declared: 600, cut: true))
         try rig.advance(10.1)
         #expect(rig.state.retry.attempt == 1)
@@ -73,7 +73,7 @@ struct PlaybackStreamTests {
         Failure(.episodeUnavailable, "410"), Failure(.decoderFailed, "no audio"),
         Failure(code: "streamFailed", message: "401", retry: false),
     ])
-    func `a lasting failure isn’t retried`(_ failure: Failure) throws {
+    func `a permanent failure isn’t retried`(_ failure: Failure) throws {
         try stream(.broken(failure))
         #expect(rig.state.status == .failed && rig.state.error.code == failure.code)
         #expect(rig.alerts.count == 1 && rig.position == 100)
@@ -161,7 +161,7 @@ struct PlaybackStreamTests {
         #expect(!rig.stored().played && abs(rig.stored().position - 112) < 0.5)
         rig.setStream(SimulatedEngine.Audio(length: 590))
         try rig.setPaused(false)
-        // From there, less what resuming goes back after a minute.
+        // Playback starts there, less the rewind after a minute.
         #expect(rig.state.status == .playing && rig.position < 112.5 && rig.position > 95)
     }
 
@@ -197,7 +197,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.retry.attempt == 1 && abs(rig.position - 110) < 0.5)
     }
 
-    @Test func `a stream whose data comes drop by drop doesn’t fail`() throws {
+    @Test func `a stream whose data trickles in doesn’t fail`() throws {
         var dry = SimulatedEngine.Audio(length: 600)
         dry.stalls = true
         try stream(dry)
@@ -274,7 +274,7 @@ struct PlaybackStreamTests {
     }
 
     @Test(arguments: [false, true])
-    func `when the original audio is back, its alert ends, also if a replacement was accepted`(
+    func `when the original audio returns, its alert ends, even if a replacement was accepted`(
         isAccepted: Bool
     ) throws {
         try rig.start()

@@ -4,11 +4,11 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The computer’s sleep waits for the saved position, and afterwards the engine’s position is published first.
+/// Tests that the computer’s sleep waits for the saved position, and that the engine’s position is published after it.
 struct PlaybackSuspendTests {
     private let rig = PlayerRig()
 
-    @Test func `the computer may sleep once the present position is durable`() throws {
+    @Test func `the computer may sleep once the current position is durable`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(4)
@@ -41,7 +41,7 @@ struct PlaybackSuspendTests {
         #expect(rig.allowedSuspends == 1 && rig.commits == commits)
     }
 
-    @Test func `after the computer’s sleep the engine’s position is published, however little it differs`() throws {
+    @Test func `after the computer’s sleep the engine’s position is published, even if it differs little`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(4)
@@ -51,7 +51,7 @@ struct PlaybackSuspendTests {
         #expect(rig.samples == samples + 1)
         #expect(rig.states.count == states + 1)
         #expect(rig.state.anchor.at == rig.now.monotonic.nanoseconds)
-        // A sleep that was called off, or told twice, changes nothing.
+        // A sleep that was cancelled, or notified twice, changes nothing.
         try rig.report(.wakes)
         try rig.advance(1)
         #expect(rig.allowedSuspends == 1 && rig.state.status == .playing)

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Marks and answers that are being committed, or were refused.
+/// Tests marks and answers that are being committed or were refused.
 struct PlaybackUnsavedTests {
     private let rig = PlayerRig()
 

@@ -4,7 +4,7 @@ import Testing
 @testable import PlaybackService
 
 struct SilenceDetectorTests {
-    /// Levels of a file, by passages of so many seconds.
+    /// The levels of a file whose passages have these lengths in seconds.
     private func detector(_ passages: [(seconds: Double, decibels: Double)], from start: Double = 0) -> SilenceDetector
     {
         var detector = SilenceDetector()
@@ -27,7 +27,7 @@ struct SilenceDetectorTests {
         #expect(trimmed == [false, true, true, false])
     }
 
-    @Test func `an earlier decision is kept when the output turns out to be less far`() {
+    @Test func `an earlier decision is kept if the output’s position proves to be earlier`() {
         var detector = detector([(1, -20), (1, -60), (1, -20)])
         let trimmed = [1.5, 1.7, 1.6].map { detector.isTrimmed(at: $0) }
         #expect(trimmed == [true, false, false])
@@ -44,19 +44,19 @@ struct SilenceDetectorTests {
         #expect(detector([(1, -20), (seconds, -60), (1, -20)]).nextChange(after: 0) == nil)
     }
 
-    @Test func `of a silence without a known end only the certain part is trimmed`() {
+    @Test func `only the certain part of a silence without a known end is trimmed`() {
         var detector = detector([(1, -20), (2, -.infinity)])
         let trimmed = [2.6, 2.7].map { detector.isTrimmed(at: $0) }
         #expect(trimmed == [true, false])
     }
 
-    @Test func `after a seek nothing is known of the new position`() {
+    @Test func `after a seek earlier levels are discarded`() {
         var detector = detector([(1, -20), (2, -60)])
         detector.add(AudioLevel(start: 60, decibels: -60))
         #expect(detector.nextChange(after: 0) == nil)
     }
 
-    @Test func `silences heard long ago are forgotten`() {
+    @Test func `silences heard long ago are removed`() {
         let detector = detector([(1, -20), (1, -60), (40, -20), (1, -60)])
         #expect((detector.nextChange(after: 0) ?? 0) > 42)
     }
@@ -64,7 +64,7 @@ struct SilenceDetectorTests {
 
 struct LevelParserTests {
     @Test(arguments: [1, 7, 1_000])
-    func `levels are read however their lines are cut into pieces`(size: Int) {
+    func `levels are read from lines in pieces of any size`(size: Int) {
         let text = """
             frame:0    pts:3600000000 pts_time:3600
             lavfi.astats.Overall.RMS_level=-16.956079
@@ -114,7 +114,7 @@ struct SpeedTimelineTests {
     @Test func `several changes may be buffered at once`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
-        // 0.1 s later the output has 0.2 s of before and 0.1 s of the faster, and shows up to 10.55 s less 0.3 s of that.
+        // After 0.1 s the output has 0.2 s at the old speed and 0.1 s at the new one, and shows 10.55 s less 0.3 s.
         timeline.change(to: .normal, at: 100.1, shown: 10.55 - 0.3 * 2.5, delay: 0.3)
         let heard = timeline.heard(shown: 10.25)
         #expect(abs(heard.position - 10.1) < 1e-9)
@@ -128,7 +128,7 @@ struct SpeedTimelineTests {
     @Test func `late sound of the old speed delays the change without a jump`() {
         var timeline = SpeedTimeline(fast)
         timeline.change(to: .normal, at: 100, shown: 10, delay: 0.3)
-        // 0.05 s later 0.04 s more of the old speed have come.
+        // 0.05 s later another 0.04 s at the old speed have arrived.
         let shown = 10.75 - 0.3 + 0.05 + 1.5 * 0.04
         _ = timeline.update(shown: shown, at: 100.05)
         let heard = timeline.heard(shown: shown)
@@ -141,7 +141,7 @@ struct SpeedTimelineTests {
         timeline.change(to: fast, at: 100, shown: 10, delay: 0)
         let told = [9.9, 10, 10.1].map { timeline.update(shown: $0, at: 101) }
         #expect(told == [false, true, false])
-        // Not at the old speed again.
+        // Playback doesn’t return to the old speed.
         #expect(timeline.heard(shown: 9.99).speed == fast)
     }
 

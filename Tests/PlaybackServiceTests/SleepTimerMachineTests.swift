@@ -5,7 +5,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The sleep timer by itself.
+/// Tests the sleep timer’s machine.
 struct SleepTimerMachineTests {
     private static let fade = 10.0
     private var timer = SleepTimerMachine()
@@ -81,7 +81,7 @@ struct SleepTimerMachineTests {
     }
 
     @Test(arguments: ["boot", "another boot"])
-    mutating func `a stored time ends at the same moment in any boot`(_ boot: String) throws {
+    mutating func `a stored time ends at the same moment on any boot`(_ boot: String) throws {
         _ = try set { $0.seconds = 60 }
         let stored = try #require(timer.wire(bootID: "boot"))
         pass(20)

@@ -5,7 +5,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// The sound devices and their alerts, without a player.
+/// Tests the sound devices and their alerts without a player.
 struct SoundOutputTests {
     private static let speakers = OutputDevice(name: "pulse/speakers", description: "Speakers")
     private static let headset = OutputDevice(name: "pulse/headset", description: "Headset")
@@ -44,7 +44,7 @@ struct SoundOutputTests {
         #expect(output.chosen == "pulse/headset" && output.inUse == "pulse/headset")
     }
 
-    @Test mutating func `an open engine says itself which device is in use`() throws {
+    @Test mutating func `an open engine reports the device in use itself`() throws {
         _ = list([Self.headset])
         #expect(try output.choose("pulse/headset", isFresh: false, isOpen: true) == true)
         #expect(output.inUse.isEmpty)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// Probes of real servers.
+/// Tests probes of real servers.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamProbeTests {
     private func answer(to url: String) async -> ProbeAnswer {
@@ -16,7 +16,7 @@ struct StreamProbeTests {
         return answer
     }
 
-    @Test func `audio is known by its ETag, refusals by their status`() async throws {
+    @Test func `audio is identified by its ETag, refusals by their status`() async throws {
         try await HTTPTestServer.with { server in
             var audio = HTTPTestResponse.audio(Tone.wav(seconds: 1), type: "audio/wav")
             audio.etag = "\"one\""
@@ -30,7 +30,7 @@ struct StreamProbeTests {
     }
 
     @Test(arguments: ["/circle.wav", "file:///etc/passwd"])
-    func `a redirect in circles, or to a file, isn’t retried`(target: String) async throws {
+    func `a redirect loop, or a redirect to a file, isn’t retried`(target: String) async throws {
         try await HTTPTestServer.with { server in
             server.route("/circle.wav", .redirect(to: target, status: 302))
             let answer = await answer(to: server.url("/circle.wav"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// Failed streams, without a player.
+/// Tests the recovery of failed streams without a player.
 struct StreamRecoveryTests {
     private static let broken = Failure(.streamFailed, "The connection broke.")
     private var recovery = StreamRecovery(limits: PlaybackLimits())
@@ -29,7 +29,7 @@ struct StreamRecoveryTests {
         recovery.asked(serial: serial, now: now.monotonic)
     }
 
-    /// The engine opens the stream, and its server is asked beside it.
+    /// Opens the stream in the engine, and probes its server in parallel.
     private mutating func open() {
         #expect(recovery.opens(host: "a.example", now: now.monotonic) == [.askServer])
         ask()
@@ -41,7 +41,7 @@ struct StreamRecoveryTests {
         recovery.answered(serial, answer, situation(isOpen: isOpen, isFailed: isFailed))
     }
 
-    /// The engine reports a failure before the stream was open; its server gives no reason.
+    /// Reports a failure of the engine before the stream was open; its server gives no reason.
     private mutating func failOpening() -> [StreamRecovery.Action] {
         open()
         #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.awaitServer])
@@ -83,7 +83,7 @@ struct StreamRecoveryTests {
             Issue.record("no retry")
             return
         }
-        // The answer comes after all, and is final.
+        // The late answer is final.
         guard case .fail(let failure, mayReturn: false)? = answer(.refused(404)).first else {
             Issue.record("not failed")
             return
@@ -91,7 +91,7 @@ struct StreamRecoveryTests {
         #expect(failure.known == .episodeUnavailable)
     }
 
-    @Test mutating func `the server’s answer counts more than the engine’s guess`() {
+    @Test mutating func `the server’s answer takes precedence over the engine’s guess`() {
         open()
         #expect(answer(.refused(404), isOpen: true) == [])
         guard case .fail(let failure, mayReturn: false)? = recovery.failed(Self.broken, situation(isOpen: true)).first
@@ -119,7 +119,7 @@ struct StreamRecoveryTests {
         recovery.opened()
         #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.askServer, .awaitServer])
         ask()
-        // What it said before counts for nothing any more.
+        // Its earlier answer is stale.
         #expect(recovery.answered(serial - 1, .refused(404), situation()) == [])
     }
 
@@ -152,7 +152,7 @@ struct StreamRecoveryTests {
         #expect(recovery.isStarving(for: .seconds(59), now: now.monotonic))
         pass(1)
         #expect(recovery.starves(progress(), isExpected: true, now: now.monotonic) != nil)
-        // It is heard, and waits again: drop by drop, then for good.
+        // It is heard and waits again: first with trickling data, then without any.
         let heard = progress(running: true, buffering: false)
         #expect(recovery.starves(heard, isExpected: true, now: now.monotonic) == nil)
         for drop in 1...4 {
@@ -176,7 +176,7 @@ struct StreamRecoveryTests {
 
     // MARK: The return of the server
 
-    /// Every attempt has failed.
+    /// Fails every attempt.
     private mutating func failForGood() {
         for _ in 1...3 {
             _ = failOpening()
@@ -200,7 +200,7 @@ struct StreamRecoveryTests {
         #expect(!recovery.awaitsServer)
     }
 
-    @Test mutating func `a server that refuses for good isn’t probed again`() {
+    @Test mutating func `a server that refuses permanently isn’t probed again`() {
         failForGood()
         pass(30)
         #expect(recovery.tick(situation(isFailed: true)) == [.askServer])
