@@ -55,7 +55,7 @@ package final class BusBroker: Service {
     package func start() async throws {
         let endpoints: BusEndpoints
         do { endpoints = try BusEndpoints(runDirectory: runDirectory) } catch {
-            throw Failure(.badConfiguration, "The bus cannot use \(runDirectory): \(error).")
+            throw Failure(.badConfiguration, "The bus can’t use \(runDirectory): \(error).")
         }
         try LockstepHome.createFolder(runDirectory)
         try LockstepHome.createFolder(stateDirectory)
@@ -67,7 +67,7 @@ package final class BusBroker: Service {
         }
         do { try await thread.started() } catch {
             await thread.shutdown()
-            throw Failure(.badConfiguration, "The bus cannot serve in \(runDirectory): \(error).")
+            throw Failure(.badConfiguration, "The bus can’t serve in \(runDirectory): \(error).")
         }
         running.withLockedValue { $0 = Running(epoch: epoch, thread: thread, endpoints: endpoints, lock: lock) }
         logger.info("The bus serves epoch \(epoch) in \(runDirectory).")
@@ -111,7 +111,7 @@ package final class BusBroker: Service {
             _ = lockstep_guard_start(Int32(DescriptorWatch.reserve(of: limit)), ChildGuard.supervisor() ?? 0)
             return nil
         } catch {
-            return "cannot raise the limit of open files: \(error)"
+            return "can’t raise the limit of open files: \(error)"
         }
     }
 }

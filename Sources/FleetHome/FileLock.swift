@@ -17,7 +17,7 @@ package final class FileLock: Sendable {
         self.path = path
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw Failure(.badConfiguration, "The lock \(path) cannot be opened: \(SystemError.reason()).")
+            throw Failure(.badConfiguration, "The lock \(path) can’t be opened: \(SystemError.reason()).")
         }
         guard Self.take(descriptor) else {
             let holder = Self.holder(of: path).map { " (process \($0))" } ?? ""

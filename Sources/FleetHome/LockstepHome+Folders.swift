@@ -47,7 +47,7 @@ extension LockstepHome {
         if stat(runDirectory, &status) == 0, status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
             throw Failure(
                 .badConfiguration,
-                "The folder \(runDirectory) is open to others and cannot be closed: \(SystemError.reason()).")
+                "The folder \(runDirectory) is accessible to others, and can’t be closed: \(SystemError.reason()).")
         }
     }
 
@@ -75,7 +75,7 @@ extension LockstepHome {
         var link = stat()
         if isRun, lstat(path, &link) == 0, link.st_mode & S_IFMT == S_IFLNK {
             return FolderFault(
-                message: "\(path) is a symbolic link; its sockets would not be safe.",
+                message: "\(path) is a symbolic link; its sockets wouldn’t be safe.",
                 advice: "Remove it, or set LOCKSTEP_HOME to another folder.", path: path)
         }
         let isUsable = canAccess(path, R_OK | W_OK | X_OK)

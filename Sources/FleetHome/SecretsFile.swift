@@ -20,13 +20,13 @@ package struct SecretsFile: Sendable, Hashable {
             bytes = try SmallFile.contents(path, limit: Self.limit)
         } catch {
             if error.number == ENOENT { return FeedSecrets() }
-            throw Failure(.storageFailed, "The file of passwords \(path) can’t be read: \(error.reason).")
+            throw Failure(.storageFailed, "The password file \(path) can’t be read: \(error.reason).")
         }
         do {
             return try FeedSecrets(content: bytes)
         } catch {
             // The error could quote a password.
-            throw Failure(.malformed, "The file of passwords \(path) is damaged.")
+            throw Failure(.malformed, "The password file \(path) is damaged.")
         }
     }
 
@@ -60,7 +60,7 @@ package struct SecretsFile: Sendable, Hashable {
         guard rename(path, target) == 0 else {
             throw Failure(
                 .storageFailed,
-                "The file of passwords \(path) is damaged, and can’t be moved aside: \(SystemError.reason()).")
+                "The password file \(path) is damaged, and can’t be moved aside: \(SystemError.reason()).")
         }
         return target
     }

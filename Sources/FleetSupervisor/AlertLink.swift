@@ -46,7 +46,7 @@ final class AlertLink: Sendable {
         self.backoff = backoff
         var ends: [Int32] = [-1, -1]
         guard lockstep_pipe(&ends, 1) == 0 else {
-            throw Failure(.badConfiguration, "A pipe can’t be made: \(SystemError.reason()).")
+            throw Failure(.badConfiguration, "A pipe can’t be created: \(SystemError.reason()).")
         }
         (descriptor, bell) = (ends[0], ends[1])
         _ = fcntl(bell, F_SETFL, O_NONBLOCK)

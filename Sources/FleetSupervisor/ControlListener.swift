@@ -70,7 +70,7 @@ struct ControlListener {
             connection.send(
                 ControlReply(
                     error: ControlError(
-                        Failure(.busy, "The supervisor has no descriptor left for another client. Try again."))))
+                        Failure(.busy, "The supervisor has no free descriptor for another client. Try again."))))
             closeDescriptor(descriptor)
         }
         reserve = Self.spare()

@@ -48,7 +48,7 @@ struct FleetAlerts: Sendable {
         guard case .answerAlert(let answer)? = (try? WireSupervisorRequest(wireBytes: request))?.command else {
             let failure = Failure(
                 .unknownCommand,
-                "On the bus the supervisor takes answers to its alerts only; for the rest it has its own socket.")
+                "On the bus the supervisor only accepts answers to its alerts; use its own socket for other requests.")
             return Answering(result: .failure(failure))
         }
         do throws(Failure) {

@@ -56,12 +56,12 @@ extension SupervisorLoop {
         default:
             throw Failure(
                 .unknownCommand,
-                "The supervisor knows ps, ready, restart, resetFailed, logs and down, not \(request.op).")
+                "“\(request.op)” isn’t an operation; use ps, ready, restart, resetFailed, logs or down.")
         }
     }
 
     private func known(_ name: String?) throws(Failure) -> String {
-        guard let name else { throw Failure(.invalidArgument, "Which service? Name one.") }
+        guard let name else { throw Failure(.invalidArgument, "Specify a service.") }
         let bare = name.hasPrefix("lockstep-") ? String(name.dropFirst(9)) : name
         if machine.service(bare) != nil || bare == "supervisor" { return bare }
         let names = (machine.services.map(\.plan.name) + ["supervisor"]).joined(separator: ", ")

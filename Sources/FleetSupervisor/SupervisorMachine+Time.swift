@@ -73,10 +73,10 @@ extension SupervisorMachine {
     private func silence(of service: ServiceState, together: Bool, now: MonotonicTime) -> String? {
         guard service.serves || service.condition == .starting else { return nil }
         if let due = service.startDeadline, service.readyAt == nil, now >= due {
-            return "has said nothing since its start"
+            return "has reported nothing since its start"
         }
         let limit = together ? limits.hungTogether : limits.hung
         guard let sign = service.lastSign, now.since(sign) >= limit else { return nil }
-        return "has given no sign of life for \(now.since(sign).components.seconds) s"
+        return "has sent no liveness report for \(now.since(sign).components.seconds) s"
     }
 }

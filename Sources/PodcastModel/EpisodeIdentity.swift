@@ -80,7 +80,7 @@ extension FeedDocument {
         var warnings: [FeedWarning] = []
         if repeated > 0 {
             warnings.append(
-                FeedWarning(code: "repeatedItem", message: "The same episode stands in the feed twice", count: repeated)
+                FeedWarning(code: "repeatedItem", message: "The feed lists the same episode twice", count: repeated)
             )
         }
         if !shared.isEmpty {

@@ -22,8 +22,8 @@ extension Failure {
             case 401, 403: "refuses access (HTTP \(status))" + (isFeed ? "; check the address and the password" : "")
             case 404: "has no such \(what.noun) (HTTP 404)" + (isFeed ? "; check the address" : "")
             case 410: "no longer has this \(what.noun) (HTTP 410)"
-            case 429: "asks to come back later (HTTP 429)"
-            case 500...: "has a problem of its own (HTTP \(status))" + (isFeed ? "; try again later" : "")
+            case 429: "is limiting requests; try again later (HTTP 429)"
+            case 500...: "reports a server error (HTTP \(status))" + (isFeed ? "; try again later" : "")
             default: "answered with HTTP \(status)"
             }
         let isAbsent = status == 404 || status == 410
@@ -34,12 +34,12 @@ extension Failure {
 
     /// The message about a host whose name has no address.
     public static func unknownHost(_ host: some StringProtocol) -> String {
-        "\(host) cannot be found: its name has no address, or there is no network."
+        "\(host) can’t be found: its name has no address, or there is no network."
     }
 
     /// The message about a host to which no connection was established.
     public static func unreachableHost(_ host: some StringProtocol, _ reason: some StringProtocol) -> String {
-        "\(host) cannot be reached: \(reason)."
+        "\(host) can’t be reached: \(reason)."
     }
 
     /// The refusal of a text that isn’t a valid `WebAddress`, with the reason. A user and password in it are removed.

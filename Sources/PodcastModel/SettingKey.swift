@@ -46,37 +46,37 @@ public enum SettingKey: String, Sendable, CaseIterable {
     /// The properties of this key.
     public var rule: Rule {
         switch self {
-        case .speed: rule(.playback, .number(PlaybackSpeed.range), "1", "how fast it plays")
-        case .gain: rule(.playback, .number(-20...20), "0", "how much louder than recorded, in dB")
-        case .skipIntro: rule(.playback, .number(0...600), "0", "seconds to leave out at the start")
-        case .skipOutro: rule(.playback, .number(0...600), "0", "seconds to leave out at the end")
-        case .skipForward: rule(.playback, .number(1...3_600), "30", "seconds that `skip forward` goes")
-        case .skipBack: rule(.playback, .number(1...3_600), "10", "seconds that `skip back` goes")
-        case .trimSilence: rule(.playback, .flag, "off", "pass over silence quickly")
+        case .speed: rule(.playback, .number(PlaybackSpeed.range), "1", "the playback speed")
+        case .gain: rule(.playback, .number(-20...20), "0", "the gain over the recorded volume, in dB")
+        case .skipIntro: rule(.playback, .number(0...600), "0", "seconds to skip at the start")
+        case .skipOutro: rule(.playback, .number(0...600), "0", "seconds to skip at the end")
+        case .skipForward: rule(.playback, .number(1...3_600), "30", "seconds that `skip forward` skips")
+        case .skipBack: rule(.playback, .number(1...3_600), "10", "seconds that `skip back` skips")
+        case .trimSilence: rule(.playback, .flag, "off", "shorten silence")
         case .boost: rule(.playback, .flag, "off", "make quiet passages louder")
         case .normalise: rule(.playback, .flag, "off", "bring all episodes to the same loudness")
         case .rewindOnResume:
-            rule(.playback, .number(0...120), "10", "seconds to go back at most when resuming after a pause")
+            rule(.playback, .number(0...120), "10", "maximum seconds to rewind when resuming after a pause")
         case .playedThreshold:
             rule(.playback, .threshold, "off", "when it counts as played: off, 95%, or 30s before the end")
-        case .autoPlay: global(.playback, .flag, "off", "play on by itself when the fleet comes up")
+        case .autoPlay: global(.playback, .flag, "off", "resume automatically when the fleet starts")
         case .sleepFade: global(.playback, .number(0...120), "10", "seconds of fading out before sleep")
         case .autoEnqueue:
             rule(
                 .queue, .word(["off", "top", "bottom", "next"]), "off",
-                "where new episodes enter a queue: off, top, bottom, or next (behind the current one)")
+                "where new episodes enter a queue: off, top, bottom, or next (after the current one)")
         case .autoEnqueueQueue: rule(.queue, .queueName, QueueName.default, "the queue that new episodes enter")
-        case .autoDownload: rule(.downloads, .wholeNumber(0...1_000), "0", "how many of the newest to download")
+        case .autoDownload: rule(.downloads, .wholeNumber(0...1_000), "0", "how many newest episodes to download")
         case .autoDownloadHours:
-            rule(.downloads, .hours, "always", "when to download by itself: always, or hours such as 22-6")
+            rule(.downloads, .hours, "always", "when to download automatically: always, or hours such as 22-6")
         case .autoDownloadNetworks:
-            rule(.downloads, .interfaces, "any", "over which interfaces to download by itself: any, or wlan0,eth0")
+            rule(.downloads, .interfaces, "any", "interfaces for automatic downloads: any, or wlan0,eth0")
         case .keepDownloads: rule(.downloads, .wholeNumber(0...10_000), "0", "how many files to keep; 0: all")
         case .deletePlayed: rule(.downloads, .flag, "off", "delete the file of an episode that has been played")
         case .downloadsAtOnce: global(.downloads, .wholeNumber(1...16), "2", "how many files to fetch at once")
         case .downloadsPerHost: global(.downloads, .wholeNumber(1...16), "2", "how many of them from one host")
         case .bandwidthLimit:
-            global(.downloads, .wholeNumber(0...10_000_000), "0", "kB/s that downloads take together; 0: no limit")
+            global(.downloads, .wholeNumber(0...10_000_000), "0", "total download rate in kB/s; 0: no limit")
         }
     }
 

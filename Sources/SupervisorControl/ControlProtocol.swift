@@ -80,7 +80,7 @@ package enum ControlCoding {
 
     package static func request(_ line: [UInt8]) throws(Failure) -> ControlRequest {
         do { return try JSONDecoder().decode(ControlRequest.self, from: Data(line)) } catch {
-            throw Failure(.malformed, "That isn’t a request: a JSON object with \"op\" was expected.")
+            throw Failure(.malformed, "The line isn’t a request; a JSON object with \"op\" was expected.")
         }
     }
 

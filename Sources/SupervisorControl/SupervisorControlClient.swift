@@ -102,7 +102,7 @@ private final class Connection {
             let outcome = poll(&waiting, 1, left ?? -1)
             if outcome < 0, errno == EINTR { continue }
             guard outcome > 0 else {
-                throw Failure(.outcomeUnknown, "The supervisor has not answered in time. See `lockstep ps`.")
+                throw Failure(.outcomeUnknown, "The supervisor didn’t answer in time. See `lockstep ps`.")
             }
             let count = read(descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }

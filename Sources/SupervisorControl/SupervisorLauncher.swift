@@ -103,7 +103,7 @@ package struct SupervisorLauncher: Sendable {
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
         let words = [strdup(program), nil]
         execv(program, words)
-        return Failure(.badConfiguration, "\(program) cannot be started: \(SystemError.reason()).")
+        return Failure(.badConfiguration, "\(program) can’t be started: \(SystemError.reason()).")
     }
 
     /// Returns the exit code and message if it ended at its start; nil once it runs and has closed its output.
@@ -123,7 +123,7 @@ package struct SupervisorLauncher: Sendable {
         let reason = SystemError.reason()
         close(ends[1])
         defer { close(ends[0]) }
-        guard pid > 0 else { throw Failure(.badConfiguration, "\(program) cannot be started: \(reason).") }
+        guard pid > 0 else { throw Failure(.badConfiguration, "\(program) can’t be started: \(reason).") }
         var said: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4_096)
         while true {

@@ -162,12 +162,12 @@ package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .truncated(let expected, let got): "\(got) bytes where \(expected) were expected"
+        case .truncated(let expected, let got): "\(got) bytes instead of \(expected)"
         case .unknownVersion(let version): "version \(version), this code reads \(BusHeader.currentVersion)"
         case .unknownKind(let kind): "unknown kind \(kind)"
-        case .unexpectedKind(let kind): "kind \(kind) does not belong on this socket"
-        case .frameCount(let expected, let got): "\(got) frames where \(expected) were expected"
-        case .badText: "a topic or name that is no valid text"
+        case .unexpectedKind(let kind): "kind \(kind) isn’t allowed on this socket"
+        case .frameCount(let expected, let got): "\(got) frames instead of \(expected)"
+        case .badText: "a malformed topic or name"
         }
     }
 }

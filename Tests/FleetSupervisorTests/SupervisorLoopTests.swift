@@ -64,7 +64,7 @@ import Testing
             fleet.behave("feeds", "")
             eventually("feeds was started again") { (fleet.report("feeds")?.restarts ?? 0) >= 1 }
             #expect(kill(pid, 0) != 0)
-            #expect(fleet.report("feeds")?.lastEnd?.contains("no sign of life") == true)
+            #expect(fleet.report("feeds")?.lastEnd?.contains("no liveness report") == true)
             #expect(CrashReports(fleet.home).all().contains { $0.service == "feeds" && $0.pid == pid })
         }
     }

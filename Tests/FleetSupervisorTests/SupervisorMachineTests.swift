@@ -274,7 +274,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(!effects.contains(.kill("queue")))
         #expect(bench.pass(.seconds(2), silent: ["queue"]).contains(.kill("queue")))
         #expect(spawns(bench.send(.ended("queue", .signalled(9)))) == ["queue"])
-        #expect(bench.machine.service("queue")?.lastEnd?.contains("no sign of life") == true)
+        #expect(bench.machine.service("queue")?.lastEnd?.contains("no liveness report") == true)
     }
 
     @Test func `a process that survives its crash report is killed and restarted`() {

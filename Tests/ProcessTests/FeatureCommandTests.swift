@@ -17,7 +17,7 @@ import WireMessages
                 CommandStep("speed", 0, "Speed 1.5."),
                 CommandStep("set --podcast Many speed 2", 0, "speed for “Many parts” is 2."),
                 CommandStep("speed", 0, "Speed 2 for “Many parts” alone; others play at 1.5."),
-                CommandStep("set speed", 0, "speed 1.5 (set): how fast it plays.\n  2 for Many parts"),
+                CommandStep("set speed", 0, "speed 1.5 (set): the playback speed.\n  2 for Many parts"),
                 CommandStep("set --podcast Many --unset speed", 0, "speed for “Many parts” is 1.5 (set for all)."),
                 CommandStep(
                     "set --podcast Many --unset speed", 0,

@@ -68,7 +68,7 @@ extension BusLoop {
             client = try openClient(sockets)
         } catch {
             // A failed join is retried when its silence limit is reached.
-            log("the bus cannot be joined", error)
+            log("joining the bus failed", error)
         }
         retry(.connectionLost, now, sockets)
     }

@@ -27,7 +27,7 @@ extension BusLoop {
         for effect in effects {
             switch effect {
             case .open:
-                do throws(ZeroMQError) { try openService(sockets) } catch { log("the bus cannot be reached", error) }
+                do throws(ZeroMQError) { try openService(sockets) } catch { log("the bus can’t be reached", error) }
             case .clear:
                 outbox = []
                 outboxIndex = 0
@@ -59,7 +59,7 @@ extension BusLoop {
             outboxIndex = 0
         }
         do throws(ZeroMQError) { try sockets.notifyWritable(!isEmpty, on: service) } catch {
-            log("the bus’s socket cannot be watched", error)
+            log("the bus’s socket can’t be watched", error)
         }
     }
 

@@ -116,7 +116,7 @@ struct BusLoop: PollHandler, ~Copyable {
             malformed += 1
             if malformed.nonzeroBitCount == 1 {
                 configuration.logger.warning(
-                    "a message of the bus cannot be read", metadata: ["why": "\(error)", "count": "\(malformed)"])
+                    "a message from the bus can’t be read", metadata: ["why": "\(error)", "count": "\(malformed)"])
             }
         }
     }
@@ -224,7 +224,7 @@ extension BusLoop {
         do {
             return try sockets.send(message, on: socket) == .sent
         } catch {
-            configuration.logger.error("a message cannot be sent", metadata: ["why": "\(error)"])
+            configuration.logger.error("a message can’t be sent", metadata: ["why": "\(error)"])
             return false
         }
     }

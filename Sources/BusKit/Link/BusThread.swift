@@ -62,7 +62,7 @@ package final class BusThread: Sendable {
             try await thread.started()
         } catch {
             end()
-            throw Failure(.badConfiguration, "The bus in \(configuration.runDirectory) cannot be used: \(error).")
+            throw Failure(.badConfiguration, "The bus in \(configuration.runDirectory) can’t be used: \(error).")
         }
         begin(thread)
         // If the thread fails, this task ends too, so that its caller gets the error at once.
