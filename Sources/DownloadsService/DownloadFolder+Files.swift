@@ -71,7 +71,7 @@ extension DownloadFolder {
         guard let marker = Self.marker(in: top) else { return ([:], nil) }
         var snapshot = FolderSnapshot(marker: marker)
         var found: [String: FoundFile] = [:]
-        // A folder is opened once, however many of its files are checked.
+        // A folder is opened once for all of its files.
         for (name, files) in Dictionary(grouping: paths, by: { $0.value.prefix { $0 != "/" } }) {
             let folder = openat(top, String(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
             guard folder >= 0 else {

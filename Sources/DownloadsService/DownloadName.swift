@@ -1,4 +1,4 @@
-/// The names of downloaded files: readable, and safe whatever a feed contains.
+/// The names of downloaded files: readable, and safe for any contents of a feed.
 enum DownloadName {
     /// The maximum length of a component in bytes, which every common file system accepts.
     private static let limit = 200

@@ -25,7 +25,7 @@ extension DownloadsMachine {
         effects.append(question)
     }
 
-    /// Looks up the newest episodes of a podcast, if its rule wants any.
+    /// Queries the newest episodes of a podcast if its rule downloads any.
     func lookUpNewest(of podcast: String, _ effects: inout Effects) {
         let count = autoDownload.wantedCount(of: podcast, store.current.settings)
         guard count > 0 else { return }
@@ -38,7 +38,7 @@ extension DownloadsMachine {
 
     func refresh(_ effects: inout Effects) { refresh(store.current.downloads.keys.sorted(), &effects) }
 
-    /// Looks up whether episodes have been played, and where their audio is now.
+    /// Queries whether episodes have been played, and the current addresses of their audio.
     func refresh(_ episodes: [String], _ effects: inout Effects) {
         for part in episodes.parts(of: RequestSizes.episodes) { lookUp(part, .refresh, &effects) }
     }

@@ -154,7 +154,7 @@ final class TransferClient: Sendable {
     ) async throws -> UInt64 {
         let folder = folder.marked(order.folder)
         var received = start.offset
-        // A page is recognised by its first bytes, however many of them arrive at once.
+        // A page is recognised by its first bytes, even if they arrive one by one.
         var beginning: [UInt8] = []
         var pace = Pace(now: SystemClocks.monotonic(), received: received)
         var chunks = body.makeAsyncIterator()

@@ -31,7 +31,7 @@ enum StorageFailure {
         return error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
     }
 
-    /// Whether an error comes from the search index (a virtual table) alone.
+    /// Whether an error is caused by the search index (a virtual table) only.
     static func isSearchDamage(_ error: any Error) -> Bool {
         (error as? DatabaseError)?.extendedResultCode == .SQLITE_CORRUPT_VTAB
     }

@@ -16,7 +16,7 @@ package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
 /// A command to an engine. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
 package enum EngineCommand: Sendable, Hashable {
-    /// Opens a file in place of the open one.
+    /// Opens a file instead of the open one.
     case open(EngineLoad)
     case setPaused(Bool)
     /// Seeks exactly. The progress after the seek repeats `serial`.

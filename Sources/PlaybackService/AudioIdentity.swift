@@ -37,7 +37,7 @@ struct AudioIdentity: Sendable, Hashable {
     private var match = Match.unknown
     /// The open audio isn’t the episode’s, and playback has failed for that.
     private(set) var isReplaced = false
-    /// The listener has accepted other audio as the episode, however long.
+    /// The listener has accepted other audio of any length as the episode.
     private(set) var acceptsReplacement = false
     /// It was opened beyond its declared end, and nothing has been heard there.
     private var isBehindEnd = false

@@ -43,7 +43,7 @@ struct SoundOutput: Sendable {
         case save
         case commit
         case followLoss(DeviceLossMachine.Action)
-        /// Show this alert in place of any other about the device.
+        /// Show this alert instead of any other about the device.
         case showAlert(DeviceAlert?)
     }
 

@@ -14,7 +14,7 @@ struct DownloadFilesTests {
         ("..", "X"), ("", "X"), ("\u{202E}gpj.exe\u{2066}", "gpj.exe"), ("مقدمة", "مقدمة"), ("end...", "end"),
         ("line\nbreak", "linebreak"), ("zero\u{200B}width", "zerowidth"),
     ])
-    func `file names are safe and readable whatever a feed contains`(text: String, expected: String) {
+    func `file names are safe and readable for any contents of a feed`(text: String, expected: String) {
         #expect(DownloadName.component(text, orElse: "X", limit: 200) == expected)
     }
 
@@ -34,7 +34,7 @@ struct DownloadFilesTests {
         ("http://a/b.M4A?x=.mp3", "audio/mpeg", "m4a"), ("http://a/b", "audio/ogg; codecs=opus", "ogg"),
         ("http://a/b.php", "application/x", "audio"), ("http://a/b.exe", "", "audio"),
     ])
-    func `the extension comes from the URL, else from the announced type`(
+    func `the extension is taken from the URL, else from the announced type`(
         url: String, type: String, suffix: String
     ) {
         let path = DownloadName.path(podcast: "P", title: "T", episode: "e1", type: type, url: url)

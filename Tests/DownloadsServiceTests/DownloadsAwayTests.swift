@@ -30,7 +30,7 @@ struct DownloadsAwayTests {
 
     @Test(arguments: ["", "of another disk"], [false, true])
     func
-        `while the folder is unavailable downloads keep their state, nothing is fetched and one alert stands`(
+        `while the folder is unavailable downloads keep their state, nothing is fetched and one alert is shown`(
             other: String, restarts: Bool
         ) throws
     {

@@ -45,7 +45,7 @@ import WireMessages
         #expect(try store.counts() == (podcasts: 2, episodes: 4))
     }
 
-    @Test func `cursors stay in place while episodes come and go`() throws {
+    @Test func `cursors keep their position while episodes are added and deleted`() throws {
         try store.apply(
             "feeds", [.podcast("p1")] + (1...50).map { .episode("e\($0)", published: Int64($0 / 3) * 1_000 + 1) })
         var seen: [String] = []
@@ -69,7 +69,7 @@ import WireMessages
         #expect(Set(seen).count == 50)
     }
 
-    @Test func `an episode that is put again changes in place and moves with its date`() throws {
+    @Test func `an episode that is put again is updated and ordered by its new date`() throws {
         try store.apply(
             "feeds",
             [.podcast("p1"), .episode("e1", title: "Old words", published: 100), .episode("e2", published: 200)])

@@ -152,7 +152,7 @@ import WireMessages
     @Test func `a newer version that is only in the log is recognised`() throws {
         let store = try fixture.open()
         try store.pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
-        // As after kill -9: the file still has the old version, its log the new one.
+        // The state after kill -9: the file still has the old version, its log the new one.
         let copy = StoreFiles(database: fixture.folder + "/killed.db", backups: fixture.files.backups)
         for suffix in ["", "-wal"] {
             try FileManager.default.copyItem(atPath: fixture.files.database + suffix, toPath: copy.database + suffix)

@@ -92,7 +92,7 @@ struct StandstillWatchTests {
         #expect(try stands([(9, true, 0), (9, true, 600), (9.5, true, 601)]).allSatisfy { !$0 })
     }
 
-    @Test func `a position that moves or is paused doesn’t stand still`() throws {
+    @Test func `a position that moves or is paused isn’t a standstill`() throws {
         #expect(try stands((0..<20).map { (Double($0) / 10, true, Double($0)) }).allSatisfy { !$0 })
         #expect(try stands((0..<20).map { (9, false, Double($0)) }).allSatisfy { !$0 })
     }

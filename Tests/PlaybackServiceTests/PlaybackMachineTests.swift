@@ -26,7 +26,7 @@ struct PlaybackMachineTests {
         #expect(reply?.failure?.known == .nothingLoaded)
     }
 
-    @Test func `a load goes through loading to playing, and is durable before the engine opens the file`() throws {
+    @Test func `a load changes from loading to playing, and is durable before the engine opens the file`() throws {
         try rig.start()
         rig.holdsCommits = true
         let episode = rig.episode()

@@ -31,7 +31,7 @@ struct PlaybackPositionTests {
 
     @Test
     func
-        `what is shorter than half of what was heard is not taken for the episode, though no length was ever recorded`()
+        `audio shorter than half of the heard part isn’t accepted as the episode, even without a recorded length`()
         throws
     {
         try rig.start()
@@ -125,11 +125,7 @@ struct PlaybackPositionTests {
         #expect(rig.state.status == .loading && rig.state.retry.attempt == 1 && rig.position == 400)
     }
 
-    @Test
-    func
-        `a state that the library could not tell in time is not overwritten, and gets what was heard once it is known`()
-        throws
-    {
+    @Test func `a state whose lookup is late is not overwritten, and the progress is added once it is known`() throws {
         try rig.start()
         let episode = rig.episode(position: 100)
         rig.library["e1"]?.state.audioTag = "etag:a"
@@ -144,11 +140,7 @@ struct PlaybackPositionTests {
         #expect(abs(rig.stored().position - 125) < 1)
     }
 
-    @Test
-    func
-        `a place near the end that is asked for is where it begins; a pause in a wait is one that resuming goes back from`()
-        throws
-    {
+    @Test func `a requested position near the end is the start; resuming rewinds after a pause in a wait`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.library["e1"]?.state.duration = 600

@@ -44,7 +44,7 @@ struct StreamProbeTests {
             ("text/html; charset=utf-8", .webPage), ("audio/x-mpegurl", .playlist),
             ("application/vnd.apple.mpegURL", .playlist), ("audio/x-scpls", .playlist), ("application/json", .json),
         ] as [(String, OtherContent)])
-    func `the failure names data that a server sends in place of audio`(type: String, content: OtherContent)
+    func `the failure names data that a server sends instead of audio`(type: String, content: OtherContent)
         async throws
     {
         try await HTTPTestServer.with { server in
