@@ -5,10 +5,10 @@ import ZeroMQ
 extension BrokerMachine {
     mutating func fetch(_ header: BusHeader, _ message: Message, _ effects: inout [BrokerEffect]) {
         guard message.count >= 3, JoinNonce.isValid(message[2].bytes) else {
-            return malformed.add("cli.sock", "a FETCH of a wrong form")
+            return malformed.add("cli.sock", "a malformed FETCH")
         }
         guard let filter = SnapshotFilter(decoding: message[3...], limit: limits.prefixesPerFetch) else {
-            return malformed.add("cli.sock", "a FETCH with prefixes of a wrong form")
+            return malformed.add("cli.sock", "a FETCH with malformed prefixes")
         }
         let covered =
             header.epoch == epoch && header.sequence > 0 && !header.flags.contains(.forceSnapshot)

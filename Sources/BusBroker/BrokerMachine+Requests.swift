@@ -23,7 +23,7 @@ extension BrokerMachine {
         _ header: BusHeader, _ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]
     ) {
         guard message.count == 6, message[2].count == RequestID.length else {
-            return malformed.add("cli.sock", "a request of a wrong form")
+            return malformed.add("cli.sock", "a malformed request")
         }
         let client = message[0]
         let id = message[2]

@@ -64,7 +64,7 @@ extension BrokerMachine {
         guard message.count == 3, let (name, generation) = ServiceRegistry.parts(of: peer), generation > 0,
             message[2].text == name.text, header.generation == generation, name != .bus
         else {
-            malformed.add("svc.sock", "a HELLO that does not match its routing id")
+            malformed.add("svc.sock", "a HELLO that doesn’t match its routing ID")
             return reject(peer, .malformed, 0, &effects)
         }
         if registry.index(named: name) == nil, !registry.hasRoom(for: name), let longest = registry.forgettable().first
@@ -204,7 +204,7 @@ extension BrokerMachine {
     ) {
         guard message.count == 4, message[3].count <= limits.payloadBytes,
             message[2].withUnsafeBytes({ registry[index].rule.allows($0, kind: .live) })
-        else { return malformed.add("svc.sock", "telemetry of a wrong form") }
+        else { return malformed.add("svc.sock", "malformed telemetry") }
         guard registry[index].greeted, header.epoch == epoch else { return }
         var header = header
         header.sequence = 0

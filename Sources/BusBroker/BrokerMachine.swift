@@ -134,7 +134,7 @@ package struct BrokerMachine: Sendable {
         if topic == Self.heartbeatTopic {
             heartbeatWanted = true
         } else if let nonce = Self.nonce(inSync: topic) {
-            guard JoinNonce.isValid(nonce) else { return malformed.add("pub.sock", "a nonce of a wrong form") }
+            guard JoinNonce.isValid(nonce) else { return malformed.add("pub.sock", "a malformed nonce") }
             let header = BusHeader(.sync, epoch: epoch, sequence: head, time: Self.wallNanoseconds(now))
             send(topic, header, .empty, &effects)
         }

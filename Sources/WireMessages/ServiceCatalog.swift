@@ -69,7 +69,7 @@ package struct ServiceDescription: Sendable {
 
 /// The services of this version. A new service also needs its name in `ServiceName`, its case in `request`,
 /// `protocols/NAME.proto`, `ServiceRequest` and `ServiceReply` conformances, `Sources/lockstep-NAME`, its targets in
-/// Package.swift and its row in the arrows of `deploy/gates`; the gate `services` checks this.
+/// Package.swift and its row in the arrows of `deploy/gates`; the gate `services` checks all but the messages.
 package enum ServiceCatalog {
     /// Every service, each after those that it requires.
     package static let all: [ServiceDescription] = [
