@@ -3,65 +3,65 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Finds the new episodes that enter a queue by themselves, where a setting says so.
+/// Finds the new episodes of podcasts whose setting enqueues them automatically.
 ///
-/// Their events on the stream can be missed; so a rule remembers, for each podcast, the newest episodes that it has handled.
-/// Episodes that the library has first seen after those are new; those that exist when a rule begins, or when a podcast
-/// appears, are not. The library is asked about one podcast at a time.
+/// Events on the stream can be missed, so a rule stores, for each podcast, the newest episodes that it has handled.
+/// Episodes that the library first saw after those are new; those that exist when a rule is set, or when a podcast
+/// appears, are not. The library is queried for one podcast at a time.
 package struct AutoEnqueue: Sendable {
-    /// The number of a question to the library: an answer to an earlier one doesn’t count.
+    /// The number of a query to the library: an answer to an earlier one doesn’t count.
     package typealias CheckID = UInt64
 
     /// The new episodes of a podcast, and the mark after them.
     struct News: Sendable {
         var mark: WireQueueRuleRecord
         var episodes: [WireEpisode]
-        /// The new episodes that are too old to enter.
+        /// The new episodes that are too old to be enqueued.
         var old: [WireEpisode]
     }
 
-    /// The newest episodes of a podcast among which new ones are searched.
+    /// The number of newest episodes of a podcast that are searched for new ones.
     private static let window = UInt32(RequestSizes.episodes)
-    /// In ms: what was published longer than this before the last new episode isn’t new; its feed shows its past.
+    /// In ms: an episode published longer than this before the newest one isn’t new; its feed publishes its past.
     private static let newsAge: Int64 = 7 * 24 * 3_600 * 1_000
 
-    /// Podcasts that wait for a check; the first one is the subject of the question under way.
+    /// Podcasts that wait for a check; the first one is the subject of the current query.
     private var waiting: [String] = []
     private var question: CheckID?
     private var lastQuestion: CheckID = 0
-    /// The number of episodes that each subscribed podcast had when it was last seen.
+    /// The last known number of episodes of each subscribed podcast.
     private var episodeCounts: [String: UInt32] = [:]
 
-    /// The podcasts that are subscribed to, in order of their IDs.
+    /// The subscribed podcasts, in order of their IDs.
     var podcasts: [String] { episodeCounts.keys.sorted() }
 
     func knows(_ podcast: String) -> Bool { episodeCounts[podcast] != nil }
 
-    /// Records the number of episodes of a podcast that is subscribed to. Returns whether it is another one than before.
+    /// Records the number of episodes of a subscribed podcast. Returns whether it has changed.
     mutating func update(_ podcast: String, episodeCount: UInt32) -> Bool {
         episodeCounts.updateValue(episodeCount, forKey: podcast) != episodeCount
     }
 
-    /// Drops a podcast, and the answer about it that is under way.
+    /// Drops a podcast, and the pending answer about it.
     mutating func drop(_ podcast: String) {
         episodeCounts[podcast] = nil
         if waiting.first == podcast { question = nil }
         waiting.removeAll { $0 == podcast }
     }
 
-    /// Queues a check of a podcast that is subscribed to. One that is being asked about may have got more episodes since, and is
+    /// Queues a check of a subscribed podcast. If its query is pending, it may have more episodes by now and is
     /// checked once more.
     mutating func check(_ podcast: String) {
         guard knows(podcast), !waiting.dropFirst(question == nil ? 0 : 1).contains(podcast) else { return }
         waiting.append(podcast)
     }
 
-    /// Queues a check of a podcast, unless one is queued, after its new episodes could not be saved.
+    /// Queues a check of a podcast, unless one is queued, after its new episodes couldn’t be saved.
     mutating func checkAgain(_ podcast: String) {
         if knows(podcast), !waiting.contains(podcast) { waiting.append(podcast) }
     }
 
-    /// The next question to the library; nil while one is under way or no podcast waits.
+    /// Returns the next query to the library; nil while one is pending or no podcast waits.
     mutating func nextQuestion() -> (check: CheckID, query: WireEpisodesQuery)? {
         guard question == nil, let podcast = waiting.first else { return nil }
         lastQuestion += 1
@@ -73,7 +73,7 @@ package struct AutoEnqueue: Sendable {
         return (lastQuestion, query)
     }
 
-    /// The podcast that an answer is about; nil: it is out of date. After a failure that may be retried it still waits.
+    /// Returns the podcast that an answer is about; nil: it is outdated. After a retryable failure it still waits.
     mutating func answered(_ result: Result<WirePersistenceReply, Failure>, to check: CheckID) -> String? {
         guard check == question, let podcast = waiting.first else { return nil }
         question = nil
@@ -82,9 +82,9 @@ package struct AutoEnqueue: Sendable {
         return podcast
     }
 
-    /// Finds the new ones among a podcast's newest episodes; nil: there are none since the mark.
+    /// Finds the new ones among a podcast’s newest episodes; nil: there are none since the mark.
     ///
-    /// - Parameter mark: the newest episodes that were handled; nil: the rule begins with those that exist.
+    /// - Parameter mark: the newest episodes that were handled; nil: the rule starts with the existing ones.
     static func news(
         among episodes: [WireEpisode], since mark: WireQueueRuleRecord?, isQueued: (String) -> Bool
     ) -> News? {
@@ -100,7 +100,7 @@ package struct AutoEnqueue: Sendable {
             ($0.firstSeen > mark.since || $0.firstSeen == mark.since && !dealt.contains($0.id))
                 && !$0.state.played && !$0.enclosureURL.isEmpty && !isQueued($0.id)
         }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
-        // The newest of all is new, however late its feed shows it.
+        // The newest of all is new, however late its feed publishes it.
         let newest = episodes.map(\.published).max() ?? 0
         func isOld(_ episode: WireEpisode) -> Bool {
             episode.published != 0 && episode.published < mark.since - newsAge && episode.published != newest

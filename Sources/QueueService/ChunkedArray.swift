@@ -1,9 +1,9 @@
 /// An array whose copies share storage: changing one element of a copy copies a chunk, not thousands of elements.
 struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
-    /// A chunk that would grow beyond this is split.
+    /// The maximum size of a chunk; a larger one is split.
     private static var chunkLimit: Int { 128 }
 
-    /// None is empty.
+    /// The chunks, none of which is empty.
     private var chunks: [[Element]] = []
     private(set) var count = 0
 
@@ -59,7 +59,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
         let end = (chunks.count - 1, chunks[chunks.count - 1].count)
         var (chunk, offset) = index == count - 1 ? end : location(of: index)
         if chunks[chunk].count >= Self.chunkLimit {
-            // At the end of the list a new chunk begins: the one before it stays as it is.
+            // At the end of the list a new chunk begins: the one before it is unchanged.
             let half = offset == chunks[chunk].count ? offset : chunks[chunk].count / 2
             let rest = Array(chunks[chunk][half...])
             chunks[chunk].removeSubrange(half...)
@@ -78,7 +78,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
         return element
     }
 
-    /// The chunk that holds an index, and the offset in it.
+    /// Returns the chunk that contains an index, and the offset in it.
     private func location(of index: Int) -> (chunk: Int, offset: Int) {
         precondition(index >= 0)
         var offset = index
@@ -91,7 +91,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
     }
 }
 
-/// Counts numbers. Copies share most of their storage.
+/// Counts occurrences of numbers. Copies share most of their storage.
 struct ShardedCounts: Sendable {
     private static let shardCount = 64
     private var shards: [[Int: Int]] = Array(repeating: [:], count: Self.shardCount)

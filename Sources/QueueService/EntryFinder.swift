@@ -3,16 +3,16 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Finds the entry that a user names: by its number, its ID or its episode's, the beginning of one, its
+/// Finds the entry that a user names: by its number, its or its episode’s ID, a prefix of one, its
 /// title or a part of it.
 struct EntryFinder {
     static let limit = 100
-    /// In bytes of IDs and titles that one request is compared with: enough for a hundred texts in a full queue.
+    /// The bytes of IDs and titles that one request may be compared with: enough for a hundred texts in a full queue.
     private static let byteLimit = 256 << 20
 
-    /// The queues that may be meant, the likelier first.
+    /// The queues to search, the likelier first.
     private let queues: [NamedQueue]
-    /// The texts of each queue, once they are needed.
+    /// The texts of each queue, created when needed.
     private var texts: [EntryTexts?]
     private var comparedBytes = 0
 
@@ -21,7 +21,7 @@ struct EntryFinder {
         texts = queues.map { _ in nil }
     }
 
-    /// - Throws: `notFound`; `ambiguous` with the candidates; `limitReached` where it takes too long to look for it.
+    /// - Throws: `notFound`; `ambiguous` with the candidates; `limitReached` if the search takes too long.
     mutating func entry(_ text: String) throws(Failure) -> (queue: NamedQueue, entry: Queue.Entry) {
         if text.utf8.count <= 6, text.first?.isNumber == true, let number = UInt32(text) {
             return try entry(number: number)
@@ -82,14 +82,14 @@ struct EntryFinder {
     }
 }
 
-/// The IDs and titles of a queue's entries, one after the other in UTF-8, so that thousands of them are searched at once.
+/// The IDs and titles of a queue’s entries, one after the other in UTF-8, so that thousands of them are searched at once.
 private struct EntryTexts {
     /// Precedes each text; no UTF-8 has this byte.
     private static let separator: UInt8 = 0xFF
 
     private struct Column {
         private(set) var bytes = [separator]
-        /// The offset at which the texts of each entry begin.
+        /// The offset at which each entry’s texts begin.
         private var starts: [Int] = []
 
         mutating func append<Text: Sequence<UInt8>>(_ texts: Text...) {
@@ -100,7 +100,7 @@ private struct EntryTexts {
             }
         }
 
-        /// The indices of the entries in whose texts the bytes occur.
+        /// Returns the indices of the entries whose texts contain the bytes.
         func entries(with wanted: [UInt8]) -> [Int] {
             guard let first = wanted.first else { return [] }
             return bytes.withUnsafeBytes { all in
@@ -128,8 +128,8 @@ private struct EntryTexts {
 
     private var ids = Column()
     private var titles = Column()
-    /// One representative of each set of canonically equivalent characters, such as “é” in one scalar or two: the first that
-    /// was seen, and for characters below U+0300 the single scalar.
+    /// The first-seen representative of each set of canonically equivalent characters, such as “é” in one scalar or
+    /// two; for characters below U+0300 the single scalar.
     private var characters = singleScalars
     private static let singleScalars = Set((0..<0x300).compactMap(Unicode.Scalar.init).map(Character.init))
 
@@ -140,10 +140,10 @@ private struct EntryTexts {
         }
     }
 
-    /// How much a search reads.
+    /// The number of bytes that a search reads.
     var byteCount: Int { ids.bytes.count + 2 * titles.bytes.count }
 
-    /// The indices of the entries that a text matches best: the beginning of an ID, else a whole title, else a part of one.
+    /// Returns the indices of the best matches of a text: an ID prefix, else a whole title, else a part of one.
     mutating func matches(_ text: String) -> [Int] {
         let named = ids.entries(with: [Self.separator] + text.utf8)
         guard named.isEmpty else { return named }
@@ -152,7 +152,7 @@ private struct EntryTexts {
         return whole.isEmpty ? titles.entries(with: wanted) : whole
     }
 
-    /// The text in lower case; canonically equivalent texts have the same bytes.
+    /// Returns the text in lower case; canonically equivalent texts have the same bytes.
     private mutating func folded(_ text: String) -> String {
         let text = text.lowercased()
         if text.unicodeScalars.allSatisfy(Self.representsItself) { return text }
@@ -160,7 +160,7 @@ private struct EntryTexts {
     }
 
     /// Whether the scalar, unless a combining mark follows it, is the representative of its set: Latin letters and the
-    /// punctuation of ordinary titles, which thus need no look-up.
+    /// punctuation of ordinary titles, which thus need no lookup.
     private static func representsItself(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x300, 0x2010...0x2027, 0x2030...0x205E: true

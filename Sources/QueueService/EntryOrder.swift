@@ -4,10 +4,10 @@ import WireMessages
 struct EntryOrder {
     private let key: WireSortEntries.Key
     private let descending: Bool
-    /// The key in words.
+    /// The name of the key in messages.
     let name: String
 
-    /// Nil for a key that is not known.
+    /// Returns nil for an unknown key.
     init?(_ key: WireSortEntries.Key, descending: Bool) {
         self.key = key
         self.descending = descending

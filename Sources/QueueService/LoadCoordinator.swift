@@ -6,27 +6,27 @@ import WireMessages
 
 /// Follows the loads that the queue decides until the player has accepted or refused them.
 ///
-/// The player is asked for one load at a time: two requests under way could arrive in the wrong order, and the older load would win.
+/// The player gets one load request at a time: two could arrive in the wrong order, and the older load would win.
 struct LoadCoordinator: Sendable {
-    /// A load that is part of a queue's durable state until the player has accepted it.
+    /// A load that is part of a queue’s durable state until the player has accepted it.
     typealias PendingLoad = WireQueueHeaderRecord.PendingLoad
 
-    /// The maximum number of loads whose outcomes are remembered.
+    /// The maximum number of loads whose outcomes are kept.
     static let decidedLimit = 8
 
-    /// The load that the player is being asked for.
+    /// The load in the pending request to the player.
     private var requested: String?
     /// The newest load that the player has accepted since the queue started; the stream may not show it yet.
     private var accepted: String?
-    /// The newest loads that were decided, with their outcomes, in order.
+    /// The newest decided loads with their outcomes, in order.
     private(set) var decided: [WireDecidedLoad] = []
-    /// The newest load that the player was asked to prepare, and whether it has yet to answer.
+    /// The newest load that the player was asked to prepare, and whether the reply is pending.
     private var preparation: WirePrepareEpisode?
     private var isPreparing = false
 
     var isRequesting: Bool { requested != nil }
 
-    /// The loads that the player was asked for last, the older first; the stream may show neither of them yet.
+    /// The last loads that were requested from the player, the older first; the stream may show neither of them yet.
     var latest: [String] { [accepted, requested].compactMap(\.self) }
 
     mutating func request(_ load: DecidedLoad) -> QueueMachine.Call {
@@ -40,7 +40,7 @@ struct LoadCoordinator: Sendable {
             limit: .seconds(5))
     }
 
-    /// The player's state after it has accepted a load, if that shows the load; nil: it isn't asked for this load any more.
+    /// Returns the player’s state after it has accepted a load, if it shows the load; nil: no request for it is pending.
     mutating func answered(
         _ result: Result<[UInt8], Failure>, to load: String
     ) -> Result<WirePlaybackState?, Failure>? {
@@ -59,8 +59,8 @@ struct LoadCoordinator: Sendable {
         }
     }
 
-    /// Tells the player which entry follows the loaded one (nil: none), unless it knows. At most one such request is under
-    /// way, and none is retried: preparing only saves time.
+    /// Tells the player which entry follows the loaded one (nil: none), unless it knows. At most one such request is
+    /// pending, and none is retried: preparing only saves time.
     mutating func prepare(_ next: WireQueueEntry?, of queue: String, after load: String) -> QueueMachine.Call? {
         guard !isPreparing else { return nil }
         var wanted = WirePrepareEpisode()
@@ -75,11 +75,11 @@ struct LoadCoordinator: Sendable {
 
     mutating func prepared() { isPreparing = false }
 
-    /// Forgets what the player had prepared, as it has ended.
+    /// Discards the preparation when the player has stopped.
     mutating func playerIsGone() { preparation = nil }
 
-    /// Follows which loads are pending now, in order of their decision. One that no longer is, and that the player was never
-    /// seen to accept, has been superseded.
+    /// Tracks the pending loads, in order of their decision. A load that is no longer pending, and that the player
+    /// wasn’t seen to accept, has been superseded.
     mutating func follow(_ pending: [(queue: String, load: PendingLoad)]) {
         for index in decided.indices where decided[index].outcome == .pending {
             if !pending.contains(where: { $0.load.loadID == decided[index].loadID }) {
@@ -88,7 +88,7 @@ struct LoadCoordinator: Sendable {
         }
         for (queue, load) in pending {
             if let index = decided.firstIndex(where: { $0.loadID == load.loadID }) {
-                // Its commit was refused, and it has been decided once more.
+                // Its commit was refused, and it was decided again.
                 if decided[index].outcome == .superseded { decided[index].outcome = .pending }
                 continue
             }
@@ -123,7 +123,7 @@ extension WireLoadEpisode {
     }
 }
 
-/// A load that is decided and that the player has not accepted, with its entry.
+/// A load that is decided but not accepted by the player, with its entry.
 struct DecidedLoad {
     var queue: String
     var pending: LoadCoordinator.PendingLoad

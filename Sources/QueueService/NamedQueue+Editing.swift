@@ -3,7 +3,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// Checks and selections for commands, from the entries of a queue alone.
+// Checks and selections for commands, based on the entries of one queue.
 
 extension NamedQueue {
     func checkRoom(for count: Int) throws(Failure) {
@@ -15,7 +15,7 @@ extension NamedQueue {
         }
     }
 
-    /// The entry behind which new ones are added: the last one, or with `next` the current one, else the loaded one.
+    /// Returns the entry after which new ones are added: the last, or with `next` the current one, else the loaded one.
     func anchor(next: Bool, loaded: String) -> String {
         guard next else { return queue.entries.last?.id ?? "" }
         let anchor = queue.current ?? (queue.index(of: loaded) != nil ? loaded : "")
@@ -36,7 +36,7 @@ extension NamedQueue {
         return found.sorted { $0.index < $1.index }.map(\.entry)
     }
 
-    /// The index that the entry at `from` will have after a move.
+    /// Returns the index that the entry at `from` will have after a move.
     func index(of move: WireMoveEntry, from: Int) throws(Failure) -> Int {
         func index(of id: String) throws(Failure) -> Int {
             guard id != move.entry else {
@@ -46,7 +46,7 @@ extension NamedQueue {
                 throw Failure(
                     .notFound, "The other entry is no longer in \(QueueName.shown(name)); nothing was moved.")
             }
-            // Among the others.
+            // The index is counted without the moved entry.
             return index > from ? index - 1 : index
         }
         switch move.to {
@@ -64,7 +64,7 @@ extension NamedQueue {
         }
     }
 
-    /// The entries as they were at a revision, without those of forgotten podcasts, and how many of these there are.
+    /// Returns the entries at a revision, without those of forgotten podcasts, and the number of the latter.
     func entries(
         at revision: UInt64, without podcasts: Set<String>
     ) throws(Failure) -> (entries: [WireQueueEntry], forgotten: Int) {
@@ -78,7 +78,7 @@ extension NamedQueue {
         for steps in path { _ = past.apply(steps) }
         let entries = past.entries.map(\.wire)
         let target = entries.filter { queue.index(of: $0.id) != nil || !podcasts.contains($0.episode.podcastID) }
-        // Undoing leads back whatever the limit; this is a new change.
+        // Undo ignores the limit; a restoration is a new change.
         guard target.count <= max(limit, queue.entries.count) else {
             throw Failure(
                 .limitReached,
@@ -88,7 +88,7 @@ extension NamedQueue {
         return (target, entries.count - target.count)
     }
 
-    /// The entries whose audio an earlier one has. Those in `kept` stay, even where they come later.
+    /// Returns the entries whose audio an earlier entry has. Those in `kept` are kept, even if they come later.
     func duplicates(keeping kept: [String]) -> [Queue.Entry] {
         let entries = queue.entries
         var going: [Queue.Entry] = []
@@ -113,7 +113,7 @@ extension NamedQueue {
         )
     }
 
-    /// The refusal to play from a queue without entries. After its end, Up Next may be played.
+    /// Returns the refusal to play from a queue without entries. After its end, Up Next may be played.
     func empty(else main: NamedQueue) -> Failure {
         let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
         let others = name == main.name || main.queue.entries.isEmpty
@@ -121,7 +121,7 @@ extension NamedQueue {
         return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
     }
 
-    /// The number of entries of forgotten podcasts that were left out, as the end of a sentence.
+    /// Returns the number of omitted entries of forgotten podcasts, as the end of a sentence.
     static func leftOut(_ count: Int) -> String {
         switch count {
         case 0: ""
@@ -160,7 +160,7 @@ extension WireQueueModes {
 }
 
 extension WirePlay {
-    /// The position where it is to begin; nil: where it was left.
+    /// Returns the start position; nil: where playback stopped.
     func startPosition() throws(Failure) -> PlaybackPosition? {
         guard hasPosition else { return nil }
         guard let start = PlaybackPosition(seconds: position) else {
@@ -174,9 +174,9 @@ extension WirePlay {
 }
 
 extension WireQueueEntry {
-    /// A new entry that a command adds.
+    /// Creates an entry that a command adds.
     ///
-    /// - Parameter index: which of the command's entries it is. The same command repeated makes the same entry.
+    /// - Parameter index: the entry’s index in the command. A repeated command creates the same entry.
     static func adding(
         _ episode: String, _ index: Int, _ context: CommandContext, verb: String = "Added"
     ) throws(Failure) -> WireQueueEntry {
@@ -194,7 +194,7 @@ extension WireQueueEntry {
 }
 
 extension WireEpisodeSummary {
-    /// Refuses an episode that the player could not open, while the user still sees the refusal and nothing has stopped for it.
+    /// Refuses an episode that the player couldn’t open, before playback is interrupted for it.
     func requireAudio() throws(Failure) {
         do { _ = try AudioSource(enclosure: enclosureURL) } catch {
             throw Failure(
@@ -202,18 +202,18 @@ extension WireEpisodeSummary {
         }
     }
 
-    /// The identities of the episode's audio: two episodes that share one of these are the same.
+    /// The identities of the episode’s audio: two episodes that share one of these are the same.
     fileprivate var audioNames: Set<String> {
         var names: Set<String> = []
         let whole = enclosureURL.prefix { $0 != "#" }
         if !whole.isEmpty { names.insert("url:\(whole)") }
         let details = "\(published)/\(duration.rounded())/\(title)"
-        // Some servers distinguish episodes by the query alone: it is ignored behind the name of an audio file, where it
-        // counts listeners, and only between episodes that agree in all else.
+        // Some servers distinguish episodes by the query only: it is ignored after an audio file’s name, where it is
+        // used to count listeners, and only between episodes that are otherwise equal.
         let address = whole.prefix { $0 != "?" }
         let ending = address.split(separator: "/").dropFirst(2).last?.split(separator: ".").dropFirst().last ?? ""
         if Self.audioEndings.contains(ending.lowercased()) { names.insert("file:\(address) \(details)") }
-        // Bulletins have the same title and length all day: their time distinguishes them.
+        // News bulletins have the same title and length all day; their time distinguishes them.
         if !title.isEmpty, duration > 0, published != 0 { names.insert("title:\(podcastID) \(details)") }
         return names
     }

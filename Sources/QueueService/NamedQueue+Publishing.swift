@@ -2,20 +2,20 @@ import BusKit
 import SwiftProtobuf
 import WireMessages
 
-// A queue on the stream: deltas for what changes, and now and then all of it.
+// Publishes a queue on the stream: deltas for changes, and at intervals the whole queue.
 
 extension NamedQueue {
-    /// More steps than this are published as a whole put.
+    /// The maximum number of steps in a delta; more are published as a whole put.
     private static let deltaLimit = 256
-    /// The bus keeps 256 deltas behind a put; the whole queue, which may itself need some, is put again before that.
+    /// The bus keeps 256 deltas after a put; the whole queue, which may itself need some, is put again before that.
     private static let deltasPerPut = 200
-    /// The size at which a put is continued in a delta, in bytes. What would need more than `chunkLimit` of them has larger
-    /// ones, up to what the bus takes.
+    /// The size from which a put is continued in a delta, in bytes. A queue that would need more than `chunkLimit`
+    /// deltas has larger ones, up to the bus’s limit.
     private static let chunkBytes = 384 * 1_024
     private static let largestChunk = 960 * 1_024
     private static let chunkLimit = 16
 
-    /// The publications of these steps.
+    /// Returns the publications of these steps.
     mutating func publications(of steps: [WireQueueStep]) -> [Publication] {
         guard steps.reduce(0, { $0 + $1.weight }) <= Self.deltaLimit, deltas < Self.deltasPerPut else {
             return wholePut()
@@ -23,12 +23,12 @@ extension NamedQueue {
         var delta = WireQueueDelta()
         delta.revision = queue.revision
         delta.steps = steps
-        // Removing the current entry changes what is current, too.
+        // Removing the current entry also changes the current entry.
         if !steps.contains(where: { $0.step == .setCurrent(queue.current ?? "") }) {
             delta.steps.append(.settingCurrent(queue.current ?? ""))
         }
         let bytes = delta.wireBytes
-        // A client that joins reads all of them: together they must not be larger than a put.
+        // A client that joins reads all deltas: together they must not be larger than a put.
         guard deltaBytes + bytes.count <= max(Self.chunkBytes, putBytes) else { return wholePut() }
         deltas += 1
         deltaBytes += bytes.count
@@ -43,8 +43,8 @@ extension NamedQueue {
         return publications
     }
 
-    /// A put, continued in deltas where the queue is long. It is assembled from entries that are encoded already, so that it
-    /// takes no longer than any other change.
+    /// A put, continued in deltas if the queue is long. It is assembled from encoded entries, so it takes no longer
+    /// than any other change.
     var wholePublications: [Publication] {
         let chunks = chunks
         var state = WireQueueState()
@@ -73,9 +73,9 @@ extension NamedQueue {
         return publications
     }
 
-    /// The entries in portions for one message each; at least one, which may be empty.
+    /// The entries in chunks of one message each; at least one, which may be empty.
     private var chunks: [ArraySlice<Queue.Entry>] {
-        // An entry's own id, and that of the one before it.
+        // The size includes an entry’s own ID and that of the one before it.
         let entries = Array(queue.entries)
         let sizes = entries.map { $0.wireBytes.count + $0.id.utf8.count + 24 }
         let limit = min(Self.largestChunk, max(Self.chunkBytes, sizes.reduce(0, +) / Self.chunkLimit))

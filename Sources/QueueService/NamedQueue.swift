@@ -14,7 +14,7 @@ struct NamedQueue: Sendable {
     /// A load that playback has not accepted yet.
     var pending: WireQueueHeaderRecord.PendingLoad?
     var modes = WireQueueModes()
-    /// The number of deltas since the last put, and the bytes of those that do not continue it.
+    /// The number of deltas since the last put, and the bytes of those that don’t continue it.
     var deltas = 0
     var deltaBytes = 0
     /// The bytes of the last put and of the deltas that continue it.
@@ -45,7 +45,7 @@ struct NamedQueue: Sendable {
         var record = WireQueueHistoryRecord()
         record.redo = Self.structural(outcome.steps)
         record.undo = Self.structural(outcome.inverse)
-        // Another current entry alone is playing, not editing: there is nothing to undo.
+        // A change of the current entry alone is playback, not editing: there is nothing to undo.
         guard !record.undo.isEmpty else { return finish(outcome) }
         record.item.revision = queue.revision
         record.item.at = now.milliseconds
@@ -57,7 +57,7 @@ struct NamedQueue: Sendable {
         return finish(outcome, with: changes)
     }
 
-    /// Updates titles and positions of episodes, without a revision or anything to undo.
+    /// Updates titles and positions of episodes, without a revision or an undo step.
     mutating func refresh(_ steps: [WireQueueStep]) -> OwnerChange {
         let outcome = queue.apply(steps)
         return outcome.steps.isEmpty ? OwnerChange() : finish(outcome)
@@ -67,7 +67,7 @@ struct NamedQueue: Sendable {
         OwnerChange(changes: [.putting("queue", name, header)])
     }
 
-    /// The change where the modes are different; they aren’t part of the history.
+    /// Returns the change of the modes, which aren’t part of the history.
     mutating func modesChange() -> OwnerChange {
         OwnerChange(changes: [.putting("queue", name, header)], publications: wholePut())
     }
@@ -79,10 +79,10 @@ struct NamedQueue: Sendable {
             ], publications: [Publication(.delete, .queue(name))])
     }
 
-    /// Undoes the newest change, or redoes the one that was undone last, without the entries of these podcasts. Nil: there is
-    /// none. An entry that comes back while it is `loaded` is current again.
+    /// Undoes the newest change, or redoes the last undone one, without the entries of these podcasts. Nil: there is
+    /// none. A restored entry that is `loaded` is current again.
     ///
-    /// - Returns: also the episodes of the entries that came back, and the number of those that did not.
+    /// - Returns: also the episodes of the restored entries, and the number of entries that weren’t restored.
     mutating func applyHistory(
         redo: Bool, loaded: String, without podcasts: Set<String>
     ) -> (change: OwnerChange, description: String, episodes: [String], forgotten: Int)? {
@@ -91,7 +91,7 @@ struct NamedQueue: Sendable {
         let newcomers = WireQueueStep.newcomers(of: all)
         let gone = newcomers.filter { podcasts.contains($0.episode.podcastID) }
         let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
-        // A move removes its entry and inserts it again, and it would not be current any more.
+        // A move removes its entry and inserts it again, so it would no longer be current.
         let current = queue.current ?? loaded
         let comesBack = steps.contains { if case .insert(let it)? = $0.step { it.entry.id == current } else { false } }
         let outcome = queue.apply(comesBack ? steps + [.settingCurrent(current)] : steps)
@@ -100,7 +100,7 @@ struct NamedQueue: Sendable {
         return (finish(outcome), record.item.description_p, episodes, gone.count)
     }
 
-    /// The steps without changes of the current entry, which follow what plays.
+    /// Returns the steps without changes of the current entry, which follows playback.
     private static func structural(_ steps: [WireQueueStep]) -> [WireQueueStep] {
         steps.filter { if case .setCurrent? = $0.step { false } else { true } }
     }
@@ -127,7 +127,7 @@ struct NamedQueue: Sendable {
     }
 
     private mutating func finish(_ outcome: Queue.Outcome, with history: [WireChange] = []) -> OwnerChange {
-        // A load whose entry was removed is void, also when the entry comes back. Its ID stays, as it may have begun.
+        // A load whose entry was removed is void, even if the entry is restored. Its ID remains, as it may have begun.
         if let entry = pending?.entry, outcome.removed.contains(entry) { pending?.entry = "" }
         var change = headerChange()
         if outcome.removed.count > queue.entries.count {

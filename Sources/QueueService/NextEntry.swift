@@ -5,16 +5,16 @@ import WireMessages
 struct NextEntry: Sendable {
     var queue: NamedQueue
     var entry: Queue.Entry?
-    /// Whether the entry that has ended leaves.
+    /// Whether the ended entry is removed.
     var leaves: Bool
 }
 
 extension NamedQueue {
-    /// The entry that follows the loaded one when that has ended, or is passed over because it failed.
+    /// Returns the entry that follows the loaded one when that has ended, or is skipped because it failed.
     func nextEntry(after loaded: String, skipping: Bool) -> NextEntry {
         let own = queue.entry(loaded)
         let leaves = own != nil && !skipping && !modes.keep && modes.repeat != .one
-        // Another entry is current already: it was asked for while the end came.
+        // Another entry is current already: it was requested before the end arrived.
         if let current = queue.current, current != loaded {
             return NextEntry(queue: self, entry: queue.entry(current), leaves: leaves)
         }
@@ -28,7 +28,7 @@ extension NamedQueue {
         return NextEntry(queue: self, entry: next, leaves: leaves)
     }
 
-    /// The entry that follows what the player shows, which is of this queue, or why none does.
+    /// Returns the entry that follows the player’s, which is in this queue, or the reason why there is none.
     func following(_ state: WirePlaybackState) -> (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
         let hasEnded = state.status == .finished && advancedLoad == state.loadID
         if hasEnded || state.status == .failed && state.skip { return (nil, .ended) }
@@ -39,7 +39,7 @@ extension NamedQueue {
         return (nil, isAlone ? .noOtherEntry : .lastEntry)
     }
 
-    /// The entry that the queue is started with: the one behind a current one that stays where it is though it has ended.
+    /// Returns the entry with which the queue starts: the one after a current one that is kept though it has ended.
     func entryToStart(after player: WirePlaybackState?) -> String? {
         guard let current = queue.current, player?.status == .finished, player?.queueEntry == current,
             modes.repeat != .one
@@ -48,7 +48,7 @@ extension NamedQueue {
         return (queue.entry(after: current) ?? first)?.id ?? current
     }
 
-    /// The neighbour of the current entry. A queue that begins again after its last entry has no edge.
+    /// Returns the neighbour of the current entry. A repeating queue has no edge.
     func neighbour(forward: Bool) -> Queue.Entry? {
         let current = queue.current ?? ""
         let neighbour =
@@ -66,6 +66,6 @@ extension WirePlaybackState {
     /// Whether it plays, or will once it is loaded.
     var plays: Bool { status == .playing || status == .loading && willPlay }
 
-    /// Whether the entry that follows is to play. A user who leaves an episode that has failed, or ended, goes on listening.
+    /// Whether the next entry will play. A user who skips a failed or ended episode wants to keep listening.
     var nextWillPlay: Bool { plays || [.failed, .finished].contains(status) }
 }

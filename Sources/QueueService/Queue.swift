@@ -2,22 +2,22 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// An ordered list of episodes, in which one entry may be current: what plays, or would play, now.
+/// An ordered list of episodes with at most one current entry: the one that plays or would play now.
 ///
-/// Every change is a list of steps; applying them gives the steps that undo them, and the entries whose records changed.
+/// A change is a list of steps; applying them returns the steps that undo them, and the entries with changed records.
 struct Queue: Sendable {
     struct Entry: Sendable {
         /// Entries are in order of their ranks, so that moving one entry writes one record.
         var rank: Int64
         private let box: Box
-        /// The hashes of the IDs: a search through thousands of entries compares them, and texts only where they are equal.
+        /// The hashes of the IDs: a search compares them, and texts only if they are equal.
         fileprivate let idHash: Int
         fileprivate let episodeHash: Int
 
         var id: String { box.entry.id }
         /// The entry as it is published.
         var wire: WireQueueEntry { box.entry }
-        /// The same, encoded: the put of a long queue is assembled from these.
+        /// The encoded entry: the put of a long queue is assembled from these.
         var wireBytes: [UInt8] { box.bytes }
         var episode: String { box.entry.episode.id }
 
@@ -44,19 +44,19 @@ struct Queue: Sendable {
     static let limit = RequestSizes.queueEntries
 
     private(set) var entries = ChunkedArray<Entry>()
-    /// The number of entries whose ID has a hash: where it is 0, no search is needed. Most episodes that are added are new.
+    /// The number of entries whose ID has a hash: if it is 0, no search is needed. Most added episodes are new.
     private var idHashes = ShardedCounts()
     private var episodeHashes = ShardedCounts()
     /// The ID of the current entry.
     private(set) var current: String?
-    /// While no entry is current: the entry behind the current one that was removed.
+    /// The entry after the removed current one, while no entry is current.
     private(set) var successor: String?
-    /// Counts the changes that a user can undo.
+    /// The number of the last change that a user can undo.
     var revision: UInt64 = 0
 
     init() {}
 
-    /// A stored queue. A current entry that doesn’t exist any more is dropped.
+    /// Restores a stored queue. A current entry that doesn’t exist any more is dropped.
     init(entries: [Entry], current: String?, successor: String?, revision: UInt64) {
         self.entries = ChunkedArray(entries.sorted { ($0.rank, $0.id) < ($1.rank, $1.id) })
         self.current = current.flatMap { id in entries.contains { $0.id == id } ? id : nil }
@@ -70,7 +70,7 @@ struct Queue: Sendable {
         episodeHashes[entry.episodeHash] += change
     }
 
-    /// The index of an entry. Searched from the end, where bulk changes work.
+    /// Returns the index of an entry. The search runs from the end, where bulk changes work.
     func index(of id: String) -> Int? {
         let hash = id.hashValue
         guard idHashes[hash] > 0 else { return nil }
@@ -85,20 +85,20 @@ struct Queue: Sendable {
         return entries.first { $0.episodeHash == hash && $0.episode == episode }
     }
 
-    /// The episodes that none of its entries holds, each once, in order.
+    /// Returns the episodes that aren’t in the queue, each once, in order.
     func absent(among episodes: [String]) -> [String] {
         guard episodes.count > 1 else { return episodes.filter { entry(episode: $0) == nil } }
         var known = Set(entries.map(\.episode))
         return episodes.filter { known.insert($0).inserted }
     }
 
-    /// The entry behind `id`, or, if that was removed, the one that took its index.
+    /// Returns the entry after `id`, or, if that was removed, the one that took its index.
     func entry(after id: String) -> Entry? {
         guard let index = index(of: id) else { return fallbackCurrent }
         return index + 1 < entries.count ? entries[index + 1] : nil
     }
 
-    /// The entry behind the current one that was removed; else the first.
+    /// The entry after the removed current one; else the first.
     var fallbackCurrent: Entry? { successor.flatMap { entry($0) } ?? entries.first }
 
     func entry(before id: String) -> Entry? {
@@ -116,7 +116,7 @@ struct Queue: Sendable {
         var removed: Set<String> = []
     }
 
-    /// Applies the steps in order. One that names an entry which doesn’t exist has no effect: the history that it comes from
+    /// Applies the steps in order. A step for an entry that doesn’t exist has no effect: the history that it comes from
     /// may be older than a restored backup.
     mutating func apply(_ steps: [WireQueueStep]) -> Outcome {
         var outcome = Outcome()
@@ -160,7 +160,7 @@ struct Queue: Sendable {
     private mutating func insert(_ insertion: WireQueueStep.Insert, _ outcome: inout Outcome) -> WireQueueStep? {
         let id = insertion.entry.id
         guard !id.isEmpty, index(of: id) == nil else { return nil }
-        // If the anchor doesn’t exist any more, the entry goes to the end.
+        // If the anchor doesn’t exist any more, the entry is added at the end.
         let index = insertion.after.isEmpty ? 0 : index(of: insertion.after).map { $0 + 1 } ?? entries.count
         let (rank, renumbered) = makeRank(at: index)
         let entry = Entry(insertion.entry, rank: rank)
@@ -188,7 +188,7 @@ struct Queue: Sendable {
         return .inserting(entry.wire, after: index > 0 ? entries[index - 1].id : "")
     }
 
-    /// Arranges the named entries over the indices and the ranks that they have among all.
+    /// Orders the named entries within the indices and the ranks that they have among all.
     private mutating func reorder(_ ids: [String], _ outcome: inout Outcome) -> WireQueueStep? {
         let named = Set(ids)
         var all = Array(entries)
@@ -243,7 +243,7 @@ extension Queue {
     /// The distance that renumbering must reach, so that it is rare.
     private static let roomy: Int64 = 1 << 16
 
-    /// A rank for an entry at an index. Where its neighbours leave none free, the smallest sufficient neighbourhood is
+    /// Returns a rank for an entry at an index. If its neighbours leave none free, the smallest sufficient range is
     /// renumbered, so that even a thousand insertions at one index stay cheap.
     private mutating func makeRank(at index: Int) -> (rank: Int64, renumbered: Set<String>) {
         let before = index > 0 ? entries[index - 1].rank : nil
@@ -273,7 +273,7 @@ extension Queue {
                 continue
             }
             for index in low..<high {
-                // One is left free for the new entry.
+                // One rank is left free for the new entry.
                 entries[index].rank = start + Int64(index - low + (index < center ? 1 : 2)) * step
             }
             return (start + Int64(center - low + 1) * step, Set((low..<high).map { entries[$0].id }))
@@ -284,12 +284,12 @@ extension Queue {
 // MARK: - Steps
 
 extension WireQueueStep {
-    /// Inserts an entry behind `after`; an empty one means the front.
+    /// Inserts an entry after `after`; an empty one means the front.
     static func inserting(_ entry: WireQueueEntry, after: String) -> WireQueueStep {
         .with { ($0.insert.entry, $0.insert.after) = (entry, after) }
     }
 
-    /// Inserts entries in this order, the first behind `after`; an empty one means the front.
+    /// Inserts entries in this order, the first after `after`; an empty one means the front.
     static func inserting(_ entries: [WireQueueEntry], after: String) -> [WireQueueStep] {
         var after = after
         return entries.map { entry in
@@ -298,14 +298,14 @@ extension WireQueueStep {
         }
     }
 
-    /// The entries that these steps add. A move, which removes and inserts an entry, adds none.
+    /// Returns the entries that these steps add. A move, which removes and inserts an entry, adds none.
     static func newcomers(of steps: [WireQueueStep]) -> [WireQueueEntry] {
         let moved = Set(steps.compactMap { if case .remove(let id)? = $0.step { id } else { nil } })
         return steps.compactMap { if case .insert(let insertion)? = $0.step { insertion.entry } else { nil } }
             .filter { !moved.contains($0.id) }
     }
 
-    /// These steps without these entries: an entry that would be inserted behind one of them goes behind the one before it.
+    /// Returns the steps without these entries: an entry to be inserted after one of them follows the one before it.
     static func leaving(out ids: Set<String>, of steps: [WireQueueStep]) -> [WireQueueStep] {
         guard !ids.isEmpty else { return steps }
         var before: [String: String] = [:]
@@ -328,7 +328,7 @@ extension WireQueueStep {
     /// Makes an entry current; empty: none.
     static func settingCurrent(_ id: String) -> WireQueueStep { .with { $0.setCurrent = id } }
 
-    /// Arranges entries in this order over the indices that they have among all.
+    /// Orders entries within the indices that they have among all.
     static func ordering(_ ids: [String]) -> WireQueueStep { .with { $0.order.entries = ids } }
 
     var weight: Int {

@@ -5,10 +5,10 @@ import WireMessages
 private let fullCode = "queueFull"
 private let passedOverCode = "passedOver"
 
-/// The alerts of the queue: new episodes did not fit (one alert a podcast, until the podcast or its rule is gone), or an
-/// entry was passed over.
+/// The alerts of the queue: new episodes didn’t fit (one alert per podcast, until the podcast or its rule is removed),
+/// or an entry was skipped.
 extension OwnerAlerts {
-    /// Raises the alert that new episodes of a podcast did not fit. It replaces an earlier one of the podcast.
+    /// Raises the alert that new episodes of a podcast didn’t fit. It replaces an earlier one of the podcast.
     mutating func raiseFull(
         _ queue: NamedQueue, _ episodes: [WireEpisode], of podcast: String, now: Timestamp
     ) -> OwnerChange {
@@ -29,10 +29,10 @@ extension OwnerAlerts {
         return change
     }
 
-    /// Ends the alert that new episodes of a podcast did not fit.
+    /// Ends the alert that new episodes of a podcast didn’t fit.
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
-    /// Raises the alert that an entry was passed over. It replaces an earlier one of the episode.
+    /// Raises the alert that an entry was skipped. It replaces an earlier one of the episode.
     mutating func raisePassedOver(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
         var change = endPassedOver { $0 == state.episode.id }
         change.append(
@@ -48,7 +48,7 @@ extension OwnerAlerts {
 
     var hasPassedOver: Bool { standing.values.contains { $0.code == passedOverCode } }
 
-    /// Ends alerts about entries that were passed over, by their episodes.
+    /// Ends alerts about skipped entries, by their episodes.
     mutating func endPassedOver(where isOver: (String) -> Bool) -> OwnerChange {
         end { $0.code == passedOverCode && isOver($0.episode) }
     }

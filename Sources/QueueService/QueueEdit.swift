@@ -4,19 +4,19 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// A command that changes the entries or the modes of one queue: decided from the queue and the player’s state alone.
+/// A command that changes the entries or modes of one queue, decided from the queue and the player’s state only.
 struct QueueEdit {
-    /// The maximum number of entries in a reply; long lists are not sent back whole.
+    /// The maximum number of entries in a reply; longer lists aren’t returned in full.
     private static let replyLimit = RequestSizes.episodes
 
     private(set) var named: NamedQueue
     let context: CommandContext
     let player: WirePlaybackState?
-    /// Podcasts whose entries don’t come back.
+    /// The podcasts whose entries aren’t restored.
     let forgotten: Set<String>
     private(set) var change = OwnerChange()
     private(set) var reply = WireQueueReply()
-    /// The episodes whose entries came back.
+    /// The episodes whose entries were restored.
     private(set) var returned: Set<String> = []
 
     mutating func apply() throws(Failure) {
@@ -39,7 +39,7 @@ struct QueueEdit {
         change = named.edit(steps, description, origin: context.command.origin, now: context.now.wall)
     }
 
-    /// Removes entries, which are in the queue's order, and names them in the reply.
+    /// Removes entries, which are in the queue’s order, and names them in the reply.
     private mutating func remove(_ entries: [Queue.Entry], _ description: String) {
         edit(entries.reversed().map { .removing($0.id) }, description)
         reply.entries = entries.prefix(Self.replyLimit).map(\.wire)
@@ -80,7 +80,7 @@ struct QueueEdit {
     }
 
     private mutating func deduplicate() {
-        // The entry that plays stays.
+        // The playing entry is kept.
         let going = named.duplicates(keeping: [player?.queueEntry, named.queue.current].compactMap(\.self))
         remove(going, "Removed \(Queue.counted(going.count)) that were there twice")
         reply.description_p = Queue.counted(going.count)
@@ -98,7 +98,7 @@ struct QueueEdit {
         guard index != from else { return }
         let anchor = index == 0 ? nil : queue.entries[index <= from ? index - 1 : index]
         var steps: [WireQueueStep] = [.removing(move.entry), .inserting(entry.wire, after: anchor?.id ?? "")]
-        // The entry stays current where it goes.
+        // The entry remains current after the move.
         if queue.current == move.entry { steps.append(.settingCurrent(move.entry)) }
         edit(steps, "Moved “\(entry.wire.episode.title)” to place \(index + 1)")
     }
@@ -123,7 +123,7 @@ struct QueueEdit {
     private mutating func applyHistory(redo: Bool, at revision: UInt64) throws(Failure) {
         if revision != 0 { try named.requireRevision(revision) }
         let loaded = player?.queueEntry ?? ""
-        // It comes back in full, also where a lower limit has been set since.
+        // The change is restored in full, even if a lower limit has been set since.
         guard let step = named.applyHistory(redo: redo, loaded: loaded, without: forgotten) else { return }
         change = step.change
         reply.description_p = step.description + NamedQueue.leftOut(step.forgotten)

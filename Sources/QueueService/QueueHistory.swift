@@ -3,10 +3,10 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// The changes of a queue's list that can be undone and redone.
+/// The changes of a queue that can be undone and redone.
 ///
-/// A change of thousands of entries (clearing, sorting) is as large as they are: it is stored in several records, none of
-/// which is too large for one message, and not written again when it is undone.
+/// A change of thousands of entries (clearing, sorting) is stored in several records, none of
+/// which is too large for one message, and isn’t written again when it is undone.
 struct QueueHistory: Sendable {
     /// The maximum number of changes; older ones are evicted.
     static let limit = 100
@@ -17,9 +17,9 @@ struct QueueHistory: Sendable {
 
     private struct Change: Sendable {
         var record: WireQueueHistoryRecord
-        /// Its size as it is stored, in bytes.
+        /// The stored size, in bytes.
         var size: Int
-        /// While it is restored: the number of its parts that are still to come.
+        /// The number of parts that are still missing during restoration.
         var missing: UInt32 = 0
     }
 
@@ -32,7 +32,7 @@ struct QueueHistory: Sendable {
     /// The number of changes that aren’t undone.
     private var applied: Int { changes.count - undone }
 
-    /// Appends a change, and drops those that were undone before it and those that are too old. Returns what to store.
+    /// Appends a change, and drops the undone ones and those beyond the limits. Returns the changes to store.
     mutating func append(_ record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
         var dropped = Array(changes[applied...])
         changes.removeSubrange(applied...)
@@ -56,7 +56,7 @@ struct QueueHistory: Sendable {
         return changes[applied].record
     }
 
-    /// Redoes the oldest change that is undone, and returns it. Nil: there is none.
+    /// Redoes the oldest undone change, and returns it. Nil: there is none.
     mutating func forth() -> WireQueueHistoryRecord? {
         guard undone > 0 else { return nil }
         undone -= 1
@@ -72,8 +72,8 @@ struct QueueHistory: Sendable {
         }
     }
 
-    /// The steps, change by change, that lead from the current revision to another one, which a change led to or started
-    /// from. Nil: the history doesn’t reach back to it.
+    /// Returns the steps, change by change, from the current revision to another one, before or after a stored
+    /// change. Nil: the history doesn’t extend to it.
     func path(to revision: UInt64, from now: UInt64) -> [[WireQueueStep]]? {
         let goal: Int
         if revision == now {
@@ -112,7 +112,7 @@ extension QueueHistory {
         (0...record.parts).map { .deleting("history/\(queue)", key(record.item.revision, part: $0)) }
     }
 
-    /// The records of a change, whose first one holds their number.
+    /// Returns the records of a change, the first of which contains their number.
     private static func stored(_ record: inout WireQueueHistoryRecord, of queue: String) -> [WireChange] {
         record.parts = 0
         let whole = WireChange.putting("history/\(queue)", key(record.item.revision), record)
@@ -130,7 +130,7 @@ extension QueueHistory {
             }
     }
 
-    /// Slices of at most `partBytes`; a larger step has a slice of its own.
+    /// Returns slices of at most `partBytes`; a larger step is a slice of its own.
     private static func slices(_ steps: [WireQueueStep]) -> [[WireQueueStep]] {
         var slices: [[WireQueueStep]] = []
         var size = partBytes
@@ -150,7 +150,7 @@ extension QueueHistory {
 // MARK: - Restoring
 
 extension QueueHistory {
-    /// Restores a record. They come in order of their keys, so that a change is followed by its parts.
+    /// Restores a record. Records arrive in order of their keys, so a change is followed by its parts.
     mutating func restore(_ record: WireQueueHistoryRecord, key: String, size: Int) {
         guard key.contains(".") else {
             return changes.append(Change(record: record, size: size, missing: record.parts))
@@ -165,8 +165,8 @@ extension QueueHistory {
         changes[changes.count - 1] = whole
     }
 
-    /// Ends the restoring: drops changes that lack a part, and returns their revisions. `undone` is nil for records of an
-    /// older form, each of which says it itself.
+    /// Ends the restoration: drops changes that lack a part, and returns their revisions. `undone` is nil for records of
+    /// an older form, each of which contains it.
     mutating func restored(undone: Int?) -> [UInt64] {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }

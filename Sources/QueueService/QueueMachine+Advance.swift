@@ -4,11 +4,11 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// How the end of an episode, or its failure, advances its queue.
+// Advances a queue when an episode ends or fails.
 
 extension QueueMachine {
-    /// Handles the end of an episode: its entry leaves, the one behind it becomes current and plays. Committed once for each
-    /// load, whatever crashes: the player shows `finished` until it has its next load.
+    /// Handles the end of an episode: its entry is removed, the next one becomes current and plays. It is committed
+    /// once per load despite crashes: the player shows `finished` until it has its next load.
     mutating func advance(from state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let next = nextEntry(after: state)
         guard next.queue.advancedLoad != state.loadID else { return }
@@ -16,18 +16,18 @@ extension QueueMachine {
             to: next, from: state, marking: state.loadID, "Finished “\(state.episode.title)”", now: now, &effects)
     }
 
-    /// Handles the answer `skip` to the alert of a failed episode: the next one plays, and the entry stays where it is.
+    /// Handles the answer `skip` to the alert of a failed episode: the next one plays, and the entry is kept.
     mutating func skip(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let next = nextEntry(after: state, skipping: true)
         // The same load may fail, and be skipped, again.
         let mark = "skip/\(state.loadID)/\(state.skippedAlert)"
-        // The end is recorded also where nothing follows: an entry that is added later must not play by itself.
+        // The end is recorded even if nothing follows: an entry that is added later must not play automatically.
         guard next.queue.advancedLoad != mark else { return }
         advance(to: next, from: state, marking: mark, "Passed over “\(state.episode.title)”", now: now, &effects)
     }
 
-    /// Passes over an episode that played unattended and failed for good. Its entry stays where it is; an alert of the queue
-    /// says so, as the player's own ends with the load.
+    /// Skips an episode that played unattended and failed permanently. Its entry is kept; an alert of the queue
+    /// reports it, because the player’s own alert ends with the load.
     mutating func passOver(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         // A load that was decided meanwhile is newer.
         guard state.error.isLasting, upcomingLoad == nil else { return }
@@ -55,7 +55,7 @@ extension QueueMachine {
     ) {
         var named = next.queue
         named.advancedLoad = mark
-        // Somebody has asked for the same entry again, at another position, while its end came: it stays.
+        // The same entry was requested again, at another position, before its end arrived: it is kept.
         if let pending = named.pending, pending.hasPosition, pending.entry == state.queueEntry,
             pending.follows(state.loadID)
         {
@@ -64,10 +64,10 @@ extension QueueMachine {
             commit(named, change, rules: newRules, &effects)
             return requestLoad(&effects)
         }
-        // A load that was decided in another queue while the end came is newer: this queue decides none.
+        // A load that was decided in another queue before the end arrived is newer: this queue decides none.
         let isElsewhere = upcomingLoad.map { $0.queue != named.name } ?? false
         let superseded = queues.loadsToSupersede(loads.latest)
-        // A load of the same entry that was asked for while the end came is enough.
+        // A load of the same entry that was requested before the end arrived is sufficient.
         named.pending = named.pending.flatMap {
             $0.follows(state.loadID) && $0.entry == next.entry?.id ? $0 : nil
         }

@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// How commands are carried out.
+// Runs commands.
 
 extension QueueMachine {
     static let queueLimit = 50
@@ -23,7 +23,7 @@ extension QueueMachine {
         }
     }
 
-    /// Carries a command out once the episodes that it names are known.
+    /// Runs a command once the episodes that it names are known.
     mutating func carryOut(
         _ request: WireQueueRequest, of command: Command, now: Moment, _ effects: inout [Effect]
     ) {
@@ -115,7 +115,7 @@ extension QueueMachine {
 }
 
 extension WireQueueRequest {
-    /// The IDs of the episodes that it names.
+    /// The IDs of the episodes that the command names.
     fileprivate var episodes: [String] {
         switch command {
         case .add(let add): add.episodes

@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// Lookups of episodes in the library: of those that a command names, and of those that are in a queue.
+// Looks up episodes in the library: those that a command names, and those in a queue.
 
 extension QueueMachine {
     mutating func lookUp(

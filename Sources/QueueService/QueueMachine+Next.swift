@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// The next entry, for observers (`stream/queue/next`) and ahead of time for the player.
+// Determines the next entry, for observers (`stream/queue/next`) and in advance for the player.
 
 extension QueueMachine {
     /// The value of `stream/queue/next`: the entry that plays next, and the outcomes of the newest loads.
@@ -19,7 +19,7 @@ extension QueueMachine {
         return next
     }
 
-    /// The entry that follows, or why none does.
+    /// The entry that follows, or the reason why there is none.
     var following: (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
         if let upcoming = upcomingLoad { return (upcoming.entry, .unknown) }
         guard let player else { return (nil, .unknown) }
@@ -27,15 +27,15 @@ extension QueueMachine {
         return queues.source(of: player).following(player)
     }
 
-    /// The name of the queue that plays: that of the decided load, else of the loaded episode, else the default one.
+    /// The name of the playing queue: that of the decided load, else of the loaded episode, else the default one.
     var playingQueue: String {
         if let upcoming = upcomingLoad { return upcoming.queue }
         guard let player, !player.loadID.isEmpty else { return QueueName.default }
         return queues.source(of: player).name
     }
 
-    /// The load that the player has not accepted and that isn’t void. The player may show it already: it shows a load before
-    /// that is durable.
+    /// The load that the player hasn’t accepted and that isn’t void. The player may show it already: it publishes a
+    /// load before that is durable.
     private var decidedLoad: DecidedLoad? {
         for (queue, pending) in queues.pendingLoads(whileShowing: player?.loadID) {
             guard let entry = queues[queue]?.queue.entry(pending.entry) else { continue }
@@ -44,10 +44,10 @@ extension QueueMachine {
         return nil
     }
 
-    /// The load that the player can be asked for now.
+    /// The load that can be requested from the player now.
     var dueLoad: DecidedLoad? { playerIsReady && player != nil ? decidedLoad : nil }
 
-    /// The load that is decided and that the player does not show yet.
+    /// The load that is decided and that the player doesn’t show yet.
     var upcomingLoad: DecidedLoad? { decidedLoad.flatMap { $0.pending.loadID == player?.loadID ? nil : $0 } }
 
     mutating func prepareNext(_ effects: inout [Effect]) {
@@ -67,13 +67,13 @@ extension QueueMachine {
         tell(.feeds, message.wireBytes, &effects)
     }
 
-    /// Sends a request whose answer is ignored.
+    /// Sends a request whose reply is ignored.
     func tell(_ service: ServiceName, _ payload: [UInt8], _ effects: inout [Effect]) {
         effects.append(.call(Call(.unawaited, to: service, payload: payload, limit: .seconds(20))))
     }
 }
 
 extension WirePlaybackState {
-    /// Whether an episode is loaded whose end is still to come.
+    /// Whether the loaded episode hasn’t ended yet.
     fileprivate var hasEndAhead: Bool { !loadID.isEmpty && [.playing, .paused, .loading].contains(status) }
 }

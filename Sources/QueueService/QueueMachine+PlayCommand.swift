@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// The commands that decide what plays now.
+// Handles the commands that decide what plays now.
 
 extension QueueMachine {
     mutating func play(
@@ -30,7 +30,7 @@ extension QueueMachine {
         case nil where !play.unknownFields.data.isEmpty:
             throw Self.unknownCommand
         case .resume, nil:
-            // A queue that doesn’t play is started.
+            // A queue that isn’t playing is started.
             guard name == playingQueue else { return try start(name, context, &effects) }
             if let upcoming = upcomingLoad {
                 return try self.play(upcoming.entry.id, in: upcoming.queue, context, &effects)
@@ -40,7 +40,7 @@ extension QueueMachine {
         }
     }
 
-    /// Pauses the episode that plays, or will; else resumes the loaded one, else starts the queue. Where one is loaded, the
+    /// Pauses the episode that plays or will; else resumes the loaded one, else starts the queue. If one is loaded, the
     /// player decides.
     mutating func toggle(
         _ named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
@@ -60,8 +60,8 @@ extension QueueMachine {
         }
     }
 
-    /// Pauses the episode that plays until the upcoming load, which is to be paused, replaces it: that may have to wait for
-    /// the database.
+    /// Pauses the playing episode until the upcoming load, which is to be paused, replaces it: that may have to wait
+    /// for the database.
     mutating func pauseBeforeUpcoming(_ effects: inout [Effect]) {
         guard let player, player.plays, upcomingLoad?.pending.paused == true else { return }
         tell(.playback, WirePlaybackRequest.with { $0.setPaused.paused = true }.wireBytes, &effects)
@@ -83,7 +83,7 @@ extension QueueMachine {
             throw Failure(
                 .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was changed.")
         }
-        // With a position it is loaded anew, wherever it is.
+        // With a position it is loaded again, wherever it is.
         if position == nil, resumeIfLoaded(id, in: name, context, &effects) { return }
         try entry.wire.episode.requireAudio()
         load(
@@ -91,12 +91,12 @@ extension QueueMachine {
             &effects)
     }
 
-    /// Resumes an entry that is loaded, or will be; false: it is not.
+    /// Resumes an entry that is loaded or will be; returns false if it isn’t.
     private mutating func resumeIfLoaded(
         _ id: String, in name: String, _ context: CommandContext, _ effects: inout [Effect]
     ) -> Bool {
         if let upcoming = upcomingLoad {
-            // The player’s state is about to be replaced: it doesn’t matter for this command.
+            // The player’s state is about to be replaced, so it doesn’t matter for this command.
             guard upcoming.entry.id == id, !upcoming.pending.paused else { return false }
             let answer = WireQueueReply.with { $0.loadID = upcoming.pending.loadID }
             reply(context.answer(answer, about: name), &effects)
@@ -138,9 +138,9 @@ extension QueueMachine {
         }
     }
 
-    // MARK: - Asking the player
+    // MARK: - Requests to the player
 
-    /// Resumes what is loaded, unless it plays.
+    /// Resumes the loaded episode, unless it plays.
     private mutating func resume(
         _ player: WirePlaybackState, in name: String, _ context: CommandContext, _ effects: inout [Effect]
     ) {
@@ -150,7 +150,7 @@ extension QueueMachine {
         reply(context.answer(.with { $0.player = player }, about: name), &effects)
     }
 
-    /// Forwards a command to the player; a repeat of it has the same request ID there, too.
+    /// Forwards a command to the player; a repeat of it has the same request ID there too.
     private mutating func ask(
         _ request: WirePlaybackRequest.OneOf_Command, _ step: String, _ context: CommandContext,
         _ effects: inout [Effect]
@@ -182,12 +182,12 @@ extension QueueMachine {
         }
     }
 
-    // MARK: - Deciding again
+    // MARK: - Repeated decisions
 
     private static let stateTimeout = Duration.seconds(2)
 
-    /// Decides a command again for which the player had nothing loaded. While the queue still sees the load, it waits: the state
-    /// by which it would decide is out of date.
+    /// Decides a command again for which the player had nothing loaded. While the queue still sees the load, the
+    /// command waits: the state for the decision is outdated.
     private mutating func decideAgain(_ asked: PlayerCommand, now: Moment, _ effects: inout [Effect]) {
         guard playerIsReady, let player, player.isLoaded, player.loadID == asked.load else {
             return carryOut(asked.request, of: asked.command, now: now, &effects)
@@ -196,7 +196,7 @@ extension QueueMachine {
         effects.append(.timer(.playerState, at: now.monotonic.advanced(by: Self.stateTimeout)))
     }
 
-    /// Decides them by the new state of the player, or without it.
+    /// Decides the waiting commands from the new state of the player, or without it.
     mutating func decideCommandsAgain(now: Moment, _ effects: inout [Effect]) {
         let commands = commandsAwaitingState
         commandsAwaitingState = []

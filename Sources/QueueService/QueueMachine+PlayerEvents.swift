@@ -4,12 +4,12 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// How the queue makes the player play, and what it does when the player's state changes.
+// Requests loads from the player and handles changes of the player’s state.
 
 extension QueueMachine {
     // MARK: - Loading
 
-    /// Makes an entry current and has the player load it, at a position or (nil) where it was left, decided in one commit.
+    /// Makes an entry current and loads it, at a position or (nil) where playback stopped, decided in one commit.
     mutating func load(
         _ entry: WireQueueEntry, in name: String, _ steps: [WireQueueStep], _ description: String,
         at position: PlaybackPosition? = nil, paused: Bool = false, _ context: CommandContext,
@@ -40,7 +40,7 @@ extension QueueMachine {
         }
     }
 
-    /// Asks the player for the load that is due, once that is durable, unless it is being asked already.
+    /// Requests the due load from the player once that is durable, unless a request is pending.
     mutating func requestLoad(_ effects: inout [Effect]) {
         guard !loads.isRequesting, !isDecidingLoad, let due = dueLoad else { return }
         effects.append(.call(loads.request(due)))
@@ -51,14 +51,14 @@ extension QueueMachine {
     ) {
         switch answer {
         case .success(let state):
-            // The same state comes on the stream, and may have come before; this only spares the wait for it.
+            // The same state arrives on the stream, perhaps earlier; this only saves the wait for it.
             if let state, state.revision > player?.revision ?? 0 { player = state }
             pauseBeforeUpcoming(&effects)
         case .failure(let failure) where failure.retry:
             effects.append(.log(.warning, "the player didn’t accept load \(load) yet: \(failure)"))
             return effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retry.wait())))
         case .failure(let failure):
-            // Asking again would be refused again; the entry stays current, and `play` tries anew.
+            // Another request would be refused again; the entry remains current, and `play` tries again.
             effects.append(.log(.error, "the player refused load \(load): \(failure)"))
         }
         if var named = queues.values.first(where: { $0.pending?.loadID == load }) {
@@ -70,7 +70,7 @@ extension QueueMachine {
 
     // MARK: - Observing
 
-    /// Handles what other services publish. What can’t be read is ignored.
+    /// Handles the events of other services. Unreadable ones are ignored.
     mutating func observe(_ event: StreamEvent, now: Moment, _ effects: inout [Effect]) {
         let parts = event.topic.parts.map(String.init)
         let payload = event.payload
@@ -126,7 +126,7 @@ extension QueueMachine {
         if !news.added.isEmpty { check(podcast: news.podcast, &effects) }
     }
 
-    /// Advances the queue if the player's state asks for it and that has not been done, and requests the load that is due.
+    /// Advances the queue if the player’s state requires it and that hasn’t been done, and requests the due load.
     mutating func reconcile(now: Moment, _ effects: inout [Effect]) {
         if let player, !player.loadID.isEmpty {
             switch player.status {
@@ -139,7 +139,7 @@ extension QueueMachine {
         requestLoad(&effects)
     }
 
-    /// Updates an entry with its episode's position and played mark, but not while it plays, when they change all the time.
+    /// Updates an entry with its episode’s position and played mark, except during playback, which changes them constantly.
     private mutating func observe(_ state: WireEpisodeState, _ effects: inout [Effect]) {
         guard player?.episode.id == state.episode else { return update(state, &effects) }
         loadedEpisodeState = state

@@ -1,10 +1,10 @@
 import PodcastModel
 import WireMessages
 
-// Which queue and entries a request means.
+// Determines which queue and entries a request means.
 
 extension QueueMachine {
-    /// The queue that a request is about. Without a name, playing continues in the queue that plays.
+    /// Returns the queue of a request. Without a name, playback continues in the playing queue.
     func name(_ request: WireQueueRequest) -> String {
         guard request.queue.isEmpty else { return request.queue }
         switch request.command {
@@ -25,14 +25,14 @@ extension QueueMachine {
         return holder ?? playingQueue
     }
 
-    /// The queues that may be meant where none is named: the one that plays, if something is loaded, and the default one.
+    /// The queues to search if none is named: the playing one, if something is loaded, and the default one.
     private var queuesToPlayFrom: [NamedQueue] {
         let playing = playingQueue
         let isIdle = upcomingLoad == nil && player.map { $0.loadID.isEmpty || $0.status == .idle } ?? true
         return isIdle || playing == QueueName.default ? [main] : [queues.named(playing), main]
     }
 
-    /// Replaces the texts and numbers by which a request names entries with the entries' IDs.
+    /// Replaces the texts and numbers in a request with the entries’ IDs.
     ///
     /// - Throws: `notFound`, `ambiguous`, `invalidArgument`.
     func resolved(_ request: WireQueueRequest) throws(Failure) -> WireQueueRequest {

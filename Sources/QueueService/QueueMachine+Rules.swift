@@ -4,12 +4,12 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// Rules: new episodes of a podcast enter a queue, and those of a forgotten podcast leave all queues.
+// Applies rules: new episodes of a podcast are enqueued, and those of a forgotten podcast are removed from all queues.
 
 extension QueueMachine {
     private static let ruleRetry = Backoff.constant(.seconds(5))
 
-    /// Sets or unsets a setting; a rule that applies to a podcast now begins with the episodes that exist.
+    /// Sets or unsets a setting; a rule that applies to a podcast now starts with the existing episodes.
     mutating func set(
         _ setting: WireSetSetting, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {
@@ -30,14 +30,14 @@ extension QueueMachine {
         }
     }
 
-    /// Handles a podcast's metadata, which are also the first sign of it and of episodes that came while the queue was down.
-    /// Nil: it can’t be read, or is not shown any more.
+    /// Handles a podcast’s metadata, which may also be the first sign of it and of episodes added while the queue was
+    /// down. Nil: it can’t be read, or isn’t published any more.
     mutating func observe(_ podcast: WirePodcast?, id: String, _ effects: inout [Effect]) {
         if podcast != nil { changeRules(&effects) { $0.unmarkForgotten(podcast: id, &$1) } }
         guard let podcast, podcast.subscribed else {
             autoEnqueue.drop(id)
             checkNextPodcast(&effects)
-            // A new subscription begins anew: episodes that come before it aren’t new.
+            // A new subscription starts over: episodes that existed before it aren’t new.
             if podcast != nil { changeRules(&effects) { $0.endRule(of: id, &$1) } }
             return
         }
@@ -63,9 +63,9 @@ extension QueueMachine {
 
     // MARK: - New episodes
 
-    /// Looks for new episodes of a podcast, if it is subscribed to and a rule is interested in them.
+    /// Checks a podcast for new episodes, if it is subscribed to and has a rule.
     mutating func check(podcast: String, _ effects: inout [Effect]) {
-        // One that isn’t known yet is checked when it is.
+        // A podcast that isn’t known yet is checked when it is.
         guard autoEnqueue.knows(podcast), rules.rule(of: podcast) != nil else { return }
         autoEnqueue.check(podcast)
         checkNextPodcast(&effects)
@@ -110,7 +110,7 @@ extension QueueMachine {
         }
     }
 
-    /// Checks a podcast again whose new episodes could not be saved.
+    /// Checks a podcast again after its new episodes couldn’t be saved.
     mutating func checkAgain(podcast: String, now: Moment, _ effects: inout [Effect]) {
         guard autoEnqueue.knows(podcast) else { return }
         autoEnqueue.checkAgain(podcast)
@@ -134,7 +134,7 @@ extension QueueMachine {
         }
     }
 
-    /// Ends alerts about entries that were passed over whose episode plays, or is in no queue any more.
+    /// Ends alerts about skipped entries whose episode plays, or is in no queue any more.
     mutating func endPastAlerts(_ effects: inout [Effect]) {
         guard rules.alerts.hasPassedOver else { return }
         let playing = player?.status == .playing ? player?.episode.id : nil

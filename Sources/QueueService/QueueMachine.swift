@@ -5,30 +5,30 @@ package import WireMessages
 
 /// Owns the queues and decides what plays next.
 ///
-/// A command changes the queues at once; the change is committed, published and answered in that order. The load that is
-/// decided is part of the commit (`pending`), so that a queue that restarts asks the player for it again.
+/// A command changes the queues at once; the change is committed, published and answered in that order. The decided
+/// load is part of the commit (`pending`), so a restarted queue requests it from the player again.
 package struct QueueMachine: OwnerMachine {
     // The service has no hardware: its shell reports nothing and does nothing.
     package typealias Input = Never
     package typealias Action = Never
 
     package enum Query: Sendable {
-        /// The player was asked for the load of this ID.
+        /// The player was asked for the load with this ID.
         case load(String)
         case preparation
         case player(PlayerCommand)
-        /// The library was asked for episodes that are waited for.
+        /// The library was queried for episodes that lookups wait for.
         case episodes
-        /// The library was asked for the newest episodes of a podcast.
+        /// The library was queried for the newest episodes of a podcast.
         case newestEpisodes(AutoEnqueue.CheckID)
-        /// Nothing depends on the answer.
+        /// Nothing depends on the reply.
         case unawaited
     }
 
     package enum Timer: Sendable, Hashable {
-        /// Checks again whether the queue has to advance or to have something loaded.
+        /// Checks again whether the queue has to advance or to request a load.
         case reconcile
-        /// Asks the library again about new episodes.
+        /// Queries the library again for new episodes.
         case ruleChecks
         /// Ends the wait for the state of a player that has nothing loaded any more.
         case playerState
@@ -51,32 +51,32 @@ package struct QueueMachine: OwnerMachine {
         "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
     ]
     package static let followsPodcasts = true
-    /// The wait before a load or an advance that failed is tried again.
+    /// The wait before a failed load or advance is retried.
     static let retry = Backoff.constant(.seconds(1))
 
     private(set) var state = SpeculativeState(QueueState()) { didSet { isNextOutdated = true } }
-    /// The stored queues, until all records are there.
+    /// The stored queues, until all records have been read.
     private var stored = StoredQueues()
-    /// The number of transactions without an outcome that decide what plays.
+    /// The number of pending transactions that decide what plays.
     private var undecidedLoads = 0
     var lookups = EpisodeLookups()
     var autoEnqueue = AutoEnqueue()
 
-    /// The player's state as last seen; nil until it has been seen.
+    /// The player’s last known state; nil until it is known.
     var player: WirePlaybackState? { didSet { isNextOutdated = true } }
     var playerIsReady = false { didSet { isNextOutdated = true } }
     var loads = LoadCoordinator() { didSet { isNextOutdated = true } }
     /// The newest state of the loaded episode; its entry is updated with it when another one is loaded.
     var loadedEpisodeState: WireEpisodeState?
     var failures = FailureWatch()
-    /// Commands that are decided again at the player’s next state.
+    /// The commands that are decided again at the player’s next state.
     var commandsAwaitingState: [PlayerCommand] = []
-    /// The value of `stream/queue/next` that was published last.
+    /// The last published value of `stream/queue/next`.
     private var announced: WireQueueNext?
     /// Whether the next entry may have changed since it was determined.
     private var isNextOutdated = true
     var feedsIsReady = false
-    /// The load for whose episode feeds was asked for chapters.
+    /// The load for whose episode chapters were requested from feeds.
     var chaptersRequested = ""
 
     package init() {}
@@ -129,14 +129,14 @@ package struct QueueMachine: OwnerMachine {
         }
         guard isNextOutdated else { return effects }
         loads.follow(queues.pendingLoads(whileShowing: player?.loadID))
-        // A command's change is announced when it is durable.
+        // A command’s change is published when it is durable.
         if case .command = event { return effects }
         prepareNext(&effects)
         isNextOutdated = false
         return announceNext() + effects
     }
 
-    /// Publishes the next entry if it has changed, once all that it depends on is durable.
+    /// Publishes the next entry if it has changed, once everything that it depends on is durable.
     private mutating func announceNext() -> [Effect] {
         guard state.isSettled else { return [] }
         let next = next
@@ -155,9 +155,9 @@ package struct QueueMachine: OwnerMachine {
             requestLoad(&effects)
         case .refused(let step, _):
             state.refused(step.id)
-            // At the start of an epoch a value that is rolled back now may have been put.
+            // At the start of an epoch a value that is now rolled back may have been put.
             announced = nil
-            // An advance that could not be saved is still due: the player shows `finished` until it has its next load.
+            // An advance that couldn’t be saved is still due: the player shows `finished` until it has its next load.
             effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retry.wait())))
             switch step.purpose {
             case .load: undecidedLoads -= 1
@@ -212,7 +212,7 @@ package struct QueueMachine: OwnerMachine {
         effects.append(.commit(Transaction(Step(id: id, purpose: purpose), change, answering: reply)))
     }
 
-    /// Commits a changed queue, and the rules where they have changed with it.
+    /// Commits a changed queue, and the rules if they have changed with it.
     mutating func commit(
         _ named: NamedQueue, _ change: OwnerChange, as purpose: Step.Purpose = .edit, rules: QueueRules? = nil,
         answering answer: Answer? = nil, _ effects: inout [Effect]

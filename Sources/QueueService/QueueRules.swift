@@ -4,11 +4,11 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// The settings of the queue, the newest episodes that each podcast's rule has handled, and the alerts.
+/// The settings of the queue, the newest episodes that each podcast’s rule has handled, and the alerts.
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
     var marks = KeyedRecords<WireQueueRuleRecord>("rule")
-    /// Podcasts that were forgotten, with their episodes: the history of a queue does not bring those back.
+    /// The forgotten podcasts with their episodes, which a queue’s history doesn’t restore.
     private var forgotten = KeyedRecords<WireQueueRuleRecord>("forgotten")
     var alerts = OwnerAlerts(.queue)
 
@@ -22,7 +22,7 @@ struct QueueRules: Sendable {
     /// The podcasts for which anything is stored.
     var podcasts: [String] { settings.podcasts + marks.keys + alerts.standing.values.map(\.podcast) }
 
-    /// The place and the queue that new episodes enter.
+    /// The queue and the position at which new episodes are enqueued.
     struct Rule: Sendable {
         var place: String
         var queue: String
@@ -56,7 +56,7 @@ struct QueueRules: Sendable {
 
     var retained: [Publication] { settings.retained + alerts.retained }
 
-    /// Deletes what is set for a forgotten podcast.
+    /// Deletes the settings of a forgotten podcast.
     mutating func markForgotten(podcast: String, _ change: inout OwnerChange) {
         endRule(of: podcast, &change)
         if let settings = settings.forget(podcast: podcast) { change.append(settings) }

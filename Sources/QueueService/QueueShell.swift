@@ -2,12 +2,12 @@ import OwnerKit
 package import ProcessKit
 import ServiceLifecycle
 
-/// Runs the queue's machine in a process.
+/// Runs the queue’s machine in a process.
 package struct QueueShell: ServiceLifecycle.Service {
     private let service: OwnerService<QueueMachine>
 
     package init(_ context: ServiceContext) {
-        // It has no hardware: there is no action to perform.
+        // The queue has no hardware, so there is no action to perform.
         service = OwnerService(QueueMachine(), context: context) { _, _ in }
     }
 

@@ -10,7 +10,7 @@ struct QueueState: Sendable {
 struct CommandContext: Sendable {
     var command: Command
     var request: WireQueueRequest
-    /// The episodes that the library was asked for, by ID.
+    /// The episodes that were looked up in the library, by ID.
     var episodes: [String: WireEpisodeSummary] = [:]
     var now: Moment
 
@@ -22,7 +22,7 @@ struct CommandContext: Sendable {
 /// A reply to a command, without the fields that describe the state after it.
 struct Answer: Sendable {
     var command: Command
-    /// The name of the queue that it is about.
+    /// The name of the queue that the reply is about.
     var queue: String
     var reply: WireQueueReply
 }
@@ -32,6 +32,6 @@ package struct PlayerCommand: Sendable {
     var command: Command
     /// The request, to be decided again if nothing is loaded any more.
     var request: WireQueueRequest
-    /// The load that the player showed when it was asked.
+    /// The load that the player showed when the request was sent.
     var load: String
 }

@@ -9,10 +9,10 @@ extension Queues {
     /// The queues in order of their names.
     var inOrder: [NamedQueue] { values.sorted { $0.name < $1.name } }
 
-    /// The queue of a name; an empty one where there is none.
+    /// Returns the queue with a name; an empty one if there is none.
     func named(_ name: String) -> NamedQueue { self[name] ?? NamedQueue(name: name) }
 
-    /// - Throws: `notFound`, which names the nearest one.
+    /// - Throws: `notFound`, with the nearest name.
     func existing(_ name: String) throws(Failure) -> NamedQueue {
         if let named = self[name] { return named }
         let advice = NearestWord.among(keys.sorted(), to: name).map { "Did you mean \($0)? " } ?? ""
@@ -21,7 +21,7 @@ extension Queues {
 
     func hold(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
-    /// The queues that hold entries of a podcast, without these entries, each with its change.
+    /// Returns the queues that contain entries of a podcast, without these entries, each with its change.
     func removing(podcast: String, now: Timestamp) -> [(NamedQueue, OwnerChange)] {
         inOrder.compactMap { named in
             let going = named.queue.entries.filter { $0.wire.episode.podcastID == podcast }
@@ -35,14 +35,14 @@ extension Queues {
         }
     }
 
-    /// The queue that a load came from, also when its entry was removed since.
+    /// Returns the queue that a load came from, even if its entry was removed since.
     func source(of state: WirePlaybackState) -> NamedQueue {
         inOrder.first { $0.queue.index(of: state.queueEntry) != nil } ?? self[state.queue] ?? named(QueueName.default)
     }
 
-    /// Whether the queue has decided what is loaded when the load before it had ended or failed.
+    /// Whether the queue decided the loaded entry when the load before it had ended or failed.
     func isAdvance(_ state: WirePlaybackState) -> Bool {
-        // `LOAD` of an end, `skip/LOAD/ALERT`, `failed/LOAD`.
+        // The forms are `LOAD` after an end, `skip/LOAD/ALERT`, and `failed/LOAD`.
         let mark = source(of: state).advancedLoad.split(separator: "/")
         guard let before = mark.dropFirst().first ?? mark.first else { return false }
         return LoadID.advance(after: String(before)).text == state.loadID
@@ -52,19 +52,19 @@ extension Queues {
         compactMap { name, named in named.pending.map { (name, $0) } }.sorted { $0.queue < $1.queue }
     }
 
-    /// The pending loads that the player’s load, if it is known, does not make void.
+    /// Returns the pending loads that the player’s load, if known, doesn’t make void.
     func pendingLoads(whileShowing shown: String?) -> [(queue: String, load: LoadCoordinator.PendingLoad)] {
         pendingLoads.filter { !$0.load.entry.isEmpty && shown.map($0.load.follows) ?? true }
     }
 
-    /// The earlier loads that the player may have begun, or may begin, before it shows them: a load that is decided now
-    /// supersedes them. Those that the player was asked for last come last, as the limit drops the first.
+    /// Returns the earlier loads that the player may have begun, or may begin, before it shows them: a load that is
+    /// decided now supersedes them. The last requested ones come last, because the limit drops the first.
     func loadsToSupersede(_ latest: [String]) -> [String] {
         let waiting = pendingLoads.flatMap { $0.load.overtakes + [$0.load.loadID] }
         return Array((waiting + latest).suffix(64))
     }
 
-    /// The other queues that have a pending load, without it: only the newest decision over all queues counts.
+    /// Returns the other queues with a pending load, without it: only the newest decision over all queues counts.
     func withoutPendingLoads(except name: String) -> [NamedQueue] {
         inOrder.filter { $0.pending != nil && $0.name != name }.map { named in
             var named = named

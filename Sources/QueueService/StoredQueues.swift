@@ -2,13 +2,13 @@ import BusKit
 import OwnerKit
 import WireMessages
 
-/// Collects the records of the queues, and makes queues of them.
+/// Collects the records of the queues, and creates the queues from them.
 struct StoredQueues: Sendable {
     private var headers: [String: WireQueueHeaderRecord] = [:]
     private var entries: [String: [Queue.Entry]] = [:]
     private var histories: [String: QueueHistory] = [:]
 
-    /// Restores a record; false: it is of another kind.
+    /// Restores a record; returns false if it is of another kind.
     mutating func restore(_ record: StoredRecord) throws -> Bool {
         let parts = record.collection.split(separator: "/", maxSplits: 1).map(String.init)
         switch (parts.first, parts.count) {
@@ -24,7 +24,7 @@ struct StoredQueues: Sendable {
         return true
     }
 
-    /// - Parameter report: receives sentences about missing records.
+    /// - Parameter report: receives messages about missing records.
     func queues(report: (String) -> Void) -> Queues {
         var queues: Queues = [:]
         for name in Set(headers.keys).union(entries.keys) {
