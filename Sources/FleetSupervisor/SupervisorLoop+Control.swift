@@ -29,7 +29,7 @@ extension SupervisorLoop {
             guard name != "supervisor" else {
                 throw Failure(
                     .invalidArgument,
-                    "The supervisor cannot restart itself; `lockstep down` and `lockstep up` start everything anew.")
+                    "The supervisor can’t restart itself; use `lockstep down` and `lockstep up` to restart everything.")
             }
             handle(.restart(name))
             return ControlReply(message: "\(name) is being restarted.")
