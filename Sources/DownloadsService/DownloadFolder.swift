@@ -114,12 +114,12 @@ struct DownloadFolder: Sendable {
             }
             guard reason != EEXIST else { throw occupied(path) }
             guard reason == EPERM || reason == EOPNOTSUPP || reason == ENOTSUP else {
-                throw failure("The download can’t be moved to its place", path, reason)
+                throw failure("The download can’t be moved to its path", path, reason)
             }
             // A file system without links.
             guard Self.status(of: parts.name, in: to) == nil else { throw occupied(path) }
             guard renameat(from, name, to, parts.name) == 0 else {
-                throw failure("The download can’t be moved to its place", path)
+                throw failure("The download can’t be moved to its path", path)
             }
         }
         guard fsync(to) == 0, fsync(from) == 0 else { throw failure("The download can’t be saved", path) }

@@ -117,7 +117,7 @@ struct DownloadStoreChange: Sendable {
 
     /// Ends a download whose file is missing or is another one, which isn’t deleted.
     mutating func removeMissing(_ download: WireDownload, isThere: Bool) {
-        let reason = isThere ? "its file was not the one that was downloaded" : "its file was not there any more"
+        let reason = isThere ? "its file was not the one that was downloaded" : "its file was missing"
         recordPast(download.episode, reason)
         removeKeepingFile(download)
     }

@@ -59,7 +59,7 @@ extension DownloadsMachine {
     }
 
     private static func valid(_ episodes: [String]) throws(Failure) -> [String] {
-        guard !episodes.isEmpty else { throw Failure(.invalidArgument, "No episode was named.") }
+        guard !episodes.isEmpty else { throw Failure(.invalidArgument, "Specify at least one episode.") }
         guard episodes.count <= RequestSizes.episodes else {
             throw Failure(
                 .limitReached, "At most \(RequestSizes.episodes) episodes can be named at once; use several steps.")
@@ -214,7 +214,7 @@ extension DownloadsMachine {
     func why(_ episode: String, now: Moment) -> [String] {
         guard let download = store.current.downloads[episode] else {
             guard let past = store.current.past[episode] else { return [Self.neverRequested(nil)] }
-            let state = past.unfinished ? "It is not downloaded; its download was" : "It is not downloaded any more:"
+            let state = past.unfinished ? "It is not downloaded; its download was" : "It is no longer downloaded:"
             return ["\(state) \(past.reason)."]
         }
         let state = download.state == .queued ? "to be downloaded" : download.state.word
@@ -229,7 +229,7 @@ extension DownloadsMachine {
                 sentences.append("It waits for \(download.waitsFor)\(download.waitsFor.hasSuffix(".") ? "" : ".")")
             }
             if wait > 0 { sentences.append("The next attempt is in \(wait) s.") }
-            if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
+            if download.waitsFor.isEmpty, wait == 0 { sentences.append("It’s waiting for other downloads to finish.") }
         case .downloaded:
             if files.absence(of: download, in: store.current) != nil {
                 sentences.append("Its file is out of reach: perhaps a disk isn’t mounted.")

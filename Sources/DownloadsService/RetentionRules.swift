@@ -144,7 +144,7 @@ struct RetentionRules: Sendable {
         guard newer >= limit else {
             return "It is \(limit == 1 ? "the" : "one of the") \(files) of its podcast, which \(verb) kept."
         }
-        return "It is deleted when nothing needs it any more: only the \(files) of its podcast \(verb) kept."
+        return "It is deleted when nothing needs it: only the \(files) of its podcast \(verb) kept."
     }
 }
 

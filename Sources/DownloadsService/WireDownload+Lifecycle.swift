@@ -41,7 +41,7 @@ extension WireDownload {
     mutating func request(by origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds
         automatic = false
-        reason = "asked for \(CommandOrigin(origin).phrase)"
+        reason = "requested \(CommandOrigin(origin).phrase)"
     }
 
     mutating func begin(requestedBy origin: String, at time: Timestamp) {

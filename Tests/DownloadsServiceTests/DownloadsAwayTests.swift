@@ -300,7 +300,7 @@ struct DownloadsAwayTests {
         #expect(new != old)
         let found: [String: FoundFile] = ["e1": .nothing, "e2": .file(1_000), "e3": .file(1_000)]
         rig.report(.filesChecked(new, found, rig.snapshot))
-        #expect(rig.reply(to: why)?.reply?.why.first?.contains("not there any more") == true)
+        #expect(rig.reply(to: why)?.reply?.why.first?.contains("missing") == true)
     }
 
     @Test func `a command that waits for the next check is answered when no file is left to check`() throws {
@@ -314,6 +314,6 @@ struct DownloadsAwayTests {
         let why = RequestID.random()
         rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
         rig.report(.filesChecked(try #require(rig.unanswered.last), ["e1": .nothing], rig.snapshot))
-        #expect(rig.reply(to: why)?.reply?.why.first?.contains("not there any more") == true)
+        #expect(rig.reply(to: why)?.reply?.why.first?.contains("missing") == true)
     }
 }

@@ -19,7 +19,7 @@ struct DownloadsMachineTests {
         #expect(
             download.state == .downloaded && download.totalBytes == 77 && download.path == "/d/Show/Part 1 [e1].mp3")
         #expect(rig.add("e1")?.reply?.changed == [false])
-        #expect(rig.why("e1") == "It is downloaded: asked for by test.")
+        #expect(rig.why("e1") == "It is downloaded: requested by test.")
     }
 
     @Test func `transfers keep to the limits in total and for each host, in the order of their requests`() throws {
@@ -218,7 +218,7 @@ struct DownloadsMachineTests {
                 ]))
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .notDownloaded)
         #expect(rig.state("e3") == .notDownloaded && rig.state("e4") == .downloaded)
-        #expect(rig.why("e3").contains("not there any more"))
+        #expect(rig.why("e3").contains("missing"))
         #expect(rig.alerts.map(\.code) == ["unknownFiles"] && rig.alerts[0].message.contains("mine.txt"))
         #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
     }

@@ -277,7 +277,7 @@ struct DownloadsRegressionTests {
         rig.set(.autoDownload, "1", podcast: "p1")
         #expect(rig.state("e5") == .queued)
         #expect(rig.add("e5")?.reply?.changed == [true])
-        #expect(rig.state("e5") == .downloading && rig.why("e5").contains("asked for by test"))
+        #expect(rig.state("e5") == .downloading && rig.why("e5").contains("requested by test"))
         #expect(rig.add("e5")?.reply?.changed == [false])
         let cut = TransferFailure(Failure(.streamFailed, "503"), retryAfter: 3_600)
         rig.report(.failed(try rig.order("e5").number, cut))
@@ -510,7 +510,7 @@ struct DownloadsRegressionTests {
         rig.found["e1"] = .nothing
         rig.observe(.alert(.playback, "a1"), .put, alert.wireBytes)
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
-        #expect(rig.why("e1") == "It is not downloaded any more: its file was not there any more.")
+        #expect(rig.why("e1") == "It is no longer downloaded: its file was missing.")
         rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.snapshot))
         #expect(rig.state("e2") == .downloaded && rig.alerts.map(\.code) == ["unknownFiles"])
     }

@@ -26,8 +26,8 @@ struct DownloadsTruthTests {
         rig.found["e1"] = found
         rig.advance(16)
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
-        let what = found == .nothing ? "not there any more" : "not the one that was downloaded"
-        #expect(rig.why("e1") == "It is not downloaded any more: its file was \(what).")
+        let what = found == .nothing ? "missing" : "not the one that was downloaded"
+        #expect(rig.why("e1") == "It is no longer downloaded: its file was \(what).")
         #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
     }
 
@@ -45,14 +45,14 @@ struct DownloadsTruthTests {
         #expect(rig.state("e1") == .downloading && rig.state("e2") == .downloaded && rig.orders.count == 3)
         rig.found["e1"] = nil
         try rig.complete("e1")
-        #expect(rig.why("e1") == "It is downloaded: asked for by test.")
+        #expect(rig.why("e1") == "It is downloaded: requested by test.")
     }
 
     @Test func `the explanation of a download is checked against its file`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.found["e1"] = .nothing
-        #expect(rig.why("e1").contains("its file was not there any more"))
+        #expect(rig.why("e1").contains("its file was missing"))
         #expect(rig.state("e1") == .notDownloaded)
     }
 
@@ -62,7 +62,7 @@ struct DownloadsTruthTests {
         rig.isDiskOut = true
         rig.advance(100)
         #expect(rig.add("e1")?.reply?.changed == [false])
-        #expect(rig.why("e1") == "It is downloaded: asked for by test.")
+        #expect(rig.why("e1") == "It is downloaded: requested by test.")
     }
 
     @Test func `a folder scan ignores files that were completed after it began`() throws {
@@ -261,7 +261,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e2").hasSuffix("It is the newest file of its podcast, which is kept."))
         #expect(
             rig.why("e1").hasSuffix(
-                "It is deleted when nothing needs it any more: only the newest file of its podcast is kept."))
+                "It is deleted when nothing needs it: only the newest file of its podcast is kept."))
     }
 
     @Test func `a waiting download is explained once, and a refusal suggests the right command`()
@@ -270,7 +270,8 @@ struct DownloadsTruthTests {
         rig.set(.downloadsAtOnce, "1")
         rig.add("e1")
         rig.add("e2")
-        #expect(rig.why("e2") == "It is to be downloaded: asked for by test. It waits for its turn.")
+        #expect(
+            rig.why("e2") == "It is to be downloaded: requested by test. It’s waiting for other downloads to finish.")
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.episodeUnavailable, "404"))))
         let refusal = rig.send { $0.cancel.episodes = ["e1"] }?.failure
         #expect(refusal?.message == "“Part 1” has failed and can’t be cancelled; remove it instead.")
@@ -299,7 +300,7 @@ struct DownloadsTruthTests {
         try rig.complete("e1")
         rig.send { $0.remove.episodes = ["e1"] }
         rig.send { $0.cancel.episodes = ["e2"] }
-        #expect(rig.why("e1") == "It is not downloaded any more: removed by test.")
+        #expect(rig.why("e1") == "It is no longer downloaded: removed by test.")
         #expect(rig.why("e2") == "It is not downloaded; its download was given up by test.")
     }
 }

@@ -112,7 +112,7 @@ struct DownloadKillTests {
                     let path = try #require(observer.view.downloads.values.first?.path)
                     #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
                     let why = try await fleet.succeed("why", "One")
-                    #expect(why.contains("asked for by"))
+                    #expect(why.contains("requested by"))
                 }
             }
         }

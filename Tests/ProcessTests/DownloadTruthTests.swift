@@ -70,11 +70,11 @@ struct DownloadTruthTests {
         try await with { fleet, observer, _ in
             unlink(try await add(fleet, observer))
             try await observer.until("it is not downloaded any more") { $0.downloads.isEmpty }
-            #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
+            #expect(try await fleet.succeed("why", "One").contains("its file was missing"))
             // After a second download and deletion, `why` reports the deletion at once.
             let path = try await add(fleet, observer)
             unlink(path)
-            #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
+            #expect(try await fleet.succeed("why", "One").contains("its file was missing"))
             #expect(try await fleet.succeed("downloads").hasPrefix("There are no downloads."))
         }
     }
