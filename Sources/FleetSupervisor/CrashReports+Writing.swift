@@ -11,9 +11,8 @@ extension CrashReports {
         ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no,output-to=\(folder),format=json"]
     }
 
-    /// Ensures that the crashed process left one readable report under its service’s name. The runtime names its files
-    /// after the process’s name, truncated to 15 bytes; a missing or incomplete one is replaced by a report of the
-    /// known facts.
+    /// Ensures that the crashed process left one readable report under its service’s name. The runtime uses the
+    /// process’s name, truncated to 15 bytes; a report of the known facts replaces a missing or incomplete one.
     func ensureReport(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
         var isComplete = false
         for name in SystemCall.names(in: folder) {

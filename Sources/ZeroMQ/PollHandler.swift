@@ -1,8 +1,7 @@
 /// The code of a poll thread, which alone sends and receives on its sockets.
 ///
-/// It is created on the thread, and every callback runs there, so it needs no lock and may hold values that can’t be
-/// copied or sent. A callback that throws ends the thread in an orderly way, and `PollThread.shutdown()` returns the
-/// error.
+/// It is created on the thread, where every callback runs, so it needs no lock and may hold values that can’t be copied
+/// or sent. If a callback throws, the thread ends in order, and `PollThread.shutdown()` returns the error.
 package protocol PollHandler: ~Copyable, SendableMetatype {
     /// The commands from other threads to this one.
     associatedtype Command: Sendable
