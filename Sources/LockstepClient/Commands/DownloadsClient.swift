@@ -2,8 +2,8 @@ public import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Commands for downloaded files. Each applies to all of its episodes (500 at most) or none; answers are ordered. their
-/// order.
+/// Commands for downloaded files. Each applies to all of its episodes (500 at most) or none; answers are in
+/// their order.
 public struct DownloadsClient: Sendable {
     /// An action on the files of episodes.
     public enum Action: Sendable, Hashable {

@@ -54,10 +54,10 @@ struct BackUp: LockstepCommand {
             + "  \(steps)".split(separator: "\n").map(String.init)
     }
 
-    /// The commands that put a backup in the database’s place. Each runs only if the one before it has succeeded; nothing
-    /// is overwritten, and the log goes first: beside another database it would be applied to that.
+    /// The commands that replace the database by a backup. Each runs only if the previous one succeeded; nothing is
+    /// overwritten, and the log is moved first: SQLite would apply it to the other database.
     private static func steps(restoring backup: String, in home: LockstepHome) -> [String] {
-        // Who sees these commands may run them in a shell that has another home, or none.
+        // The reader may run these commands in a shell with another home, or none.
         let option = AdvisedCommands(home: home.environment["LOCKSTEP_HOME"]).option
         let aside = DatabaseCopy.unusedPath(home.database + ".before-restore")
         let moves = (DatabaseCopy.companions + [""]).map { suffix in
@@ -73,7 +73,7 @@ struct BackUp: LockstepCommand {
 }
 
 enum ShellText {
-    /// The form in which a shell reads a word as it is.
+    /// Quotes a word for a shell.
     static func quoted(_ word: String) -> String {
         let plain = word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-+,:@%".contains($0)) }
         guard !plain || word.isEmpty else { return word }

@@ -58,7 +58,7 @@ struct BookmarkAdd: LockstepCommand {
         }
     }
 
-    /// The position that a text means in an episode, or in the loaded one; nil: its current position.
+    /// The position that a text names in an episode, or in the loaded one; nil for its current position.
     private static func position(
         _ place: SeekExpression?, in episode: Episode?, _ fleet: Fleet
     ) async throws(Failure) -> Double? {
@@ -115,7 +115,7 @@ struct BookmarkPlay: LockstepCommand {
                 let resumed = try await fleet.player.resume().value
                 return try context.output.report(try await fleet.settled(resumed, telling: context.output))
             }
-            // It is loaded at its position at once: nothing else is heard before.
+            // The episode is loaded at this position at once, so that no other audio is played before it.
             let answer = try await fleet.queue.play(.episode(bookmark.episode), at: bookmark.position)
             try context.output.reportEpisode(of: try await fleet.settled(answer, telling: context.output))
         }
@@ -123,7 +123,7 @@ struct BookmarkPlay: LockstepCommand {
 }
 
 extension CommandContext {
-    /// Runs `body` with the bookmark of an ID, or of the beginning of one.
+    /// Runs `body` with the bookmark that matches an ID or the beginning of one.
     fileprivate func withBookmark(
         _ id: String, observing parts: Set<FleetPart> = [],
         _ body: @Sendable (Fleet, Bookmark) async throws -> Void
@@ -135,7 +135,7 @@ extension CommandContext {
 }
 
 extension Bookmark {
-    /// - Throws: `notFound`; `ambiguous` with the candidates.
+    /// - Throws: `notFound`; `ambiguous`, with the candidates.
     static func named(_ id: String, among bookmarks: [Bookmark]) throws(Failure) -> Bookmark {
         if let bookmark = bookmarks.first(where: { $0.id.text == id }) { return bookmark }
         let found = id.isEmpty ? [] : bookmarks.filter { $0.id.text.hasPrefix(id) }
@@ -148,7 +148,7 @@ extension Bookmark {
         return first
     }
 
-    /// Whether a seek is enough. A position behind the known end needs a load, which plays the audio that is there now.
+    /// Whether a seek suffices. A position behind the known end needs a new load, which plays the current audio file.
     func isReached(from player: PlayerState) -> Bool {
         guard player.episode?.id == episode, player.status != .finished else { return false }
         return player.duration.map { position <= $0 } ?? true

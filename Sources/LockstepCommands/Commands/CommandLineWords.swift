@@ -2,13 +2,13 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-/// Prepares a command line for the parser: global options go behind the command, numbers below 0 become arguments, and an
-/// unknown command is refused with the nearest name.
+/// Prepares a command line for the parser: moves global options behind the command, makes negative numbers arguments,
+/// and refuses an unknown command with the nearest name.
 struct CommandLineWords: Sendable, Hashable {
     /// The words for the parser.
     let words: [String]
 
-    /// - Throws: `usage` where no command is named, or an unknown one.
+    /// - Throws: `usage` if the command is missing or unknown.
     init(_ arguments: [String]) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
         try Self.requireCommand(words)
@@ -17,7 +17,7 @@ struct CommandLineWords: Sendable, Hashable {
 
     private static let flags: Set<String> = ["--json", "--plain", "-q", "--quiet"]
 
-    /// Moves the global options behind the command, where the parser looks for them.
+    /// Moves the global options behind the command, where the parser expects them.
     private static func ordered(_ arguments: [String]) throws(Failure) -> [String] {
         var options: [String] = []
         var rest = arguments[...]
@@ -40,10 +40,10 @@ struct CommandLineWords: Sendable, Hashable {
         return Array(rest[..<end]) + options + rest[end...]
     }
 
-    /// The commands that take numbers below 0, or refuse them with a reason.
+    /// The commands that accept negative numbers, or refuse them with a reason.
     private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
 
-    /// Makes `seek -15`, `--at -15` and `show -5` arguments rather than options: their minus becomes the typographic one.
+    /// Makes `seek -15`, `--at -15` and `show -5` arguments instead of options, by a typographic minus sign.
     /// A word after an option is that option’s value.
     private static func signed(_ arguments: [String]) -> [String] {
         let isSigned = arguments.first.map(signed.contains) ?? false
@@ -61,14 +61,14 @@ struct CommandLineWords: Sendable, Hashable {
         return second.isNumber || second == "."
     }
 
-    /// An argument as the user typed it, with a hyphen in place of the minus sign.
+    /// An argument as the user typed it, with a hyphen instead of the minus sign.
     static func typed(_ argument: String) -> String {
         argument.hasPrefix("−") ? "-" + argument.dropFirst() : argument
     }
 
-    /// The commands that take thousands of episodes.
+    /// The commands that accept thousands of episodes.
     private static let bulk: [[String]] = [["mark"], ["queue", "add"]]
-    /// The least number of IDs in a row that are joined into one word: the parser takes a second for 5,000 words.
+    /// The minimum number of consecutive IDs that are joined into one word: the parser takes a second for 5,000 words.
     private static let gatheredIDs = 50
 
     private static func gathered(_ words: [String]) -> [String] {
@@ -92,7 +92,7 @@ struct CommandLineWords: Sendable, Hashable {
         return result
     }
 
-    /// The arguments that name episodes, as they were typed.
+    /// The arguments that name episodes, with joined IDs split again.
     static func episodes(_ arguments: [String]) -> [String] {
         arguments.flatMap { argument in
             let words = argument.split(separator: " ").map(String.init)

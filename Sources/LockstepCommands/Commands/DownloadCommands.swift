@@ -11,16 +11,16 @@ struct DownloadCommands: AsyncParsableCommand {
         ])
 }
 
-/// The episodes that a command is about.
+/// The episodes that a command applies to.
 struct WantedEpisodes: ParsableArguments {
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
 }
 
-/// A command that does something with the files of episodes.
+/// A command that changes the files of episodes.
 protocol DownloadEdit: LockstepCommand {
     static var action: DownloadsClient.Action { get }
-    /// The words for episodes that were changed, and for those that were so already.
+    /// The phrases for changed and for unchanged episodes.
     static var words: (done: String, already: String) { get }
     var wanted: WantedEpisodes { get }
 }
@@ -44,7 +44,7 @@ extension DownloadEdit {
         }
     }
 
-    /// What people should know about these downloads; of several each with its title.
+    /// The notes of these downloads for the user; with their titles if there are several.
     private static func notes(of downloads: [DownloadState]) -> [String] {
         downloads.filter { !$0.note.isEmpty && $0.status != .notDownloaded }.map { download in
             downloads.count == 1 ? download.note : "“\(download.title)”: \(download.note)"
@@ -55,8 +55,8 @@ extension DownloadEdit {
 extension Fleet {
     typealias NamedEpisode = (id: EpisodeID, title: String)
 
-    /// The episodes that arguments mean, each once, in order; also those that have a download alone, as the library has
-    /// forgotten them. The connection observes the downloads.
+    /// The episodes that match the arguments, in order without duplicates, including episodes that only have a download
+    /// because the library has forgotten them. The connection observes the downloads.
     ///
     /// - Throws: `notFound`, `ambiguous`.
     func findDownloads(_ arguments: [String]) async throws(Failure) -> [NamedEpisode] {
@@ -155,11 +155,11 @@ struct Downloads: LockstepCommand {
         }
     }
 
-    /// Longer than from one announcement of progress to the next.
+    /// The timeout for telemetry; it exceeds the interval between two announcements of progress.
     private static let announcementLimit = Duration.milliseconds(400)
 
-    /// The downloads once telemetry has the progress of each, which is up to 10 s old in the state. A download that gets no bytes
-    /// has no telemetry, so the wait is limited.
+    /// The downloads with their telemetry, since the progress in the state is up to 10 s old. A download that receives
+    /// no data has no telemetry, so the wait is limited.
     private static func withProgress(_ fleet: Fleet) async -> DownloadsBoard {
         DownloadsBoard(
             await fleet.first(within: announcementLimit) { state in
@@ -186,7 +186,7 @@ struct Downloads: LockstepCommand {
         }
     }
 
-    /// Draws bars until nothing is under way any more or `q` is pressed.
+    /// Draws bars until no download is active or `q` is pressed.
     private static func draw(_ fleet: Fleet) async throws {
         let signals = TerminalSignals()
         defer { signals.close() }

@@ -12,15 +12,15 @@ struct ShowEpisode: FleetCommand {
         let found = try await fleet.library.findEpisode(typed: episode)
         let details = EpisodeDetails(
             try await fleet.library.episode(found.id, readsChapters: true) ?? found,
-            // The parts of the queue and the player are left out while they are away.
+            // The members from the queue and the player are left out while they aren’t available.
             in: await fleet.availableState())
         try output.value(details.json, lines: details.lines(width: Output.terminalWidth))
     }
 }
 
-/// An episode with everything that the fleet knows about it.
+/// An episode with all data that the fleet has about it.
 struct EpisodeDetails: Sendable {
-    /// A place in a queue.
+    /// The position of the episode in a queue.
     struct Place: Sendable, Hashable {
         var queue: String
         var entry: String
@@ -43,7 +43,7 @@ struct EpisodeDetails: Sendable {
     }
 
     let episode: Episode
-    /// Those in Up Next first.
+    /// The positions in queues, those in Up Next first.
     let places: [Place]
     let bookmarks: [Bookmark]
     let chapters: [ChapterState]
@@ -57,14 +57,14 @@ struct EpisodeDetails: Sendable {
         places = Self.places(of: episode.id, in: state)
         bookmarks = state.bookmarks(of: episode.id)
         let player = state.player.episode?.id == episode.id ? state.player : nil
-        // What has ended is at no position.
+        // A finished episode has no position.
         position = player.flatMap { $0.status == .finished ? nil : $0.position() } ?? episode.position
         chapters = player.map { Self.chapters(of: episode, as: $0.chapters) } ?? episode.chapters
         download = state.download(of: episode.id) ?? episode.download
         notes = ShowNotes(episode.notes)
     }
 
-    /// The player’s chapters, with those of the file and with their ends, and with the library’s addresses.
+    /// The player’s chapters with the ends of the file’s chapters and the addresses from the library.
     private static func chapters(of episode: Episode, as shown: [ChapterState]) -> [ChapterState] {
         guard !shown.isEmpty else { return episode.chapters }
         return shown.map { chapter in
@@ -73,7 +73,7 @@ struct EpisodeDetails: Sendable {
         }
     }
 
-    /// `Published 2026-05-01, 25:03 long`, or which of these isn’t known.
+    /// `Published 2026-05-01, 25:03 long`, or the part that isn’t known.
     private static func dates(_ episode: Episode) -> String {
         let length = episode.duration.map { "\(ClockText.format($0)) long" }
         guard let published = episode.published else {
@@ -82,7 +82,7 @@ struct EpisodeDetails: Sendable {
         return "Published \(TimeText.day(milliseconds: published.milliseconds)), \(length ?? "of unknown length")"
     }
 
-    /// `; it is at 25:03` of an episode that was played and has a position, as while it is played again.
+    /// `; it is at 25:03` if a played episode has a position, such as during a replay.
     static func place(_ episode: Episode, at position: Double) -> String {
         guard episode.isPlayed, position >= 1 else { return "" }
         return "; it is at \(ClockText.format(position))"
@@ -158,13 +158,13 @@ struct Why: FleetCommand {
     var observation: Observation { .parts([.queues, .downloads]) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        // An episode that has only a download is explained, too.
+        // An episode that only has a download is explained, too.
         let named = try await fleet.findDownloads([episode])[0]
         let found = try await fleet.library.episodes([named.id]).first
         var file: [String] = []
         var failure: Failure?
         do throws(Failure) { file = try await fleet.downloads.reasons(for: named.id) } catch {
-            // The rest is shown without it.
+            // The other reasons are shown without it.
             failure = error
         }
         let places = EpisodeDetails.places(of: named.id, in: await fleet.availableState())
@@ -191,6 +191,6 @@ struct Why: FleetCommand {
 }
 
 extension Episode {
-    /// `: marked by hand`, why it counts as played or doesn’t; empty: it never changed.
+    /// `: marked by hand`, the reason for the played mark; empty if the mark never changed.
     fileprivate var reasonSuffix: String { playedReason.isEmpty ? "" : ": \(playedReason)" }
 }

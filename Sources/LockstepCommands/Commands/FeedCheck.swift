@@ -23,7 +23,7 @@ struct FeedCheck: LockstepCommand {
         guard let address = WebAddress(text) else { throw Failure.unusableAddress(text) }
         var request = FeedRequest(address)
         request.followsNewAddress = false
-        // A podcast’s ID follows from the address of its feed, unless that has moved since.
+        // A podcast’s ID is derived from the address of its feed, unless the feed has moved since.
         let podcast = PodcastID.feed(at: address).text
         request.credentials = SecretsReader(context.home.secretsFile).credentials(of: podcast)
         let client = WebClient()
@@ -43,7 +43,7 @@ struct FeedCheck: LockstepCommand {
         }
     }
 
-    /// The report that the feeds service makes when a user subscribes to it.
+    /// The report of the feeds service on a new subscription.
     static func report(on feed: LoadedFeed, from address: WebAddress) -> FeedReport {
         var document = ResolvedFeed(feed.document, base: feed.base, address: feed.address).document
         if address.webCredentials != nil, let warning = FeedWarning.unencryptedPassword(to: address) {

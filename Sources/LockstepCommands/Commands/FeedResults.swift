@@ -3,9 +3,9 @@ import FoundationEssentials
 import LockstepClient
 import PodcastModel
 
-/// Addresses of feeds as users write them.
+/// Converts the addresses of feeds that users enter.
 enum FeedAddress {
-    /// The URL for a text: an address as it is, a path as a file URL.
+    /// The URL for a text: an address unchanged, a path as a file URL.
     ///
     /// - Throws: `badURL` for an empty text and an unsupported scheme, `fileMissing` for a path that doesn’t exist.
     static func url(_ text: String, in folder: String) throws(Failure) -> String {
@@ -28,9 +28,9 @@ enum FeedAddress {
     }
 }
 
-/// The results of a command about several feeds.
+/// The results of a command for several feeds.
 struct FeedResults {
-    /// What was done to a feed, as the end of a sentence.
+    /// The action on a feed, as the end of a sentence.
     enum Action: String, Sendable {
         case subscribing = "subscribed to"
         case refreshing = "refreshed"
@@ -47,9 +47,9 @@ struct FeedResults {
 
     private var failed: [FeedsClient.Result] { results.filter { $0.kind == .failed } }
 
-    /// Prints a line for each feed and the sum.
+    /// Prints a line for each feed and a summary.
     ///
-    /// - Throws: the failure of the only one; exit status 75 when some of several failed.
+    /// - Throws: the failure of a single feed; exit status 75 if some of several failed.
     func report(to output: Output) throws {
         if results.count == 1, let only = failed.first, !only.isKept {
             var failure = only.failure ?? Failure(.fetchFailed, "The feed couldn’t be read.")
@@ -82,7 +82,7 @@ struct FeedResults {
 
     private static let shownWarnings = 3
 
-    /// The line of a result, and the feed’s warnings if the command was about that feed.
+    /// The line of a result, and the feed’s warnings if the command named that feed.
     private func lines(about result: FeedsClient.Result) -> [String] {
         guard result.kind == .added || results.count == 1 || result.isPasswordChanged else { return [line(result)] }
         let more = result.warnings.count - Self.shownWarnings

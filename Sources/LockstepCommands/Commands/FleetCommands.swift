@@ -38,7 +38,7 @@ struct Up: LockstepCommand {
         return sentences.joined(separator: " ")
     }
 
-    /// The errors of the database, such as that it was lost, or that the disk is full.
+    /// The alerts about the database, such as that it was lost, or that the disk is full.
     private static func databaseAlerts(_ context: CommandContext) async -> [AlertState] {
         let alerts = try? await context.withFleet(observing: .parts([.alerts])) { fleet in
             try await fleet.current([.alerts], services: [.persistence]).alerts
@@ -152,7 +152,7 @@ struct Logs: LockstepCommand {
                 return !closed
             }
         } catch {
-            // The files exist without a fleet; they can’t be followed.
+            // The files exist without a fleet, but can’t be followed.
             guard error.known == .noFleet, !follow else { throw error }
             let kept = LogReader(context.home).last(lines, of: service)
             guard !kept.isEmpty else { throw error }
@@ -167,10 +167,10 @@ struct Logs: LockstepCommand {
 
 private let serviceNames = Fleet.serviceNames
 
-/// A command to the supervisor about one service.
+/// A command to the supervisor for one service.
 protocol ServiceCommand: LockstepCommand {
     var service: String { get }
-    /// - Returns: a sentence about the supervisor’s action.
+    /// - Returns: a sentence that describes the supervisor’s action.
     func ask(_ supervisor: SupervisorControlClient) throws(Failure) -> String
 }
 

@@ -2,7 +2,7 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-/// The options that every command takes.
+/// The options of every command.
 struct GlobalOptions: ParsableArguments {
     @Flag(name: .long, help: "Print JSON (protocols/cli.md).") var json = false
     @Flag(name: .shortAndLong, help: "Print nothing on success.") var quiet = false
@@ -15,7 +15,7 @@ struct GlobalOptions: ParsableArguments {
 
 protocol LockstepCommand: AsyncParsableCommand, Sendable {
     var options: GlobalOptions { get }
-    /// Whether the command reports problems of the settings itself; else they are printed as warnings, and the defaults hold.
+    /// Whether the command reports problems of the settings itself; otherwise they are printed as warnings.
     static var judgesSettings: Bool { get }
     func perform(_ context: CommandContext) async throws
 }
@@ -30,9 +30,9 @@ extension LockstepCommand {
     }
 }
 
-/// A command that needs nothing but a running fleet.
+/// A command that only needs a running fleet.
 protocol FleetCommand: LockstepCommand {
-    /// What it reads of the state; by default nothing: it only asks.
+    /// The part of the state that it reads; by default none.
     var observation: Observation { get }
     func perform(_ fleet: Fleet, _ output: Output) async throws
 }
@@ -52,7 +52,7 @@ extension CompletionKind {
     static var queues: CompletionKind { candidates("queues") }
     static var bookmarks: CompletionKind { candidates("bookmarks") }
 
-    /// IDs or names that the fleet is asked for when the shell wants them.
+    /// Completes IDs or names that the fleet provides.
     private static func candidates(_ kind: String) -> CompletionKind {
         .shellCommand("lockstep candidates \(kind) 2>/dev/null")
     }

@@ -41,7 +41,7 @@ struct SetSpeed: LockstepCommand {
         "Speed \(NumberText.short(player.speed))\(suffix(player, others))."
     }
 
-    /// The speed of other podcasts, where that of the loaded one holds for it alone.
+    /// The speed of other podcasts, if the speed applies only to the loaded one.
     private static func suffix(_ player: PlayerState, _ others: String?) -> String {
         others.map { " for “\(player.episode?.podcast ?? "")” alone; others play at \($0)" } ?? ""
     }

@@ -9,14 +9,14 @@ struct Subscribe: LockstepCommand {
         abstract: "Subscribe to podcasts by the address of their feeds.",
         discussion: "Returns when every feed has been read. A feed that can’t be read isn’t kept, unless with --keep.")
     @Flag(help: "Keep feeds that can’t be read now.") var keep = false
-    @Option(help: "The user for feeds that need one; the password is asked for, or read from standard input.")
+    @Option(help: "The user name for feeds that require one; the password is prompted for or read from standard input.")
     var user: String?
     @Argument(help: "http or https addresses, or files.", completion: .file()) var feeds: [String]
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         let folder = FileManager.default.currentDirectoryPath
-        // Of several each has its own result, also one that isn’t an address; an empty one couldn’t be named.
+        // Each of several addresses has its own result, even an invalid one; an empty one couldn’t be named.
         let urls = try feeds.map { text throws(Failure) in
             do throws(Failure) { return try FeedAddress.url(text, in: folder) } catch {
                 guard feeds.count > 1, !text.allSatisfy(\.isWhitespace) else { throw error }
@@ -77,8 +77,8 @@ struct Unsubscribe: FleetCommand {
         )
     }
 
-    /// The numbers of the podcasts’ entries in each queue, Up Next first, and of their downloaded files. Returns when the
-    /// queues have removed the entries, or after two seconds.
+    /// The numbers of the podcasts’ entries in each queue, Up Next first, and of their downloaded files. Returns when
+    /// the queues have removed the entries, or after two seconds.
     private static func losses(
         of podcasts: Set<PodcastID>, from before: FleetState, _ fleet: Fleet
     ) async -> (queues: [(queue: String, count: Int)], files: Int) {
@@ -95,7 +95,7 @@ struct Unsubscribe: FleetCommand {
         return (lost, files)
     }
 
-    /// `Removed 2 entries from Up Next and 1 entry from “evening”.`, and what becomes of the files.
+    /// `Removed 2 entries from Up Next and 1 entry from “evening”.`, and the consequence for the files.
     static func sentences(_ queues: [(queue: String, count: Int)], files: Int) -> [String] {
         let parts = queues.map { queue, count in
             "\(NumberText.counted(count, "entry", "entries")) from \(QueueName.shown(queue))"
@@ -139,7 +139,7 @@ struct Podcasts: FleetCommand {
                 podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
                 "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh?.milliseconds ?? 0),
                 podcast.id.text,
-                // Podcasts of one title are told apart by their addresses.
+                // Podcasts with the same title are distinguished by their addresses.
                 [isOnlyOne ? "" : podcast.url, state].filter { !$0.isEmpty }.joined(separator: "  "),
             ]
         }

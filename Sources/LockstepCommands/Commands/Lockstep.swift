@@ -3,7 +3,7 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// The program `lockstep`: the root of its commands, and how it ends.
+/// The program `lockstep`: its root command and its exit.
 package struct Lockstep: AsyncParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "lockstep",
@@ -37,14 +37,14 @@ package struct Lockstep: AsyncParsableCommand {
 
     package init() {}
 
-    /// Runs the command that the process was started with, and ends the process with its status.
+    /// Runs the command of the process’s arguments, and exits with its status.
     package static func runAndExit() async -> Never {
         signal(SIGPIPE, SIG_IGN)
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         endProcess(status)
     }
 
-    /// Runs a command line, and returns the exit status.
+    /// Runs a command line, and returns its exit status.
     static func run(_ arguments: [String]) async -> Int32 {
         let json = arguments.contains("--json")
         let advice = AdvisedCommands(arguments: arguments)
@@ -61,7 +61,7 @@ package struct Lockstep: AsyncParsableCommand {
         }
     }
 
-    /// The command that a command line names, with its arguments.
+    /// The command in a command line, with its arguments.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
         try parseAsRoot(CommandLineWords(arguments).words)
     }
@@ -71,13 +71,13 @@ package struct Lockstep: AsyncParsableCommand {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
         case var failure as Failure:
-            // A hyphen was typed where `CommandLineWords` has made it a minus sign.
+            // The user typed a hyphen that `CommandLineWords` has replaced by a minus sign.
             failure.message = advice.completed(failure.message.replacing("“−", with: "“-"))
             Output.report(failure, json: json)
             return failure.code == "usage" ? ExitStatus.usage.rawValue : ExitStatus(failure).rawValue
         case let code as ExitCode: return code.rawValue
         default:
-            // Help, the version, or the parser’s own error.
+            // The error is help, the version, or the parser’s own.
             let code = exitCode(for: error).rawValue
             guard code != 0 else {
                 try? Output.write(fullMessage(for: error) + "\n", to: STDOUT_FILENO)
@@ -95,5 +95,5 @@ package struct Lockstep: AsyncParsableCommand {
     }
 }
 
-/// Ends the process; within a command, `exit` is the parser’s.
+/// Exits the process; within a command, `exit` is the parser’s.
 private func endProcess(_ status: Int32) -> Never { exit(status) }

@@ -14,7 +14,7 @@ struct Mark: FleetCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        // All are found before any is changed.
+        // All episodes are resolved before any is changed.
         let found = try await fleet.library.find(episodes)
         var answers: [Answer<EpisodeProgress>] = []
         for part in found.parts(of: RequestSizes.episodes) {
@@ -27,9 +27,9 @@ struct Mark: FleetCommand {
     }
 }
 
-/// Shows titles in sentences.
+/// Formats titles for sentences.
 enum Titles {
-    /// Up to three titles, else their number.
+    /// Up to three titles, otherwise their number.
     static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
         let count = count ?? titles.count
         return count > 3 ? "\(count) \(what)" : titles.map { "“\($0)”" }.joined(separator: ", ")
@@ -37,7 +37,7 @@ enum Titles {
 }
 
 extension Output {
-    /// Prints which of several episodes were changed, and which were so already.
+    /// Prints the changed and the unchanged episodes.
     func changes(
         _ episodes: [(title: String, changed: Bool)], done: (String) -> String, already: String, notes: [String] = [],
         json: [JSONValue]
@@ -54,13 +54,13 @@ extension Output {
     }
 }
 
-// What arguments mean: an ID, the beginning of one, or a part of a title. Throws `notFound` and `ambiguous`.
+// Lookups by an ID, the beginning of one, or a part of a title. They throw `notFound` and `ambiguous`.
 extension LibraryClient {
     func findEpisode(typed text: String) async throws(Failure) -> Episode {
         try await findEpisode(CommandLineWords.typed(text))
     }
 
-    /// The address of a feed is good, too.
+    /// The podcast that matches a text, which may also be the address of its feed.
     func findPodcast(typed text: String) async throws(Failure) -> Podcast {
         try await findPodcast(CommandLineWords.typed(text))
     }
@@ -71,10 +71,10 @@ extension LibraryClient {
         return found
     }
 
-    /// The episodes, each once, in order; of several without notes and chapters.
+    /// The matching episodes in order without duplicates; several are returned without notes and chapters.
     func find(_ arguments: [String]) async throws(Failure) -> [Episode] {
         let texts = CommandLineWords.episodes(arguments)
-        // Whole IDs are looked up together, which is quick however many there are.
+        // Complete IDs are fetched together, which is fast for any number.
         let ids = texts.compactMap(EpisodeID.init)
         let known = Dictionary(
             ids.count > 1 ? try await episodes(ids).map { ($0.id.text, $0) } : [],

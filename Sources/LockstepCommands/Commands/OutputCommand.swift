@@ -13,7 +13,7 @@ struct SetOutput: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let devices: OutputState
         do throws(Failure) { devices = try await fleet.player.outputs() } catch {
-            // Where they can’t be listed now, they are shown as they were last seen.
+            // If the devices can’t be listed now, the last known ones are shown.
             guard let seen = try await fleet.current([.output]).output else { throw error }
             devices = seen
         }
@@ -34,11 +34,11 @@ struct SetOutput: FleetCommand {
         try output.value(state.json, lines: TextTable(["", "output", .flexible("what it is")], rows).lines())
     }
 
-    /// The name of the device that a text means: its name, or a part of a name or description that no other has; nil: the
+    /// The name of the device that a text matches: its name, or a unique part of a name or description; nil for the
     /// system’s default.
     static func resolve(_ text: String, in state: OutputState) throws(Failure) -> String? {
         if text == "default" || text.isEmpty { return nil }
-        // What is not listed may be plugged in later, or known to the engine alone.
+        // A device that isn’t listed may be connected later, or known only to the engine.
         if state.devices.contains(where: { $0.name == text }) || state.devices.isEmpty { return text }
         let wanted = text.lowercased()
         let found = state.devices.filter {

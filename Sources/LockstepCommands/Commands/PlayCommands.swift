@@ -125,13 +125,13 @@ struct Stop: FleetCommand {
 }
 
 extension Fleet {
-    /// The player once the load that a queue has decided, or that the player has resumed, is settled.
+    /// Returns the player’s state when the load that a queue decided, or that the player resumed, is settled.
     func settled(_ answer: QueueAnswer, telling output: Output) async throws(Failure) -> PlayerState {
         guard let load = answer.loadID else { return answer.player ?? state.player }
         return try await settled(load, isLoaded: answer.player != nil, telling: output)
     }
 
-    /// The player once what it has loaded is settled.
+    /// Returns the player’s state when its load is settled.
     func settled(_ player: PlayerState, telling output: Output) async throws(Failure) -> PlayerState {
         guard let load = player.loadID else { return player }
         return try await settled(load, isLoaded: true, telling: output)
@@ -145,7 +145,7 @@ extension Fleet {
 }
 
 extension Output {
-    /// Prints the playback state and the position, or that they were so already.
+    /// Prints the playback state and the position, or that they are unchanged.
     func report(_ player: PlayerState, changed: Bool = true) throws {
         let sentence: String
         switch player.status {
@@ -157,7 +157,7 @@ extension Output {
             changed ? sentence : "No change: \(sentence.prefix(1).lowercased())\(sentence.dropFirst())")
     }
 
-    /// Prints what is loaded after a step to another entry. Of several steps at once each succeeds, also where a later one
+    /// Prints the loaded episode after a step to another entry. Each of several steps succeeds, even if a later one
     /// supersedes its load.
     fileprivate func report(step answer: QueueAnswer, of fleet: Fleet) async throws {
         var (player, passed) = (fleet.state.player, "")

@@ -13,7 +13,7 @@ struct QueueCommands: AsyncParsableCommand {
         defaultSubcommand: QueueList.self)
 }
 
-/// The queue that a command is about.
+/// The queue that a command applies to.
 struct QueueOption: ParsableArguments {
     @Option(name: .customLong("queue"), help: "A queue other than Up Next.", completion: .queues)
     var name: String?
@@ -28,7 +28,7 @@ struct QueueList: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let state = try await fleet.current([.queues, .next, .player])
         let shown = try state.existingQueue(queue.name).withPosition(of: state.player)
-        // If nothing is loaded, the mark is where the queue would continue.
+        // If no episode is loaded, the mark is in the queue that would continue.
         let playing = state.player.episode == nil ? shown.name : state.upNext.name
         try output.value(shown.json, lines: Self.lines(shown, playing: playing))
     }
@@ -87,9 +87,9 @@ struct Queues: FleetCommand {
 }
 
 extension FleetState {
-    /// A queue by its name. Up Next is there even if nothing has been heard of it.
+    /// Returns a queue by its name. Up Next exists even before its state is known.
     ///
-    /// - Throws: `notFound`, which names the nearest one.
+    /// - Throws: `notFound`, with the nearest name.
     fileprivate func existingQueue(_ name: String?) throws(Failure) -> QueueState {
         let name = name ?? QueueName.default
         if let queue = queue(name) { return queue }

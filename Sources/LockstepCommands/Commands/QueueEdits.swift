@@ -143,7 +143,7 @@ struct QueueSort: FleetCommand {
 }
 
 extension QueueClient.SortKey: ExpressibleByArgument {
-    /// The key as the history names it.
+    /// The key’s name in the history.
     fileprivate var words: String {
         switch self {
         case .title, .podcast: rawValue
@@ -168,14 +168,14 @@ struct QueueDedupe: FleetCommand {
 }
 
 extension Output {
-    /// Prints the change of a queue, or why there is none.
+    /// Prints the change of a queue, or the reason why there is none.
     fileprivate func change(
         _ answer: QueueAnswer, _ sentence: @autoclosure () -> String, else reason: @autoclosure () -> String
     ) throws {
         try change(answer.json, if: answer.changed, sentence(), else: reason())
     }
 
-    /// Prints a queue’s mode, or that it was so already.
+    /// Prints a queue’s mode, or that it is unchanged.
     fileprivate func change(_ answer: QueueAnswer, mode: String) throws {
         try change(answer, "\(answer.title) \(mode).", else: "\(answer.title) \(mode) already")
     }
@@ -190,7 +190,7 @@ extension QueueAnswer {
         "`lockstep queue undo\(QueueName.option(queue))` brings \(entries.count == 1 ? "it" : "them") back."
     }
 
-    /// The entries that the command was about: up to three titles, else their number.
+    /// The entries in the answer: up to three titles, otherwise their number.
     fileprivate var names: String {
         Titles.shown(entries.map(\.episode.title), count: max(count, entries.count), "entries")
     }

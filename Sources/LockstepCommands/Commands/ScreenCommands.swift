@@ -5,6 +5,9 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
+// A new player screen needs a `PlayerTerminal` that draws it, a `PlayerMachine.Form` that decides its keys, and a
+// command that passes both to `runPlayer` and is listed in the group “Screens” of `Lockstep`.
+
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "mini",
@@ -33,7 +36,7 @@ struct Expanded: LockstepCommand {
 }
 
 extension CommandContext {
-    /// Runs a player on the terminal, or in words where there is none.
+    /// Runs a player on the terminal, or as plain text if there is none.
     fileprivate func runPlayer(
         origin: String, form: PlayerMachine.Form,
         on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
@@ -55,7 +58,7 @@ extension CommandContext {
                     settings: settings, form: form, advice: output.advice)
                 let events = TerminalEvents(signals: signals, inbox: inbox)
                 let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
-                    // The main thread belongs to the screen until it is left.
+                    // The main thread is reserved for the screen until it closes.
                     Task.detached {
                         let end = await fleet.perform(task)
                         inbox.post(.finished(task, end.failure, said: end.said))
@@ -67,7 +70,7 @@ extension CommandContext {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// Prints the player in words. Each line of the input is a key.
+    /// Prints the player’s changes as plain text. Each line of the input is a key.
     private func narrate(_ fleet: Fleet) async throws {
         let keys = NIOLockedValueBox(
             PlayerMachine(settings: settings, form: .words, advice: output.advice))
@@ -84,7 +87,7 @@ extension CommandContext {
                 }
             }
             group.addTask {
-                // A digit becomes free also when nothing else happens.
+                // A digit is also released when no event occurs.
                 for await _ in digits {
                     while let wait = await teller.nextDigit {
                         try await Task.sleep(for: wait)
@@ -94,7 +97,7 @@ extension CommandContext {
             }
             if isTyped {
                 group.addTask {
-                    // The effect of a key depends on the state; only users at a terminal see when that is known.
+                    // The effect of a key depends on the state; only users at a terminal see when the state is known.
                     if !TypedLines.isTerminal { for await _ in begun {} }
                     try await listen(fleet, keys)
                 }
@@ -130,12 +133,12 @@ extension CommandContext {
 }
 
 extension Observation {
-    /// What players show: no podcasts, downloads or bookmarks, of which there may be thousands.
+    /// The state that players show: no podcasts, downloads or bookmarks, which may be thousands.
     fileprivate static let screen = Observation.parts([.player, .next, .queues, .settings, .alerts])
 }
 
 extension Fleet {
-    /// - Returns: the failure, or a sentence about an effect that the state doesn’t show.
+    /// - Returns: the failure, or a sentence for an effect that the state doesn’t show.
     func perform(_ task: PlayerTask) async -> (failure: Failure?, said: String?) {
         var said: String?
         do throws(Failure) {

@@ -70,7 +70,7 @@ struct ChapterCommand: LockstepCommand {
         try await context.withFleet(observing: .player) { fleet in
             let answer: Answer<PlayerClient.SeekOutcome>
             do throws(Failure) { answer = try await fleet.player.seek(target) } catch {
-                // They may be known in a moment.
+                // The chapters may be known shortly.
                 guard error.known == .notFound, try await fleet.current([.player]).player.chapters.isEmpty,
                     try await !fleet.playerWithChapters().chapters.isEmpty
                 else { throw error }
@@ -80,7 +80,7 @@ struct ChapterCommand: LockstepCommand {
         }
     }
 
-    /// - Throws: `invalidArgument`.
+    /// - Throws: `invalidArgument` for a text that isn’t a chapter.
     static func target(_ text: String) throws(Failure) -> PlayerClient.SeekTarget {
         switch text {
         case "next": return .nextChapter
@@ -98,7 +98,7 @@ struct ChapterCommand: LockstepCommand {
         var snapshot = player.snapshot
         guard let index = player.chapter() else { return Sentence.beginning(snapshot) + "." }
         let chapter = player.chapters[index]
-        // The position as the chapter’s start is listed.
+        // The position is rounded like the chapter’s start in the list.
         if abs(snapshot.position - chapter.start) < 0.5 { snapshot.position = chapter.start.rounded() }
         let name = chapter.title.isEmpty ? "" : ": \(chapter.title)"
         return Sentence.stopped("Chapter \(index + 1) of \(player.chapters.count), at \(snapshot.place)\(name)")
@@ -110,7 +110,7 @@ struct ChapterCommand: LockstepCommand {
         let rows = player.chapters.enumerated().map { index, chapter in
             [
                 "\(index + 1)", index == current ? "*" : "", TimeText.mark(chapter.start),
-                // From one shown start to the next.
+                // The length is the difference of the shown starts.
                 TimeText.mark(chapter.end.map { $0.rounded() - chapter.start.rounded() }), chapter.title,
             ]
         }
@@ -119,16 +119,16 @@ struct ChapterCommand: LockstepCommand {
 }
 
 extension Fleet {
-    /// Seeks, and reports where the player is once it is heard.
+    /// Seeks, and reports the position when playback is audible.
     fileprivate func seek(_ target: PlayerClient.SeekTarget, reporting output: Output) async throws {
         let answer = try await player.seek(target)
         try output.report(answer, at: answer.changed ? await audible(answer.value.player) : answer.value.player)
     }
 
-    /// The player with the chapters of its episode: once that is open, since its file may have some, and once the feed’s have been
-    /// looked for. Waits a few seconds at most.
+    /// The player with the chapters of its episode, after the file was opened and the feed’s chapters were
+    /// fetched. Waits a few seconds at most.
     ///
-    /// - Throws: `nothingLoaded`.
+    /// - Throws: `nothingLoaded` if no episode is loaded.
     fileprivate func playerWithChapters() async throws(Failure) -> PlayerState {
         var player = try await current([.player]).player
         if case .loading = player.status, player.chapters.isEmpty {
@@ -141,7 +141,7 @@ extension Fleet {
             throw Failure(.nothingLoaded, "Nothing is loaded. Start something with `lockstep play EPISODE`.")
         }
         guard player.chapters.isEmpty else { return player }
-        // The player hears of chapters that are read from the feed’s file now.
+        // The player receives chapters that are fetched from the feed’s chapters file now.
         guard let known = try? await library.episode(episode.id, readsChapters: true), known.hasChaptersOfFeed else {
             return player
         }
@@ -151,7 +151,7 @@ extension Fleet {
 }
 
 extension Output {
-    /// Prints the position after a seek: with `sentence`, else with the playback state.
+    /// Prints the position after a seek, with `sentence` or the playback state.
     fileprivate func report(
         _ answer: Answer<PlayerClient.SeekOutcome>, at player: PlayerState, _ sentence: (() -> String)? = nil
     ) throws {

@@ -29,7 +29,7 @@ struct SetCommand: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         let key = try (unset ?? key).map { text throws(Failure) in try SettingKey.named(text) }
-        // Validated before the fleet is asked.
+        // The value is validated before the request.
         var text = unset == nil ? nil : ""
         if let key, let value { text = try key.value(typed: CommandLineWords.typed(value)) }
         let wanted = text
@@ -45,7 +45,7 @@ struct SetCommand: LockstepCommand {
     }
 
     private static func list(_ podcast: Podcast?, _ fleet: Fleet, _ context: CommandContext) async throws {
-        // One service that is away does not keep the others' settings from being read.
+        // Settings of other services are shown even if one service isn’t available.
         let state = await fleet.availableState()
         let values = state.settings.with(file: context.settings.skipDistances)
         let keys = SettingKey.allCases.filter { podcast == nil || $0.rule.isPerPodcast }

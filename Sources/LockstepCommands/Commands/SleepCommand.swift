@@ -56,9 +56,9 @@ struct SleepTimer: LockstepCommand {
         }
     }
 
-    /// Seconds until clocks show a time of the day.
+    /// The number of seconds until a local time of the day.
     static func seconds(until hour: Int32, _ minute: Int32, from now: Timestamp) -> Double {
-        // The night on which clocks are set back has an hour more.
+        // The night on which clocks are set back is an hour longer.
         min(LocalTime.seconds(until: hour, minute, from: now), SleepLimits.seconds)
     }
 }

@@ -96,7 +96,7 @@ struct AlertAnswer: FleetCommand {
             "Answered “\(alert.title)” with \(answered).\(end.map { " \($0)" } ?? "")")
     }
 
-    /// The alert that is meant: by its ID or the beginning of one; without, the only one that takes the action.
+    /// The alert with an ID or the beginning of one; without, the only alert that accepts the action.
     static func resolve(_ id: String?, action: String, in alerts: [AlertState]) throws(Failure) -> AlertState {
         let found = alerts.filter { id.map($0.id.text.hasPrefix) ?? $0.actions.contains(action) }
         guard let first = found.first else {
@@ -124,8 +124,8 @@ struct AlertAnswer: FleetCommand {
 }
 
 extension Fleet {
-    /// The sentence about skipping a failed episode that nothing follows; nil: something does, or the answer is another one. It is
-    /// asked for before the answer is given, on a connection that observes what plays next.
+    /// The sentence about skipping a failed episode that no entry follows; nil for other answers. It is
+    /// determined before the answer is sent, on a connection that observes the next entry.
     func endOfSkipping(of owner: ServiceName, action: String) async -> String? {
         guard owner == .playback, action == "skip",
             let next = try? await current([.next]).next, next.following == nil, next.reason != nil
@@ -135,7 +135,7 @@ extension Fleet {
     }
 }
 
-/// Prints the IDs that shells complete; not for people.
+/// Prints the IDs for shell completion.
 struct Candidates: FleetCommand {
     enum Kind: String, ExpressibleByArgument, CaseIterable {
         case episodes, podcasts, entries, queues, bookmarks, alerts

@@ -3,7 +3,7 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Checks the database’s file without opening the database, as only its service may.
+/// Checks the database’s file without opening the database, which only its service may do.
 struct DatabaseFileCheck: Sendable {
     let home: LockstepHome
 
@@ -38,7 +38,7 @@ struct DatabaseFileCheck: Sendable {
         return .ok("database", "Nothing is wrong with its first page; the rest is checked when the fleet starts.")
     }
 
-    /// The damage of a file that shows in its first page; nil: none.
+    /// The damage that is visible in the file’s first page; nil if there is none.
     static func damage(header: [UInt8], size: Int, hasLog: Bool) -> String? {
         guard header.count == headerSize, Array(header.prefix(magic.count)) == magic else {
             return size == 0 ? "it is empty" : "it doesn’t begin like a SQLite database"
@@ -46,10 +46,10 @@ struct DatabaseFileCheck: Sendable {
         func number(_ offset: Int, _ length: Int) -> Int {
             header[offset..<offset + length].reduce(0) { $0 << 8 | Int($1) }
         }
-        // A page of 65,536 bytes has the size 1.
+        // The value 1 means a page size of 65,536 bytes.
         let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
         guard pageSize >= 512, pageSize & (pageSize - 1) == 0 else { return "its page size is \(pageSize)" }
-        // The log may hold what is missing at the file’s end; and the number of pages may be that of an earlier change.
+        // The log may hold the missing end of the file; and the number of pages may be outdated.
         let expected = number(28, 4) * pageSize
         guard !hasLog, number(24, 4) == number(92, 4), size < expected else { return nil }
         return "it has \(size) of \(expected) bytes"

@@ -17,7 +17,7 @@ struct Doctor: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         let home = HomeCheck(home: context.home)
         let settings = home.settings(context.settings)
-        // Loading libmpv takes as long as everything that the fleet is asked for.
+        // Loading libmpv takes as long as all requests to the fleet.
         let environment = context.serviceEnvironment
         async let libraries = LibraryCheck(environment: environment).findings()
         async let running = FleetCheck(context).findings()

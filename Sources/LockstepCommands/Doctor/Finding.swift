@@ -4,9 +4,9 @@ import LockstepClient
 struct Finding: Sendable, Hashable {
     enum Level: String, Sendable {
         case ok
-        /// It works, but needs attention.
+        /// The checked part works, but needs attention.
         case warning
-        /// Something doesn’t work.
+        /// The checked part doesn’t work.
         case fault
     }
 
@@ -14,9 +14,9 @@ struct Finding: Sendable, Hashable {
     let name: String
     let level: Level
     var message: String
-    /// Nil: nothing is to be done.
+    /// The recommended action; nil if there is none.
     var advice: String?
-    /// A name for faults that several checks find; nil: the message identifies it.
+    /// A name for faults that several checks find; nil if the message identifies the fault.
     var subject: String?
 
     static let fullDisk = "full disk"
@@ -55,10 +55,10 @@ struct Finding: Sendable, Hashable {
 }
 
 extension [Finding] {
-    /// Each fault once: without those that a later check has found again.
+    /// Returns each fault once, without repetitions by later checks.
     var withoutRepetitions: [Finding] {
         var known: Set<String> = []
-        // Where the folders can’t be used, nothing can be heard from a fleet in them.
+        // If the folders can’t be used, a fleet in them can’t be reached.
         let hasFolders = !contains { $0.name == "folders" && $0.level == .fault }
         return filter { finding in
             guard finding.level == .fault, finding.name == "fleet", !hasFolders else {

@@ -22,7 +22,7 @@ struct FleetCheck: Sendable {
             ]
         }
         let processes = services.map(Self.finding)
-        // What a process that doesn’t serve can’t tell has its reason there.
+        // The logs show why a process isn’t ready.
         guard Self.serves(.bus, services) else { return processes }
         let hasDatabase = Self.serves(.persistence, services)
         do {
@@ -46,7 +46,7 @@ struct FleetCheck: Sendable {
     /// The finding about a process and its restarts.
     static func finding(_ service: ServiceReport) -> Finding {
         var finding = conditionFinding(service)
-        // Two services in the same condition are two findings.
+        // Two services in the same condition have two findings.
         finding.subject = service.name
         return finding
     }
@@ -74,7 +74,7 @@ struct FleetCheck: Sendable {
         }
     }
 
-    /// Crash reports are no fault: the services have been restarted.
+    /// Crash reports aren’t faults: the services were restarted.
     static func crashes(_ reports: [CrashReport]) -> Finding {
         guard let newest = reports.first else { return .ok("crashes", "No crash report.") }
         return .warning(
@@ -85,7 +85,7 @@ struct FleetCheck: Sendable {
 
     static func alerts(_ alerts: [AlertState]) -> [Finding] {
         guard !alerts.isEmpty else { return [.ok("alerts", "There are no open alerts.")] }
-        // The supervisor’s alerts are about processes, which have their own findings.
+        // The supervisor’s alerts concern processes, which have their own findings.
         return alerts.filter { $0.owner != .supervisor }.map { alert in
             let advice = "See `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
             var finding =
@@ -96,12 +96,12 @@ struct FleetCheck: Sendable {
         }
     }
 
-    /// The codes of alerts that are about this machine or the program, even where they name an episode or a podcast.
+    /// The codes of alerts that concern this machine or the program, even if they name an episode or a podcast.
     private static let ownCodes =
         [.diskFull, .insufficientStorage, .notSaved, .storageFailed, .noSoundDevice, .quarantined, .internalError]
         .map(\FailureCode.rawValue) + ["playbackCrashed"]
 
-    /// Whether an alert is about an episode or a podcast: its server or its feed is at fault, and the installation works.
+    /// Whether an alert concerns an episode or podcast: its server or feed is at fault, not the installation.
     private static func isAboutContent(_ alert: AlertState) -> Bool {
         !ownCodes.contains(alert.code) && (alert.episode != nil || alert.podcast != nil)
     }

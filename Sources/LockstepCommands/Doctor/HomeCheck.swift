@@ -7,7 +7,7 @@ import PodcastModel
 /// Checks the settings, the folders, the disk, the backups and the clock, without a fleet.
 struct HomeCheck: Sendable {
     let home: LockstepHome
-    /// The time now, in seconds since 1970.
+    /// The current time in seconds since 1970.
     var now = Date().timeIntervalSince1970
     var userID = geteuid()
     var canAccess: @Sendable (String, Int32) -> Bool = { access($0, $1) == 0 }
@@ -40,7 +40,7 @@ struct HomeCheck: Sendable {
         ]
     }
 
-    /// Permissions that work, but are unsafe.
+    /// Checks for permissions that work, but are unsafe.
     private func warnings() -> [Finding] {
         var warnings: [Finding] = []
         var isOthers = false
@@ -48,7 +48,7 @@ struct HomeCheck: Sendable {
             var status = stat()
             guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
             guard status.st_uid == userID else {
-                // An unusable folder and the run directory are faults; and one warning is enough.
+                // An unusable folder and the run directory are reported as faults; and one warning is enough.
                 if isOthers || path == home.runDirectory || !canAccess(path, R_OK | W_OK | X_OK) { continue }
                 isOthers = true
                 let owner = LockstepHome.name(ofUser: status.st_uid)
@@ -115,7 +115,7 @@ struct HomeCheck: Sendable {
             .compactMap { Self.modified($0.path) }.max()
         guard let newest else {
             guard database != nil else { return .ok("backups", "There is no database yet.") }
-            // The lock of the database’s service is as old as its last start.
+            // The modification time of the service’s lock file is its last start.
             guard let started = Self.modified(home.runFile("persistence.lock")), now - started > 3_600 else {
                 return .ok("backups", "None yet; the first is made five minutes after the start.")
             }
@@ -128,14 +128,14 @@ struct HomeCheck: Sendable {
     }
 
     func clock() -> Finding {
-        // Written at every start of a service and of the bus.
+        // These files are written at every start of a service and of the bus.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: home.stateDirectory)) ?? []
         let files = names.filter { $0.hasSuffix(".generation") || $0.contains("epoch") }
         return Self.clock(now: now, newestFile: files.compactMap { Self.modified(home.stateFile($0)) }.max())
     }
 
     static func clock(now: Double, newestFile: Double?) -> Finding {
-        // 1 January 2026: before this program was written.
+        // 1 January 2026, a date before this program’s release.
         guard now > 1_767_225_600 - 60 * day else {
             return .fault(
                 "clock",

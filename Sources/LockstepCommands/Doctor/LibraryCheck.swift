@@ -23,7 +23,7 @@ struct LibraryCheck: Sendable {
         return .ok("libzmq", "\(found).")
     }
 
-    /// Opens the library as the player does.
+    /// Opens the library in the same way as the player.
     func player() -> Finding {
         #if canImport(Darwin)
         let names = ["libmpv.2.dylib", "libmpv.1.dylib"]
@@ -71,7 +71,7 @@ struct LibraryCheck: Sendable {
             let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
-            // A playback device that this user may write to.
+            // The file is a playback device that this user may write to.
             if name.hasPrefix("pcm"), name.hasSuffix("p"), access("/dev/snd/" + name, W_OK) == 0 { return true }
         }
         return false

@@ -1,24 +1,24 @@
 import LockstepClient
 import PodcastModel
 
-/// The digits that answer alerts. A digit stays with its answer while that can be given, and is unused for a moment afterwards, so
-/// that a key pressed for an alert that has just gone doesn’t answer another one.
+/// Assigns the digits that answer alerts. A digit is kept while its answer is possible, and reserved for a moment
+/// after, so that a key pressed for a closed alert doesn’t answer another one.
 struct AlertKeys: Sendable {
     private struct Answer: Hashable {
         var alert: AlertID
         var action: String
     }
 
-    /// The time for which a freed digit isn’t used.
+    /// The time for which a released digit stays reserved.
     static let pause = Duration.seconds(5)
 
     private var digits: [Answer: Int] = [:]
     private var freed: [Int: MonotonicTime] = [:]
 
-    /// The time at which the next freed digit can be used again; nil: all can.
+    /// The time at which the next released digit is available; nil if none is reserved.
     var nextRelease: MonotonicTime? { freed.values.min()?.advanced(by: Self.pause) }
 
-    /// Frees the digits of answers that can’t be given any more, and assigns free ones.
+    /// Releases the digits of answers that are no longer possible, and assigns available ones.
     mutating func update(_ alerts: [PlayerSnapshot.Alert], now: MonotonicTime) {
         let answers = alerts.flatMap { alert in alert.actions.map { Answer(alert: alert.id, action: $0) } }
         let open = Set(answers)

@@ -1,10 +1,10 @@
 import LockstepClient
 import PodcastModel
 
-/// The downloads in the order in which they are shown. Pure.
+/// The downloads in display order.
 struct DownloadsBoard: Sendable {
     let isCurrent: Bool
-    /// Those under way, queued, failed and paused, then the finished ones, the newest first.
+    /// The active downloads, then queued, failed, paused and finished ones, the newest first.
     let downloads: [DownloadState]
 
     init() { (isCurrent, downloads) = (false, []) }
@@ -21,10 +21,10 @@ struct DownloadsBoard: Sendable {
         }
     }
 
-    /// Whether a download is under way or queued.
+    /// Whether a download is active or queued.
     var isActive: Bool { downloads.contains { $0.status == .downloading || $0.status == .queued } }
 
-    /// Whether telemetry has the progress of each download under way.
+    /// Whether there is telemetry for each active download.
     var hasProgressForAll: Bool { downloads.allSatisfy { $0.status != .downloading || $0.isAnnounced } }
 
     private static func rank(_ status: DownloadState.Status) -> Int {
@@ -37,7 +37,7 @@ struct DownloadsBoard: Sendable {
         }
     }
 
-    /// A line for each download, with bars for those under way: at most `columns` wide and `rows` many.
+    /// A line for each download, with bars for active ones: at most `columns` wide and `rows` lines.
     func lines(columns: Int, rows: Int) -> [String] {
         guard !downloads.isEmpty else { return [DisplayText.cut(DownloadText.none, to: columns)] }
         let shown = downloads.count > rows ? downloads.prefix(max(0, rows - 1)) : downloads[...]
@@ -75,7 +75,7 @@ struct DownloadsBoard: Sendable {
 enum DownloadText {
     static let none = "There are no downloads. Add one with `lockstep download add EPISODE`."
 
-    /// The download that an ID, the beginning of one, or a part of a title means; nil: none, or several.
+    /// The only download that matches an ID, the beginning of one, or a part of a title; nil otherwise.
     static func named(_ text: String, in downloads: [DownloadState]) -> DownloadState? {
         if let download = downloads.first(where: { $0.episode.text == text }) { return download }
         let wanted = text.lowercased()
@@ -88,12 +88,12 @@ enum DownloadText {
         download.title.isEmpty ? download.episode.text : download.title
     }
 
-    /// The part of it that has arrived, 0 to 1; nil: not known.
+    /// The received fraction, 0 to 1; nil if not known.
     static func part(_ download: DownloadState) -> Double? {
         download.totalBytes.map { min(1, Double(download.receivedBytes) / Double($0)) }
     }
 
-    /// `12.3 MB of 27.0 MB`, or the bytes that have arrived while the length is not known.
+    /// `12.3 MB of 27.0 MB`, or the bytes received if the length isn’t known.
     static func amount(_ download: DownloadState) -> String {
         let received = NumberText.bytes(download.receivedBytes)
         return download.totalBytes.map { "\(received) of \(NumberText.bytes($0))" } ?? received
@@ -122,11 +122,11 @@ enum DownloadText {
     }
 }
 
-/// The downloads in words: a line for each change of a state, and for each tenth.
+/// Reports downloads as plain text: a line for each change of a state, and for each tenth.
 struct DownloadsNarrator: Sendable {
     private var told: [EpisodeID: (status: DownloadState.Status, tenth: Int, text: String)] = [:]
 
-    /// The downloads about which there is something new to print.
+    /// The downloads with a change to print.
     mutating func news(_ downloads: [DownloadState]) -> [DownloadState] {
         var news: [DownloadState] = []
         for download in downloads {
@@ -147,7 +147,7 @@ struct DownloadsNarrator: Sendable {
         return news
     }
 
-    /// A download in a line: `“A title”: downloading 40 %, 12.3 MB of 27.0 MB`.
+    /// A download as a line: `“A title”: downloading 40 %, 12.3 MB of 27.0 MB`.
     static func line(_ download: DownloadState) -> String {
         Sentence.stopped("“\(DownloadText.title(download))”: \(DownloadText.state(download))")
     }

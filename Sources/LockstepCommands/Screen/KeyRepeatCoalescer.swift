@@ -1,23 +1,23 @@
 import PodcastModel
 
-/// Turns a held-down key into few requests: one is in flight, and later presses become one more behind it.
+/// Coalesces the repeats of a held key: one request is in flight, and later presses are merged into the next one.
 struct KeyRepeatCoalescer: Sendable {
-    /// The load that the last key and the waiting request are about; nil: they don’t depend on one.
+    /// The load of the last key and the waiting request; nil if they don’t depend on one.
     private(set) var subject: LoadID?
     private var inFlight: Double?
     private var waiting: Double?
 
-    /// The value after all requests; nil: none is under way.
+    /// The value after all requests; nil if none is pending.
     var target: Double? { waiting ?? inFlight }
 
-    /// Handles a key: `change` leads from the target, or else from `current`, to the next value.
+    /// Handles a key: `change` computes the next value from the target, or else from `current`.
     ///
-    /// A request that waits for another `subject` (an episode that has gone since) is dropped.
-    /// - Returns: the value to request now; nil: it waits for the one in flight.
+    /// A waiting request with another `subject` (an episode that was unloaded) is dropped.
+    /// - Returns: the value to request now; nil if it waits for the one in flight.
     mutating func press(subject: LoadID? = nil, from current: Double, _ change: (Double) -> Double) -> Double? {
         let isSame = subject == self.subject
         self.subject = subject
-        // The request in flight for an old subject still has to come back.
+        // The request in flight for an old subject is still unanswered.
         let next = change(isSame ? target ?? current : current)
         if inFlight != nil {
             waiting = next
@@ -27,9 +27,9 @@ struct KeyRepeatCoalescer: Sendable {
         return next
     }
 
-    /// The request in flight has been answered or has failed. A failure would meet the one behind it, too.
+    /// Handles the end of the request in flight. Its failure also drops the waiting request.
     ///
-    /// - Returns: the value to request next; nil: nothing waits.
+    /// - Returns: the value to request next; nil if none is waiting.
     mutating func finished(failed: Bool = false) -> Double? {
         inFlight = failed || waiting == inFlight ? nil : waiting
         waiting = nil

@@ -3,7 +3,7 @@ import PodcastModel
 
 /// The player on one line.
 enum MiniLine {
-    /// The line, at most `columns` wide. A notice takes its place if it fits.
+    /// The line, at most `columns` wide. A notice replaces it if it fits.
     static func text(_ snapshot: PlayerSnapshot, columns: Int, notice: String? = nil) -> String {
         if let notice, DisplayText.width(notice) <= columns { return notice }
         let mark = snapshot.connection == .live ? (snapshot.isStale ? "~ " : "") : "(\(snapshot.health)) "
@@ -17,10 +17,10 @@ enum MiniLine {
         let tail = tail(snapshot)
         var room = columns - DisplayText.width(head) - DisplayText.width(tail)
         guard room > 4 else { return DisplayText.cut(head + tail, to: columns) }
-        // Alerts come before the title, but leave some of it.
+        // Alerts precede the title, but leave room for a part of it.
         let alert = alert(snapshot, room: room - 12)
         room -= DisplayText.width(alert)
-        // A bar where there is more room than a title needs.
+        // A bar fills the room that the title leaves.
         let barWidth = min(20, room - 30)
         let bar =
             barWidth >= 8
@@ -47,7 +47,7 @@ enum MiniLine {
         return tail
     }
 
-    /// The sign for a state.
+    /// The symbol of a playback state.
     static func symbol(_ status: PlayerState.Status) -> String {
         switch status {
         case .playing: "▶"
@@ -58,7 +58,7 @@ enum MiniLine {
         }
     }
 
-    /// The alerts and the keys of their answers as far as there is room for one at least, else their number.
+    /// The alerts and the keys of their answers if there is room for at least one, otherwise their number.
     private static func alert(_ snapshot: PlayerSnapshot, room: Int) -> String {
         var text = ""
         for (index, alert) in snapshot.alerts.enumerated() {
@@ -66,7 +66,7 @@ enum MiniLine {
             let rest = more > 1 ? "  and \(more - 1) more" : ""
             let keys = alert.answers.map { "  \($0)" }.joined()
             let left = room - DisplayText.width(text) - DisplayText.width(keys) - 3
-            // The number of those that are left out must be shown.
+            // The number of omitted alerts must be shown.
             guard left >= 8 + DisplayText.width(rest) else {
                 return index == 0 ? " !\(more)" : text + "  and \(more) more"
             }

@@ -1,12 +1,12 @@
 import LockstepClient
 import PodcastModel
 
-/// A player in words: a line for each change.
+/// Reports a player as plain text: a line for each change.
 struct PlainNarrator: Sendable {
     private var last: PlayerSnapshot?
     private var expected: (position: Double, at: MonotonicTime)?
 
-    /// The lines for the changes since the last snapshot; `now` is the time of this one.
+    /// Returns the lines for the changes since the last snapshot; `now` is the time of this one.
     mutating func lines(for snapshot: PlayerSnapshot, now: MonotonicTime) -> [String] {
         defer {
             last = snapshot
@@ -32,13 +32,13 @@ struct PlainNarrator: Sendable {
             lines.append(Sentence.levels(snapshot))
         }
         if last.chapterName != snapshot.chapterName { lines += chapter(snapshot) }
-        // Its rest isn’t printed as it passes.
+        // The remaining time isn’t printed while it counts down.
         if !last.player.hasSleepTimer(of: snapshot.player) { lines.append(sleep(snapshot)) }
         if last.queue.entries.map(\.id) != snapshot.queue.entries.map(\.id) { lines.append(Self.queue(snapshot)) }
         let open = Set(snapshot.alerts.map(\.id))
         let gone = last.alerts.filter { !open.contains($0.id) }
         lines += gone.map { "Alert gone: \(Sentence.stopped($0.title))" }
-        // An alert that found no free digit at first is printed again with its digits.
+        // An alert that got no digit at first is printed again with its digits.
         let known = Dictionary(last.alerts.map { ($0.id, $0.keys) }) { first, _ in first }
         return lines + snapshot.alerts.filter { known[$0.id] != $0.keys }.map(Sentence.alert)
     }
@@ -64,7 +64,7 @@ struct PlainNarrator: Sendable {
         {
             return true
         }
-        // Each attempt is printed when its wait begins, and not while the wait passes.
+        // Each retry is printed when its wait begins, and not during the wait.
         let begins = (last.retry?.wait ?? 0) == 0 && (snapshot.retry?.wait ?? 0) > 0
         return last.retry?.attempt != snapshot.retry?.attempt || begins
             || jumped(from: last, to: snapshot, now: now)

@@ -2,7 +2,7 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// Prints a player in words, or in JSON, and the digits that answer alerts.
+/// Prints a player as plain text or JSON, and the digits that answer alerts.
 actor PlainTeller {
     private let output: Output
     private let keys: NIOLockedValueBox<PlayerMachine>?
@@ -11,7 +11,7 @@ actor PlainTeller {
     private var state: FleetState?
     private var narrator = PlainNarrator()
 
-    /// `keys` is the player behind the keys; nil: there are none.
+    /// Creates a printer; `keys` is the machine that handles keys, or nil.
     init(
         _ output: Output, keys: NIOLockedValueBox<PlayerMachine>?,
         now: @escaping @Sendable () -> Moment = { SystemClocks.now() },
@@ -40,7 +40,7 @@ actor PlainTeller {
         if keys != nil, !output.json, let state { try tell(snapshot(of: state, at: now())) }
     }
 
-    /// The time until the next digit is released; nil: none is held back.
+    /// The time until the next digit is released; nil if none is reserved.
     var nextDigit: Duration? {
         let release = keys?.withLockedValue(\.nextDigit)
         return release.map { max(.zero, $0.since(now().monotonic)) }

@@ -1,7 +1,7 @@
 import LockstepClient
 
 enum PlayerHelp {
-    /// All keys in a sentence; `hasList` where there is a list to select in.
+    /// All keys in a sentence; `hasList` is whether there is a list to select in.
     static func sentence(hasList: Bool) -> String {
         let list = "↑ ↓ select, Enter plays, x removes, c shows the chapters in place of Up Next, "
         return "Keys: space pauses and resumes, ← → seek, < > chapter, [ ] speed, + - volume, n p next and previous, "
@@ -10,12 +10,12 @@ enum PlayerHelp {
             + "i says everything in a sentence, ? shows the keys, q quits."
     }
 
-    /// The help about keys where there is no screen.
+    /// The help about keys without a screen.
     static let plain =
         "With --plain each line of the input is a key, typed with Enter or written by another program, whose end ends the "
         + "player; without any input it goes on until it is interrupted."
 
-    /// The most important keys that fit into `columns`; those at the end lead to the others, and out.
+    /// The most important keys that fit into `columns`, always with help and quit at the end.
     static func line(columns: Int) -> String {
         let last = ["? keys", "q quit"]
         var shown: [String] = []

@@ -6,17 +6,17 @@ enum PlayerKey: Sendable, Hashable {
     case left, right, up, down, pageUp, pageDown, home, end, enter, delete
 }
 
-/// The request of a key. Requests to services are absolute, or name what they start from.
+/// The request of a key. Requests to services are absolute, or name their starting point.
 enum PlayerIntent: Sendable, Hashable {
     case quit
     case select(QueueEntryID)
     case describe
     case listKeys
-    /// The reason why nothing is done.
+    /// The key has no effect, for this reason.
     case say(String)
     /// Shows the chapters in place of the queue, or the queue again.
     case switchList
-    /// By its index.
+    /// Selects the row with this index.
     case selectChapter(Int)
     case toggle(queue: String)
     case seek(by: Double)
@@ -28,15 +28,15 @@ enum PlayerIntent: Sendable, Hashable {
     case play(entry: QueueEntryID, queue: String)
     case remove(entry: QueueEntryID, queue: String)
     case undo(queue: String)
-    /// Nil turns the timer off.
+    /// Sets the sleep timer; nil turns it off.
     case sleep(SleepTimerState?)
     case bookmark(episode: EpisodeID, position: Double)
     case answer(alert: AlertID, owner: ServiceName, action: String)
 }
 
 extension PlayerIntent {
-    /// The request behind another one that is still in flight: steps continue from where that leads. Nil: it depends on the state
-    /// that was shown, or a held key mustn’t repeat it.
+    /// The request after one that is still in flight: steps continue from its target. Nil if it depends on the
+    /// shown state, or a held key must not repeat it.
     var behindAnother: PlayerIntent? {
         switch self {
         case .next(_, let queue): .next(from: nil, queue: queue)
@@ -55,7 +55,7 @@ extension PlayerIntent {
 }
 
 extension PlayerScreen {
-    /// The request of `key` on this screen. `forward` and `back` are the steps of the arrows, in seconds.
+    /// The request of `key` on this screen. The arrows skip by `forward` and `back` seconds.
     func intent(for key: PlayerKey, forward: Double, back: Double) -> PlayerIntent {
         switch key {
         case .character("q"), .character("Q"): return .quit
@@ -120,7 +120,7 @@ extension PlayerScreen {
         let isChapters = shownList == .chapters
         let count = isChapters ? snapshot.chapters.count : snapshot.queue.entries.count
         guard count > 0 else { return nil }
-        // Where nothing is selected, the first key leads to the beginning.
+        // If there is no selection, the first key selects the beginning.
         let selected = (isChapters ? selectedChapter : selectedIndex) ?? -1
         let index: Int
         switch key {
@@ -136,11 +136,12 @@ extension PlayerScreen {
     }
 }
 
-/// The steps of the sleep timer’s key: 15, 30 and 60 minutes, the end of the chapter, that of the episode, and off.
+/// The values of the sleep timer’s key: 15, 30 and 60 minutes, the end of the chapter, of the episode, and off.
 enum SleepKey {
     private static let steps = [15.0, 30, 60].map { $0 * 60 }
 
-    /// The timer after the one that is set. A press sets the whole timer, so that those of two players never add up.
+    /// Returns the timer after the current one. A key sets the whole timer, so that two players’ keys
+    /// don’t add up.
     static func next(after snapshot: PlayerSnapshot) -> SleepTimerState? {
         switch snapshot.sleep {
         case nil: return .time(remaining: steps[0])

@@ -1,24 +1,24 @@
 import LockstepClient
 import PodcastModel
 
-/// The player behind a screen: keys and states in, tasks and a screen out. Pure.
+/// Decides what a player shows and does: it turns keys and fleet states into tasks and screens, without I/O.
 struct PlayerMachine: Sendable {
     enum Form: Sendable {
-        /// On the whole screen, with a list to select in.
+        /// The whole screen, with a list to select in.
         case screen
         case line
-        /// A line of words for each change.
+        /// One line of plain text for each change.
         case words
     }
 
     enum Outcome: Sendable, Hashable {
         case none
-        /// A service is to be asked.
+        /// A request to a service must be sent.
         case ask(PlayerTask)
         case quit
     }
 
-    /// Nil: not known yet.
+    /// The state; nil before it is known.
     private(set) var state: FleetState?
     private var selection: QueueEntryID?
     private var list = PlayerScreen.List.queue
@@ -33,7 +33,7 @@ struct PlayerMachine: Sendable {
     private var volumes = KeyRepeatCoalescer()
     private var alertKeys = AlertKeys()
     private var command: PlayerIntent?
-    /// The requests behind the command in flight.
+    /// The requests that wait for the command in flight.
     private var waiting: [PlayerIntent] = []
     private let settings: Settings
     private let form: Form
@@ -57,7 +57,7 @@ struct PlayerMachine: Sendable {
             hasList: form == .screen, list: list, chapterSelection: chapterSelection)
     }
 
-    /// The time until the screen changes without an update, in seconds; nil: it doesn’t.
+    /// The time in seconds until the screen changes without an update; nil if it doesn’t.
     func nextChange(after now: Moment) -> Double? {
         let tick = snapshot(at: now).nextTick
         let due = [noticeUntil, alertKeys.nextRelease].compactMap { $0 }.min()
@@ -88,11 +88,11 @@ struct PlayerMachine: Sendable {
         keepSelection(from: before?.upNext.entries ?? [], to: state.upNext.entries)
         guard state.player.loadID != before?.player.loadID else { return }
         chapterSelection = nil
-        // The described episode is gone.
+        // The described episode is no longer loaded.
         if isDescribing { dismissNotice() }
     }
 
-    /// The screen is about to be shown: notices end, and new alerts get digits.
+    /// Prepares the next frame: removes expired notices, and assigns digits to new alerts.
     mutating func tick(now: Moment) {
         alertKeys.update(plainSnapshot(at: now).alerts, now: now.monotonic)
         guard let noticeUntil, now.monotonic >= noticeUntil else { return }
@@ -162,7 +162,7 @@ struct PlayerMachine: Sendable {
         return wanted.map { .ask(.seek(load: load, to: $0)) } ?? .none
     }
 
-    /// Selects the entry behind a selected one that has gone, else the one before.
+    /// Selects the entry after a removed selection, or else the one before.
     private mutating func keepSelection(from before: [QueueState.Entry], to entries: [QueueState.Entry]) {
         guard let selection, !entries.isEmpty, !entries.contains(where: { $0.id == selection }),
             let index = before.firstIndex(where: { $0.id == selection })
@@ -172,10 +172,10 @@ struct PlayerMachine: Sendable {
         self.selection = left?.id
     }
 
-    /// Begins a command, or queues it behind the one under way.
+    /// Begins a command, or queues it after the one in flight.
     private mutating func begin(_ intent: PlayerIntent, _ screen: PlayerScreen, now: Moment) -> Outcome {
         if case .remove(let entry, _) = intent {
-            // The next press is about the next row, also before the state shows that this one has gone.
+            // The next key applies to the next row, even before the state shows the removal.
             let ids = screen.snapshot.queue.entries.map(\.id)
             let index = ids.firstIndex(of: entry) ?? 0
             selection = ids.dropFirst(index + 1).first ?? ids[..<index].last
@@ -216,7 +216,7 @@ struct PlayerMachine: Sendable {
             case .remove: say("Removed; u brings it back.", now: now)
             case .bookmark(_, let position): say("Bookmarked at \(ClockText.format(position)).", now: now)
             case .sleep(let request) where form != .words:
-                // As it was requested: the state may not show it yet.
+                // The requested value is shown: the state may not have it yet.
                 say(Sentence.capitalised(Sentence.sleep(request) + "."), now: now)
             default: break
             }
@@ -227,7 +227,7 @@ struct PlayerMachine: Sendable {
         }
     }
 
-    /// The last notice, once, for a player that prints it.
+    /// Returns the last notice once, for a player that prints it.
     mutating func takeNotice() -> String? {
         defer { dismissNotice() }
         return notice
@@ -240,7 +240,7 @@ struct PlayerMachine: Sendable {
         isDescribing = false
     }
 
-    /// Shows a long text, which stays until the next key where there is room for it.
+    /// Shows a long text, which stays until the next key if there is room for it.
     private mutating func describe(_ text: String, now: Moment) {
         say(text, now: now)
         guard form == .screen else { return }

@@ -6,12 +6,12 @@ extension PlayerScreen {
     /// The number of lines in the list.
     var listCount: Int { shownList == .chapters ? snapshot.chapters.count : snapshot.queue.entries.count }
 
-    /// Adds the list, `height` lines high with its heading.
+    /// Adds the list, `height` lines high including its heading.
     func appendList(to image: inout ScreenImage, columns: Int, height: Int) {
         image.lines.append([.init(text: DisplayText.cut(heading, to: columns), style: .bold)])
         let (count, shown) = (listCount, max(0, height - 1))
         let selected = shownList == .chapters ? selectedChapter : selectedIndex
-        // The selection stays in the middle where the list is longer than its part of the screen.
+        // The selection stays in the middle if the list is longer than its part of the screen.
         let start = max(0, min((selected ?? 0) - shown / 2, count - shown))
         for row in 0..<shown {
             let index = start + row
@@ -26,7 +26,7 @@ extension PlayerScreen {
         }
     }
 
-    /// The title of the selected line; nil: none is selected, or can be.
+    /// The title of the selected line; nil if there is none.
     var selectedName: String? {
         guard hasList else { return nil }
         if shownList == .chapters { return selectedChapter.map { snapshot.chapters[$0].title } }
@@ -41,7 +41,7 @@ extension PlayerScreen {
         return (count == 0 ? "\(queue) is empty" : "\(queue) (\(count))") + other
     }
 
-    /// An entry’s episode as it is now: of the loaded one, the player knows the position, and perhaps the length.
+    /// An entry’s current episode: the player knows the position of the loaded one, and perhaps its length.
     private func episode(_ entry: QueueState.Entry) -> EpisodeSummary {
         var episode = entry.episode
         guard snapshot.isLoaded(entry) else { return episode }
@@ -50,7 +50,7 @@ extension PlayerScreen {
         return episode
     }
 
-    /// The number, the name and the time of a line, behind the mark of the current one.
+    /// The number, the title and the time of a line, after the mark of the current one.
     private func rowText(_ index: Int, columns: Int) -> String {
         let (name, time): (String, String)
         let isCurrent: Bool
@@ -69,7 +69,7 @@ extension PlayerScreen {
         return head + DisplayText.fitted(name, to: room) + " " + time
     }
 
-    /// `45:36 left`, or the whole length of one that begins at its beginning.
+    /// `45:36 left`, or the whole length at position 0.
     private static func length(of episode: EpisodeSummary) -> String {
         guard let duration = episode.duration else { return "" }
         guard episode.position > 0 else { return ClockText.format(duration) }

@@ -1,10 +1,10 @@
 import LockstepClient
 import PodcastModel
 
-/// The full-screen player: a snapshot and a selection in, an image out.
+/// The full-screen player, which draws a snapshot and a selection.
 struct PlayerScreen: Sendable {
     var snapshot: PlayerSnapshot
-    /// The selected entry; nil: the current one, or the first.
+    /// The selected entry; nil for the current one, or the first.
     var selection: QueueEntryID?
     /// The effect of the last key, or a description.
     var notice: String?
@@ -14,7 +14,7 @@ struct PlayerScreen: Sendable {
     var hasList = true
     /// The chosen list; without chapters the queue is shown.
     var list = List.queue
-    /// The index of the selected chapter; nil: the current one.
+    /// The index of the selected chapter; nil for the current one.
     var chapterSelection: Int?
 
     enum List: Sendable, Hashable {
@@ -34,7 +34,7 @@ struct PlayerScreen: Sendable {
             ?? (snapshot.queue.entries.isEmpty ? nil : 0)
     }
 
-    /// The answer to an alert that a digit gives; nil: none.
+    /// The answer to an alert that a digit gives; nil if there is none.
     func answer(_ digit: Int) -> PlayerIntent? {
         for alert in snapshot.alerts {
             guard let index = alert.keys.firstIndex(of: digit), alert.actions.indices.contains(index) else { continue }
@@ -43,14 +43,14 @@ struct PlayerScreen: Sendable {
         return nil
     }
 
-    /// A part of the screen. Where there is no room, those of the highest numbers are left out.
+    /// A part of the screen. If there is no room, the parts with the highest numbers are left out.
     private struct Section {
         var priority: Int
         var lines: [[ScreenImage.Span]]
         var isList = false
     }
 
-    /// The screen at this size.
+    /// Returns the screen in this size.
     func image(columns: Int, rows: Int) -> ScreenImage {
         guard columns > 0, rows > 0 else { return ScreenImage() }
         let sections = sections(columns: columns, rows: rows)
@@ -157,7 +157,7 @@ struct PlayerScreen: Sendable {
         }
     }
 
-    /// Words on as many lines as they need, `rows` at most.
+    /// Wraps words into lines, `rows` at most.
     private static func wrapped(_ text: String, columns: Int, rows: Int) -> [String] {
         let lines = DisplayText.wrapped(text, to: columns)
         guard lines.count > rows else { return lines }

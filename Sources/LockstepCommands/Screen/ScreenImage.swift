@@ -1,6 +1,6 @@
 /// The content of a terminal.
 struct ScreenImage: Sendable, Hashable {
-    /// No information is in the style alone.
+    /// The style of a text; it never carries information alone.
     enum Style: Sendable, Hashable {
         case plain, bold, dim, selected
     }
@@ -10,20 +10,20 @@ struct ScreenImage: Sendable, Hashable {
         var style: Style
     }
 
-    /// Counted from 0.
+    /// The column and row, counted from 0.
     struct Position: Sendable, Hashable {
         var row: Int
         var column: Int
     }
 
     var lines: [[Span]] = []
-    /// Nil: the cursor is hidden.
+    /// The cursor’s position; nil if it is hidden.
     var cursor: Position?
 }
 
 /// A bar that is filled from the left.
 enum ProgressBar {
-    /// `fraction`, 0 to 1, of the bar is filled; nil: unknown.
+    /// Creates a bar; `fraction`, 0 to 1, is filled; nil if unknown.
     static func text(_ fraction: Double?, columns: Int) -> String {
         guard columns > 0 else { return "" }
         let filled = fraction.map { Int((max(0, min(1, $0)) * Double(columns)).rounded(.down)) } ?? 0

@@ -1,12 +1,12 @@
 import LockstepClient
 import PodcastModel
 
-// The targets of keys that step. A held key steps from the target of the requests before it, which no service knows yet.
+// The targets of step keys. A held key steps from the target of earlier requests, which no service knows yet.
 
 enum LevelStep: Sendable, Hashable {
     case up, down
 
-    /// The next multiple of `step`, so that up and down meet again.
+    /// Returns the next multiple of `step`, so that steps up and down reach the same values.
     func level(from current: Double, step: Double, range: ClosedRange<Double>) -> Double {
         switch self {
         case .up: min(range.upperBound, ((current / step + 1e-6).rounded(.down) + 1) * step)
@@ -19,26 +19,26 @@ enum SeekStep {
     /// The distance from the end at which steps stop, in seconds.
     private static let endMargin = 1.0
 
-    /// The position after a step of `distance` seconds; below 0: back.
+    /// Returns the position after a step of `distance` seconds, negative for back.
     static func target(from position: Double, by distance: Double, duration: Double?) -> Double {
         let wanted = max(0, position + distance)
         guard let end = duration.map({ max(0, $0 - endMargin) }) else { return wanted }
-        // Never backwards on the way forward: close to the end it stays where it is.
+        // A step forward never seeks back: close to the end the position doesn’t change.
         return distance > 0 ? min(wanted, max(end, position)) : min(wanted, end)
     }
 }
 
 enum ChapterStep: Sendable, Hashable {
     case next, previous
-    /// To the chapter of this index.
+    /// The chapter with this index.
     case index(Int)
 
-    /// The seconds at the beginning of a chapter from which `previous` leads to the chapter before.
+    /// The number of seconds after a chapter’s start in which `previous` selects the chapter before.
     private static let grace = 3.0
 
-    /// The start of the chapter that it leads to.
+    /// Returns the start of the target chapter.
     ///
-    /// - Throws: `atEdge` where there is none.
+    /// - Throws: `atEdge` if there is none.
     func start(among chapters: [ChapterState], at position: Double) throws(Failure) -> Double {
         switch self {
         case .index(let index) where chapters.indices.contains(index): return chapters[index].start

@@ -8,7 +8,7 @@ struct CommandContext: Sendable {
     let home: LockstepHome
     let settings: Settings
     let output: Output
-    /// Whether screens are lines of words.
+    /// Whether players print plain text.
     let plain: Bool
 
     /// The time for which a request to an absent service is retried.
@@ -23,7 +23,7 @@ struct CommandContext: Sendable {
         plain = options.plain || settings.plain || environment["TERM"] == "dumb"
     }
 
-    /// Prints on standard error which settings can’t be used.
+    /// Prints the invalid settings on standard error.
     func warnOfSettings() {
         guard !output.quiet else { return }
         for problem in settings.problems { Output.warn(output.advice.completed(problem), json: output.json) }
@@ -31,7 +31,7 @@ struct CommandContext: Sendable {
 
     /// Runs `body` with a connection to the fleet.
     ///
-    /// - Throws: `noFleet` at once when there is none.
+    /// - Throws: `noFleet` at once if none is running.
     func withFleet<Result: Sendable>(
         origin: String = CommandOrigin.commandLine.text, observing observation: Observation = .nothing,
         _ body: @Sendable (Fleet) async throws -> Result
@@ -48,12 +48,12 @@ struct CommandContext: Sendable {
         }
     }
 
-    /// The environment that `up` gives to the services.
+    /// The environment variables that `up` passes to the services.
     var serviceEnvironment: [String: String] {
         ProcessEnvironment.current.merging(settings.serviceEnvironment) { _, set in set }
     }
 
-    /// Leads the program that this process becomes to the same folders and settings.
+    /// Sets the folders and settings in the environment of the program that replaces this process.
     func exportEnvironment() {
         for variables in [settings.serviceEnvironment, home.environment] {
             for (name, value) in variables { setenv(name, value, 1) }

@@ -1,13 +1,13 @@
 import PodcastModel
 
-/// The exit status of a command, after sysexits(3).
+/// The exit status of a command, as in sysexits(3).
 enum ExitStatus: Int32, Sendable {
     case success = 0
     /// The command line isn’t valid.
     case usage = 64
-    /// Something that was named doesn’t exist, or isn’t valid.
+    /// A named object doesn’t exist, or isn’t valid.
     case data = 65
-    /// Something that the command needs isn’t running or doesn’t exist.
+    /// A service or file that the command needs isn’t available.
     case unavailable = 69
     /// An error of the program itself.
     case software = 70
@@ -15,7 +15,7 @@ enum ExitStatus: Int32, Sendable {
     case tryAgain = 75
     case configuration = 78
 
-    /// The status for a failure; that for an unknown code depends on whether a retry may help.
+    /// The status for a failure; for an unknown code it depends on whether a retry may help.
     init(_ failure: Failure) {
         switch failure.known {
         case .invalidArgument, .badURL, .unknownCommand: self = .usage
@@ -25,7 +25,7 @@ enum ExitStatus: Int32, Sendable {
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
         case .badConfiguration, .newerDatabase: self = .configuration
         case .internalError, .quarantined: self = .software
-        // Refusals of a server that are final.
+        // These refusals of a server are final.
         case .fetchFailed, .streamFailed: self = failure.retry ? .tryAgain : .unavailable
         case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
             .notSaved, .diskFull, .storageFailed, .insufficientStorage, .unreachable, .endedEarly, .alreadyRunning:

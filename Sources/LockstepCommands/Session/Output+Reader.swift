@@ -2,9 +2,9 @@ import Dispatch
 import LibC
 
 extension Output {
-    /// Runs `body` until it ends or nobody reads standard output any more, which is noticed at once and not at the next line.
+    /// Runs `body` until it ends or standard output’s reader closes it, which is detected at once.
     ///
-    /// - Throws: `Closed` when nobody reads any more; the errors of `body`.
+    /// - Throws: `Closed` if the reader has closed standard output; the errors of `body`.
     func whileRead(_ body: @escaping @Sendable () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask(operation: body)
@@ -16,13 +16,13 @@ extension Output {
         }
     }
 
-    /// - Returns: false when the task was cancelled before.
+    /// - Returns: false if the task was cancelled before.
     private static func untilUnread() async -> Bool {
         let wake = WakePipe()
         defer { wake.close() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                // A thread of its own: those of tasks must not wait.
+                // A separate thread is needed, because tasks must not block their threads.
                 DispatchQueue(label: "lockstep.output").async {
                     continuation.resume(returning: isUnread(before: wake.descriptor))
                 }
@@ -35,7 +35,7 @@ extension Output {
     private static func isUnread(before wake: Int32) -> Bool {
         var waiting = [
             pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
-            // Errors are reported even if no event is asked for.
+            // Errors are reported even if no event is requested.
             pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
         ]
         while true {
@@ -45,7 +45,7 @@ extension Output {
             }
             if waiting[0].revents != 0 { return false }
             if waiting[1].revents & Int16(POLLERR | POLLHUP) != 0 { return true }
-            // A file, which has no reader.
+            // Standard output is a file, which has no reader.
             waiting[1].fd = -1
         }
     }

@@ -4,7 +4,7 @@ import PodcastModel
 
 /// Standard output and standard error.
 struct Output: Sendable {
-    /// Nobody reads any more: the program ends silently.
+    /// Standard output was closed by its reader; the program exits silently.
     struct Closed: Error {}
 
     let json: Bool
@@ -12,7 +12,7 @@ struct Output: Sendable {
     let quiet: Bool
     var advice = AdvisedCommands.plain
 
-    /// - Throws: `Closed` when nobody reads any more.
+    /// - Throws: `Closed` if standard output’s reader has closed it.
     func line(_ text: String) throws {
         try Self.write((json ? text : advice.completed(text)) + "\n", to: STDOUT_FILENO)
     }
@@ -26,7 +26,7 @@ struct Output: Sendable {
         }
     }
 
-    /// Prints what a changing command did, or why it changed nothing: nothing with `-q`, the value with `--json`.
+    /// Prints the effect of a command, or why there was none: nothing with `-q`, the value with `--json`.
     func change(
         _ json: @autoclosure () -> JSONValue, if changed: Bool = true, _ sentence: @autoclosure () -> String,
         else reason: @autoclosure () -> String = ""
@@ -41,7 +41,7 @@ struct Output: Sendable {
         try? Self.write("lockstep: \(advice.completed(text))\n", to: STDERR_FILENO)
     }
 
-    /// Runs `body`; on a terminal, standard error shows after a second that it is running, and for how long.
+    /// Runs `body`; after a second, standard error shows on a terminal that it is running, and for how long.
     func whileWaiting<Result: Sendable>(
         _ what: String, _ body: @Sendable () async throws -> Result
     ) async throws -> Result {
@@ -58,7 +58,7 @@ struct Output: Sendable {
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
         telling.cancel()
-        // The line is cleared, if it was ever begun.
+        // The line is cleared if it was written.
         if SystemClocks.now().monotonic.since(await telling.value) >= .seconds(1) {
             let blank = String(repeating: " ", count: DisplayText.width(what) + 10)
             try? Self.write("\r\(blank)\r", to: STDERR_FILENO)
@@ -92,9 +92,9 @@ struct Output: Sendable {
         try? write(line + "\n", to: STDERR_FILENO)
     }
 
-    /// Writes text whole.
+    /// Writes all of the text.
     ///
-    /// - Throws: `Closed` where the reader has gone; `diskFull` or `storageFailed` where a file takes nothing.
+    /// - Throws: `Closed` if the reader has closed it; `diskFull` or `storageFailed` if a file can’t be written.
     static func write(_ text: String, to descriptor: Int32) throws {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
@@ -105,7 +105,7 @@ struct Output: Sendable {
                 var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&waiting, 1, -1)
             } else if errno == EPIPE || errno == EIO {
-                // A pipe without a reader; a terminal that has been closed.
+                // The pipe has no reader, or the terminal was closed.
                 throw Closed()
             } else if errno != EINTR {
                 let reason = String(cString: strerror(errno))
@@ -115,7 +115,7 @@ struct Output: Sendable {
         }
     }
 
-    /// The width of standard output’s terminal, in columns; nil: it isn’t one.
+    /// The width of standard output’s terminal in columns; nil if it isn’t one.
     static var terminalWidth: Int? {
         var size = winsize()
         guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {

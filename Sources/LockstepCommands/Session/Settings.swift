@@ -1,23 +1,23 @@
 import LockstepClient
 import PodcastModel
 
-/// The settings in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and, where a command
-/// has one, by a flag. The flag wins over the environment, the environment over the file.
+/// The settings in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and in flags of some
+/// commands. A flag overrides the environment, the environment overrides the file.
 ///
-/// Where a value can’t be used, the default applies, and `problems` says so: a fleet can’t be started then, but commands reach
-/// one that runs.
+/// For an invalid value the default applies, and `problems` reports it: a fleet can’t be started then, but commands
+/// reach a running one.
 struct Settings: Sendable, Hashable {
-    /// The distances of skips and of the arrow keys, in seconds, where the player’s own settings have none; nil: not set.
+    /// The skip distances, also of the arrow keys, in seconds, if the player’s settings have none; nil if not set.
     var skipForward: Double?
     var skipBack: Double?
     var skipDistances: [SettingKey: String] {
         [SettingKey.skipForward: skipForward, .skipBack: skipBack].compactMapValues { $0.map(NumberText.short) }
     }
-    /// `speed up` goes to the next multiple of it.
+    /// The step of `speed up`, which selects the next multiple.
     var speedStep = 0.1
-    /// `volume up` goes to the next multiple of it, in per cent.
+    /// The step of `volume up`, which selects the next multiple, in percent.
     var volumeStep = 5.0
-    /// Whether screens are lines of words.
+    /// Whether players print plain text.
     var plain = false
     /// The environment variables for the services.
     var serviceEnvironment: [String: String] = [:]
@@ -66,7 +66,7 @@ struct Settings: Sendable, Hashable {
     }
 }
 
-/// The file and the environment, asked for one setting after the other, so that each bad value is traced to its place.
+/// Reads settings one by one from the file and the environment, and records the source of each invalid value.
 private struct SettingsSource {
     private let file: SettingsFile
     private let environment: [String: String]
@@ -88,7 +88,7 @@ private struct SettingsSource {
             }
     }
 
-    /// Variables that are almost a setting’s. Others may belong to other programs.
+    /// Reports variables that resemble a setting’s. Others may belong to other programs.
     private static func unknownVariables(_ environment: [String: String]) -> [String] {
         let prefix = variable("")
         let known = Settings.keys.map { String(variable($0).dropFirst(prefix.count)) }
@@ -100,7 +100,7 @@ private struct SettingsSource {
         }
     }
 
-    /// A key’s value; nil: it isn’t set, or is one of the problems.
+    /// Returns a key’s value; nil if it isn’t set or isn’t valid.
     mutating func value<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> Value? {
         let variable = Self.variable(key)
         let (text, place): (String, String)

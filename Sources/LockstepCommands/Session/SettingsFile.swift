@@ -1,11 +1,11 @@
 import FoundationEssentials
 import PodcastModel
 
-/// The values of the settings’ file, with their lines, and its problems.
+/// The values of the settings file, with their lines, and its problems.
 struct SettingsFile: Sendable {
-    /// By key, such as `skip.forward`.
+    /// The values by key, such as `skip.forward`.
     private(set) var entries: [String: (text: String, line: Int)] = [:]
-    /// A sentence for each text that can’t be read and each unknown key.
+    /// A sentence for each unreadable value and each unknown key.
     private(set) var problems: [String] = []
     private let path: String
     private let keys: [String]
@@ -58,7 +58,7 @@ struct SettingsFile: Sendable {
 
     private func advice(for key: String) -> String {
         if let near = NearestWord.among(keys, to: key) { return "Did you mean \(near)?" }
-        // A right name in the wrong group, or in none.
+        // The name is valid, but in the wrong group, or in none.
         let name = key.split(separator: ".").last.map(String.init) ?? key
         let lasts = keys.map { $0.split(separator: ".").last.map(String.init) ?? $0 }
         if let near = NearestWord.among(lasts, to: name), let index = lasts.firstIndex(of: near) {

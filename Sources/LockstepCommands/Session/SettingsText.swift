@@ -1,11 +1,11 @@
-/// The part of YAML that settings are written in: keys and values, grouped by indentation or in braces, comments, and
+/// Parses the subset of YAML for settings: keys and values, grouped by indentation or in braces, comments, and
 /// quoted texts. Everything else is refused with its line.
 struct SettingsText {
     enum Value: Equatable {
-        /// Empty for no value, `~` and `null`.
+        /// A text; empty for no value, `~` and `null`.
         case text(String)
         case group([Entry])
-        /// Several values, which no setting has.
+        /// A list of values, which no setting accepts.
         case list
     }
 
@@ -37,7 +37,7 @@ struct SettingsText {
         if let line = rest.first { throw Self.indentation(line) }
     }
 
-    /// The value of the next lines that are indented by more than `indent`.
+    /// Parses the value in the next lines that are indented by more than `indent`.
     private static func block(_ lines: inout ArraySlice<SettingsLine>, deeperThan indent: Int) throws(Problem) -> Value
     {
         guard let first = lines.first, first.indent > indent else { return .text("") }
@@ -51,7 +51,7 @@ struct SettingsText {
             lines.removeFirst()
             var entry = try line.entry()
             if entry.value == .text(""), let below = lines.first {
-                // A list may be as little indented as its key.
+                // A list may have the same indentation as its key.
                 let isList = below.indent == line.indent && below.isListItem
                 entry.value = try block(&lines, deeperThan: isList ? line.indent - 1 : line.indent)
             }
@@ -107,7 +107,7 @@ private struct SettingsLine {
     var isEmpty: Bool { text.isEmpty }
     var isListItem: Bool { text == "-" || text.hasPrefix("- ") }
 
-    /// The key and the value of the line; an empty text where the value may follow in the next lines.
+    /// Parses the key and the value of the line; an empty text if the value may be in the next lines.
     func entry() throws(SettingsText.Problem) -> SettingsText.Entry {
         var rest = text
         let entry = try entry(&rest, endingAt: [])
@@ -175,7 +175,7 @@ private struct SettingsLine {
         guard let quote = rest.popFirst() else { return text }
         while let character = rest.popFirst() {
             if character == quote {
-                // A doubled quote is a quote.
+                // A doubled quote is an escaped quote.
                 guard quote == "'", rest.first == quote else {
                     rest = rest.trimmed
                     return text

@@ -2,13 +2,13 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Shows the downloads on a terminal, with progress bars, until none is under way any more or `q` is pressed.
+/// Shows the downloads on a terminal, with progress bars, until none is active or `q` is pressed.
 final class DownloadsLoop: TerminalUser {
     private var board = DownloadsBoard()
     private var block = LiveBlock(.ofTerminal)
     private let keyboard = Keyboard()
     private let events: TerminalEvents
-    /// Whether the keyboard is taken.
+    /// Whether the keyboard is in use.
     private var hasKeys = false
 
     init(_ events: TerminalEvents) { self.events = events }

@@ -1,8 +1,8 @@
-/// Puts the bytes of keys together: an arrow has three or more, and those of unknown keys must not pass for others. Pure.
+/// Assembles the bytes of a key press: an arrow key sends three or more, and unknown sequences aren’t other keys.
 struct KeySequence: Sendable {
     private var count = 0
 
-    /// The key that `byte` completes; nil: none yet, or one without a meaning.
+    /// Returns the key that `byte` completes; nil if it is incomplete or unknown.
     mutating func take(_ byte: UInt8) -> PlayerKey? {
         switch (count, byte) {
         case (_, 0x1b):
@@ -17,14 +17,14 @@ struct KeySequence: Sendable {
             count = 0
             return Self.arrow(byte)
         case (1, _):
-            // A key with Alt.
+            // The sequence is a key with Alt.
             count = 0
             return nil
         default: return byte < 0x80 ? TerminalKeys.character(UInt32(byte)) : nil
         }
     }
 
-    /// No byte follows: an escape alone means nothing.
+    /// Handles the end of the input: an escape alone has no effect.
     mutating func end() { count = 0 }
 
     private static func arrow(_ byte: UInt8) -> PlayerKey? {

@@ -1,13 +1,13 @@
 import LibC
 
-/// The keys of standard input’s terminal, one by one and without an echo.
+/// Reads the keys of standard input’s terminal without an echo.
 final class Keyboard {
     private var saved = termios()
     private var sequence = KeySequence()
 
     init() { tcgetattr(STDIN_FILENO, &saved) }
 
-    /// Whether this program may take the keyboard: in the background it would be stopped.
+    /// Whether this program may read the keyboard: in the background it would be stopped.
     static var isOurs: Bool { isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp() }
 
     func take() {
@@ -22,7 +22,7 @@ final class Keyboard {
 
     func giveBack() { tcsetattr(STDIN_FILENO, TCSADRAIN, &saved) }
 
-    /// The next key that waits; nil: none.
+    /// Returns the next waiting key; nil if there is none.
     func next() -> PlayerKey? {
         var byte: UInt8 = 0
         while read(STDIN_FILENO, &byte, 1) == 1 {

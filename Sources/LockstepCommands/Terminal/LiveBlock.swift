@@ -2,12 +2,12 @@ import CNcurses
 import LibC
 import PodcastModel
 
-/// The text to write so that some lines of a terminal show something else. Pure.
+/// Computes the text to write so that some lines of a terminal change.
 ///
-/// The cursor rests at the beginning of the first line. There it stays when the terminal gets another size, whether that wraps
-/// lines that no longer fit or cuts them.
+/// The cursor rests at the beginning of the first line. It stays there when the terminal is resized, whether that wraps
+/// lines that no longer fit or truncates them.
 struct LiveBlock: Sendable {
-    /// The terminal’s own sequences.
+    /// The terminal’s control sequences.
     struct Capabilities: Sendable, Hashable {
         /// Clears to the end of the line.
         var clearToEnd = "\u{1b}[K"
@@ -24,7 +24,7 @@ struct LiveBlock: Sendable {
 
     init(_ capabilities: Capabilities) { self.capabilities = capabilities }
 
-    /// The text that shows `lines` in a terminal of `columns`, and new lines that stay above them; empty: they are shown already.
+    /// Returns the text that shows `lines` in `columns`, below new permanent lines; empty if nothing changes.
     mutating func show(_ lines: [String], above: [String] = [], columns: Int) -> String {
         let isResized = columns != self.columns
         guard isResized || lines != shown || !above.isEmpty else { return "" }
@@ -32,15 +32,15 @@ struct LiveBlock: Sendable {
         self.columns = columns
         let text = (above + lines).joined(separator: capabilities.clearToEnd + "\n")
         let back = String(repeating: capabilities.up, count: max(0, lines.count - 1))
-        // The terminal may have become narrower than is known yet.
+        // The terminal may have become narrower than the known width.
         return capabilities.wrapOff + "\r" + (isResized ? capabilities.clearBelow : "") + text
             + capabilities.clearBelow + back + "\r" + capabilities.wrapOn
     }
 
-    /// Something else has been written: the lines must be drawn again.
+    /// Discards the shown lines, so that they are drawn again: other text was written.
     mutating func forget() { shown = [] }
 
-    /// The text that leaves the lines where they are and moves the cursor below them.
+    /// Returns the text that keeps the lines and moves the cursor below them.
     mutating func leave() -> String {
         defer { shown = [] }
         return String(repeating: "\n", count: shown.count)
@@ -48,7 +48,7 @@ struct LiveBlock: Sendable {
 }
 
 extension LiveBlock.Capabilities {
-    /// Those of the terminal of standard output; the usual ones where it is unknown.
+    /// The sequences of standard output’s terminal; common ones if it is unknown.
     static var ofTerminal: LiveBlock.Capabilities {
         var capabilities = LiveBlock.Capabilities()
         var outcome: Int32 = 0

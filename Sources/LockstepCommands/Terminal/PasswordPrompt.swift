@@ -3,9 +3,9 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Asks for a password: on a terminal without showing it, else as the first line of standard input.
+/// Reads a password: on a terminal without an echo, else as the first line of standard input.
 enum PasswordPrompt {
-    /// - Throws: `invalidArgument` when there is no line, or the user gives up with ^C or ^D.
+    /// - Throws: `invalidArgument` if there is no line, or the user cancels with ^C or ^D.
     static func read(for user: String) throws(Failure) -> String {
         var settings = termios()
         guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &settings) == 0 else {
@@ -13,7 +13,7 @@ enum PasswordPrompt {
             return line
         }
         var hidden = settings
-        // Also ^C and ^Z come as characters: else they would leave the terminal without its echo.
+        // ^C and ^Z are read as characters: otherwise they would leave the terminal without its echo.
         hidden.c_lflag &= ~tcflag_t(ECHO | ISIG | ICANON | IEXTEN)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
         show("Password for \(DisplayText.sanitised(user)): ")
@@ -35,7 +35,7 @@ enum PasswordPrompt {
 
     private static let none = Failure(.invalidArgument, "No password was given.")
 
-    /// One byte of standard input; 0 or less at its end.
+    /// Reads one byte of standard input; returns 0 or less at its end.
     private static func readByte(_ byte: inout UInt8) -> Int {
         while true {
             let count = LibC.read(STDIN_FILENO, &byte, 1)
@@ -43,7 +43,7 @@ enum PasswordPrompt {
         }
     }
 
-    /// Standard output is for results.
+    /// Writes text to standard error; standard output is reserved for results.
     private static func show(_ text: String) {
         _ = text.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     }
@@ -58,14 +58,14 @@ struct TypedPassword {
 
     private var bytes: [UInt8] = []
 
-    /// Handles a byte of a key: the usual ones end the line, give up, and delete a character or everything.
+    /// Handles a byte of a key: it may end the line, cancel, or delete a character or the line.
     mutating func press(_ byte: UInt8) -> Outcome {
         switch byte {
         case 0x0a, 0x0d: return .given(String(decoding: bytes, as: UTF8.self))
         case 0x03: return .cancelled
         case 0x04: return bytes.isEmpty ? .cancelled : .given(String(decoding: bytes, as: UTF8.self))
         case 0x08, 0x7f:
-            // All bytes of the last character.
+            // All bytes of the last character are removed.
             while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
         case 0x15: bytes = []
         default: bytes.append(byte)

@@ -2,25 +2,25 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// The news for a screen: updates of the state, and the ends of its keys’ tasks.
+/// Queues the events for a screen: updates of the state, and the ends of its keys’ tasks.
 final class PlayerInbox: Sendable {
     enum Item: Sendable {
         case update(FleetUpdate)
         /// A task has ended or failed; `said` is a sentence about its effect.
         case finished(PlayerTask, Failure?, said: String?)
-        /// The connection has ended for good.
+        /// The connection has ended permanently.
         case ended(Failure?)
     }
 
     private let pipe = WakePipe()
     private let items = NIOLockedValueBox<[Item]>([])
 
-    /// The end to poll.
+    /// The descriptor to poll.
     var descriptor: Int32 { pipe.descriptor }
 
     deinit { pipe.close() }
 
-    /// Posts an item; from any thread.
+    /// Posts an item; any thread may call it.
     func post(_ item: Item) {
         let wasEmpty = items.withLockedValue { items in
             items.append(item)

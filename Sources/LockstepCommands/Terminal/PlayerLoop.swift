@@ -2,7 +2,7 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Runs a player on a terminal: waits for events, lets the machine decide, and draws.
+/// Runs a player on a terminal: waits for events, passes them to the machine, and draws.
 final class PlayerLoop {
     private let terminal: any PlayerTerminal
     private let events: TerminalEvents
@@ -45,7 +45,7 @@ final class PlayerLoop {
 
     /// Draws, unless the first frame still waits for the state.
     ///
-    /// - Returns: the seconds until the screen changes without an event; nil: it doesn’t.
+    /// - Returns: the seconds until the screen changes without an event; nil if it doesn’t.
     private func draw(at now: Moment) -> Double? {
         let screen = machine.screen(at: now)
         if let wait = firstFrame.wait(screen.snapshot.connection, now: now.monotonic) { return wait }
@@ -63,14 +63,14 @@ final class PlayerLoop {
     }
 }
 
-/// Delays the first frame until the fleet’s state is there: without it the frame would be empty.
+/// Delays the first frame until the fleet’s state is known, because it would be empty before.
 struct FirstFrame: Sendable {
     static let limit = Duration.milliseconds(300)
 
     private var until: MonotonicTime?
     private var isDue = false
 
-    /// The seconds until the first frame is due; nil: it is due now, and so are all after it.
+    /// Returns the seconds until the first frame is due; nil if it is due, or was drawn.
     mutating func wait(_ link: Connection, now: MonotonicTime) -> Double? {
         let end = until ?? now.advanced(by: Self.limit)
         until = end

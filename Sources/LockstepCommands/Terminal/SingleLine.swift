@@ -2,15 +2,15 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// One live line below what is in the terminal already.
+/// One live line below the terminal’s existing content.
 final class SingleLine: PlayerTerminal {
     private var line: LiveBlock
     private let keyboard = Keyboard()
     private var isClosed = false
-    /// The number of the notice that was shown last.
-    private var told = 0
+    /// The number of the last shown notice.
+    private var lastShownNotice = 0
 
-    /// Takes the terminal of standard input and output.
+    /// Takes over the terminal of standard input and output.
     init() {
         TerminalLocale.set()
         line = LiveBlock(.ofTerminal)
@@ -22,10 +22,10 @@ final class SingleLine: PlayerTerminal {
         // The last column stays empty: writing there wraps on some terminals.
         let room = max(1, columns - 1)
         let text = MiniLine.text(screen.snapshot, columns: room, notice: screen.notice)
-        // A notice that is longer than the line stays above it.
-        let isNew = screen.noticeNumber != told && DisplayText.width(screen.notice ?? "") > room
+        // A notice that is longer than the line is printed above it.
+        let isNew = screen.noticeNumber != lastShownNotice && DisplayText.width(screen.notice ?? "") > room
         let above = isNew ? DisplayText.wrapped(screen.notice ?? "", to: room) : []
-        told = screen.noticeNumber
+        lastShownNotice = screen.noticeNumber
         try? Output.write(line.show([text], above: above, columns: columns), to: STDOUT_FILENO)
     }
 

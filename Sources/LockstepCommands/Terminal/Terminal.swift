@@ -5,13 +5,13 @@ import PodcastModel
 /// A terminal with a player on it: on the whole screen, or on one line.
 protocol PlayerTerminal: TerminalUser {
     func draw(_ screen: PlayerScreen)
-    /// The next key that waits; nil: none.
+    /// Returns the next waiting key; nil if there is none.
     func nextKey() -> PlayerKey?
-    /// Gives the terminal back for good; a second call does nothing.
+    /// Restores the terminal permanently; a second call has no effect.
     func close()
 }
 
-/// The whole screen, through ncurses, which writes only changes.
+/// The whole screen, drawn with ncurses, which writes only changes.
 final class FullScreen: PlayerTerminal {
     private let screen: OpaquePointer
     private let window: UnsafeMutablePointer<WINDOW>
@@ -20,9 +20,9 @@ final class FullScreen: PlayerTerminal {
     private var isClosed = false
     private var sequence = KeySequence()
 
-    /// Takes the terminal of standard input and output.
+    /// Takes over the terminal of standard input and output.
     ///
-    /// - Throws: `badConfiguration` when the terminal is not known.
+    /// - Throws: `badConfiguration` if the terminal is unknown.
     init() throws(Failure) {
         TerminalLocale.set()
         tcgetattr(STDIN_FILENO, &saved)
@@ -90,7 +90,7 @@ final class FullScreen: PlayerTerminal {
         }
     }
 
-    /// Sequences that the terminal’s description does not have come a character at a time.
+    /// Sequences that aren’t in the terminal’s description arrive one character at a time.
     private func character(_ code: wint_t) -> PlayerKey? {
         guard let byte = UInt8(exactly: code), byte < 0x80 else {
             sequence.end()
@@ -145,9 +145,9 @@ final class FullScreen: PlayerTerminal {
     }
 }
 
-/// Keys that come as characters.
+/// Maps characters to keys.
 enum TerminalKeys {
-    /// The key of a character; nil for a control character without a meaning.
+    /// Returns the key of a character; nil for a control character without a meaning.
     static func character(_ code: UInt32) -> PlayerKey? {
         switch code {
         case 10, 13: return .enter
@@ -161,7 +161,7 @@ enum TerminalKeys {
 
 /// The locale, the name and the size of the terminal.
 enum TerminalLocale {
-    /// Sets the locale of the environment; one without UTF-8 gives way to the C library’s own with it.
+    /// Sets the environment’s locale; one without UTF-8 is replaced by the C library’s C.UTF-8.
     static func set() {
         setlocale(LC_ALL, "")
         guard let codeset = nl_langinfo(nl_item(CODESET)), String(cString: codeset) == "UTF-8" else {
@@ -172,7 +172,7 @@ enum TerminalLocale {
 
     static var name: String { getenv("TERM").map { String(cString: $0) } ?? "" }
 
-    /// The size that the kernel knows; nil: none.
+    /// The size that the kernel reports; nil if unknown.
     static var size: (columns: Int, rows: Int)? {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }

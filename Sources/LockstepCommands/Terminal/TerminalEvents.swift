@@ -1,30 +1,30 @@
 import LibC
 
-/// A user of the terminal, who gives it back while the program is stopped.
+/// A user of the terminal, which restores the terminal while the program is stopped.
 protocol TerminalUser: AnyObject {
-    /// Gives the terminal back as it was.
+    /// Restores the terminal’s original state.
     func suspend()
-    /// Takes it again after `suspend`, or after another program wrote on it.
+    /// Takes over the terminal again after `suspend`, or after another program wrote to it.
     func resume()
-    /// The terminal has another size.
+    /// Handles a new size of the terminal.
     func resized()
 }
 
-/// The events of a screen: signals, news and keys.
+/// The events of a screen: signals, inbox items and keys.
 struct TerminalEvents {
     struct Batch {
         var signals: [Int32] = []
         var news: [PlayerInbox.Item] = []
-        /// Whether nobody can press keys any more.
+        /// Whether the terminal was disconnected, so that no more keys arrive.
         var isHungUp = false
     }
 
     let signals: TerminalSignals
     let inbox: PlayerInbox
 
-    /// Waits for events, keys among them if `hasKeys`, for `limit` milliseconds at most; −1: without a limit.
+    /// Waits for events, including keys if `hasKeys`, for at most `limit` milliseconds; −1 for no limit.
     ///
-    /// - Returns: nil when `poll` fails.
+    /// - Returns: nil if `poll` fails.
     func next(within limit: Int32 = -1, hasKeys: Bool = true) -> Batch? {
         var waiting = [
             pollfd(fd: hasKeys ? STDIN_FILENO : -1, events: Int16(POLLIN), revents: 0),
@@ -41,7 +41,7 @@ struct TerminalEvents {
 
     /// Handles signals.
     ///
-    /// - Returns: the exit status for a signal that ends the program, 128 and its number; nil: it continues.
+    /// - Returns: the exit status for a terminating signal, 128 and its number; nil to continue.
     func handle(_ numbers: [Int32], for user: some TerminalUser) -> Int32? {
         for number in numbers {
             switch number {

@@ -7,16 +7,16 @@ private nonisolated(unsafe) var handlerPipe: Int32 = -1
 
 /// The signals that a screen handles in order.
 ///
-/// They are caught and not blocked, since a thread that the runtime keeps for signals would let them through.
+/// They are caught and not blocked, since a thread that the runtime keeps for signals would receive them.
 final class TerminalSignals: Sendable {
     private let pipe = WakePipe()
 
-    /// The end to poll.
+    /// The descriptor to poll.
     var descriptor: Int32 { pipe.descriptor }
 
     private static let numbers = [SIGWINCH, SIGTSTP, SIGCONT, SIGHUP, SIGTERM, SIGINT]
 
-    /// Catches the signals. Only one object may do so at a time.
+    /// Installs the handlers. Only one object may do so at a time.
     init() {
         handlerPipe = pipe.writing
         for number in Self.numbers {
@@ -31,9 +31,9 @@ final class TerminalSignals: Sendable {
 
     func next() -> Int32? { pipe.next().map { Int32($0) } }
 
-    /// Stops this process as the terminal’s driver would have; returns when it continues.
+    /// Stops this process like the terminal’s driver; returns when it continues.
     func stopProcess() {
-        // Of this thread, which would otherwise go on for a moment while another one stops.
+        // The signal is sent to this thread, which would otherwise continue briefly while another one stops.
         raise(SIGSTOP)
     }
 

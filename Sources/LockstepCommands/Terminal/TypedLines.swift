@@ -1,12 +1,12 @@
 import Dispatch
 import LibC
 
-/// What a typed line asks for.
+/// The request of a typed line.
 enum TypedKey: Sendable, Hashable {
     case key(PlayerKey)
     case other(String)
 
-    /// Nil for an empty line.
+    /// Fails for an empty line.
     init?(_ line: String) {
         let text = line.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         if let character = text.first, text.count == 1 {
@@ -24,7 +24,7 @@ enum TypedKey: Sendable, Hashable {
 
 /// The lines of standard input, for players without a screen.
 enum TypedLines {
-    /// Whether lines may come: from a terminal, a pipe, a socket or a file, and not from `/dev/null`.
+    /// Whether lines may arrive: from a terminal, a pipe, a socket or a file, but not from `/dev/null`.
     static var isPossible: Bool {
         if isTerminal { return true }
         var status = stat()
@@ -34,15 +34,15 @@ enum TypedLines {
 
     static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
-    /// Whether reading can’t stop this program, as reading from a terminal in the background does.
+    /// Whether reading doesn’t stop this program, as reading from a terminal in the background would.
     private static var isForeground: Bool { !isTerminal || tcgetpgrp(STDIN_FILENO) == getpgrp() }
 
-    /// The lines, until the input ends. Nothing is read while another program is in the foreground.
+    /// The lines until the end of the input. It isn’t read while another program is in the foreground.
     static func stream() -> AsyncStream<String> {
         AsyncStream { continuation in
             let wake = WakePipe()
             continuation.onTermination = { _ in wake.wake() }
-            // A thread of its own: those of tasks must not wait.
+            // A separate thread is needed, because tasks must not block their threads.
             DispatchQueue(label: "lockstep.typed").async {
                 read(until: wake.descriptor) { continuation.yield($0) }
                 continuation.onTermination = nil
@@ -62,13 +62,13 @@ enum TypedLines {
             ]
             if poll(&waiting, nfds_t(waiting.count), isForeground ? -1 : 1_000) < 0, errno != EINTR { return }
             if waiting[0].revents != 0 { return }
-            // It may have gone to the background while it waited.
+            // The program may have been moved to the background while it waited.
             guard waiting[1].revents != 0, Self.isForeground else { continue }
             var bytes = [UInt8](repeating: 0, count: 4_096)
             let count = LibC.read(STDIN_FILENO, &bytes, bytes.count)
             guard count > 0 else {
                 if count < 0, errno == EINTR || errno == EAGAIN { continue }
-                // The last line may have no end.
+                // The last line may have no line break.
                 if !rest.isEmpty { line(String(decoding: rest, as: UTF8.self)) }
                 return
             }

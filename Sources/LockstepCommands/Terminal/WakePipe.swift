@@ -1,8 +1,8 @@
 import LibC
 
-/// A pipe that wakes `poll`. Writing into it never blocks, and may be done from any thread and in a signal handler.
+/// A pipe that wakes `poll`. Writing never blocks, and is safe in any thread and in signal handlers.
 struct WakePipe: Sendable {
-    /// The end to poll.
+    /// The descriptor to poll.
     let descriptor: Int32
     let writing: Int32
 
@@ -22,7 +22,7 @@ struct WakePipe: Sendable {
         _ = write(writing, &byte, 1)
     }
 
-    /// Removes a byte; nil: there is none.
+    /// Removes and returns a byte; nil if there is none.
     func next() -> UInt8? {
         var byte: UInt8 = 0
         return read(descriptor, &byte, 1) == 1 ? byte : nil

@@ -1,10 +1,10 @@
 import FleetHome
 
-/// Adds the home that was given on the command line to the commands in messages, so that they can be copied. This is done where
-/// a message is printed, since services don’t know how a client was started: between backticks, where `lockstep` is followed by a
-/// command.
+/// Adds the home of the command line to the commands in messages, so that users can copy them. It is applied when
+/// a message is printed, since services don’t know the client’s options: between backticks, if `lockstep` is followed
+/// by a command.
 struct AdvisedCommands: Sendable, Hashable {
-    /// ` --home FOLDER`; empty where none was given.
+    /// The text ` --home FOLDER`; empty if none was given.
     let option: String
 
     static let plain = AdvisedCommands(home: nil)
@@ -29,7 +29,7 @@ struct AdvisedCommands: Sendable, Hashable {
 
     func completed(_ text: String) -> String {
         guard !option.isEmpty, text.contains("`lockstep ") else { return text }
-        // Every other part is between backticks.
+        // Every second part is between backticks.
         let parts = text.split(separator: "`", omittingEmptySubsequences: false)
         return parts.enumerated().map { index, part in
             let isCommand = index % 2 == 1 && index < parts.count - 1 && part.hasPrefix("lockstep ")

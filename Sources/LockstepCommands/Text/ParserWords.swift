@@ -1,17 +1,17 @@
 import LockstepClient
 
-/// The parser’s errors, worded like this program’s own.
+/// Rewords the parser’s errors like this program’s own.
 enum ParserWords {
-    /// The first line as a sentence, with quotation marks that open and close; the usage after it stays.
+    /// Returns the first line as a sentence, with typographic quotation marks; the usage after it is unchanged.
     static func inHouse(_ text: String) -> String {
         let text = inOneLine(text)
         let end = text.firstIndex(of: "\n") ?? text.endIndex
-        // A hyphen was typed where `CommandLineWords` has made it a minus sign.
+        // The user typed a hyphen that `CommandLineWords` has replaced by a minus sign.
         let line = text[..<end].replacing("'−", with: "'-")
         return Sentence.stopped(quoted(line)) + text[end...]
     }
 
-    /// With the values of an argument, of which the parser prints a list, in one sentence.
+    /// Joins the values of an argument, which the parser prints as a list, into one sentence.
     private static func inOneLine(_ text: String) -> String {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let ending = "one of the following:"
@@ -23,7 +23,7 @@ enum ParserWords {
         return ([sentence] + lines.dropFirst(1 + items.count)).joined(separator: "\n")
     }
 
-    /// With “” in place of pairs of straight quotes. An apostrophe within a word stays what it is.
+    /// Replaces pairs of straight quotes by “”. An apostrophe within a word is unchanged.
     private static func quoted(_ line: Substring) -> String {
         func isInWord(_ character: Character?) -> Bool { character.map { $0.isLetter || $0.isNumber } ?? false }
         let parts = line.split(separator: "'", omittingEmptySubsequences: false)

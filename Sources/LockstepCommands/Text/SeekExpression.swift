@@ -1,20 +1,20 @@
 import LockstepClient
 import PodcastModel
 
-/// A position as users write it: `12:34`, `90`, `1h30m`, `50%`, `+30`, `-15`, `+1:30`, `-2m`.
+/// A position that a user enters: `12:34`, `90`, `1h30m`, `50%`, `+30`, `-15`, `+1:30`, `-2m`.
 enum SeekExpression: Sendable, Hashable {
-    /// Seconds from the start.
+    /// A number of seconds from the start.
     case absolute(Double)
-    /// Part of the whole, 0 to 1.
+    /// A fraction of the length, 0 to 1.
     case fraction(Double)
-    /// Seconds from the current position.
+    /// A number of seconds from the current position.
     case relative(Double)
 
     private static func seconds(_ text: some StringProtocol) -> Double? {
         TimeText.seconds(text) ?? TimeText.spelled(text.lowercased())
     }
 
-    /// Nil for any other text. A minus may be the typographic one.
+    /// Fails for any other text. The minus may be typographic.
     init?(_ text: String) {
         if let sign = text.first, "+-−".contains(sign) {
             guard let seconds = Self.seconds(text.dropFirst()) else { return nil }
@@ -49,9 +49,9 @@ enum SeekExpression: Sendable, Hashable {
         if case .absolute = self { false } else { true }
     }
 
-    /// The position in seconds, from the current one and the length; nil: unknown.
+    /// Returns the position in seconds, given the current one and the length; nil if unknown.
     ///
-    /// - Throws: `invalidArgument` for a part of an unknown length.
+    /// - Throws: `invalidArgument` for a fraction of an unknown length.
     func position(from position: Double, duration: Double?) throws(Failure) -> Double {
         switch self {
         case .absolute(let seconds): return seconds
@@ -67,7 +67,7 @@ enum SeekExpression: Sendable, Hashable {
 }
 
 extension PlayerClient.LevelChange {
-    /// The change of a level that a text means: a number, perhaps with a sign and followed by `unit`, or up or down.
+    /// The change of a level: a number, perhaps with a sign and followed by `unit`, or up or down.
     ///
     /// - Throws: `invalidArgument` for anything else.
     init(

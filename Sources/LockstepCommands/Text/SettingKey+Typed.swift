@@ -2,9 +2,9 @@ import LockstepClient
 import PodcastModel
 
 extension SettingKey {
-    /// The key of a name; capitals, dashes and underscores don’t count.
+    /// Returns the key with a name, ignoring case, dashes and underscores.
     ///
-    /// - Throws: `notFound`, which names the nearest one.
+    /// - Throws: `notFound`, with the nearest name.
     static func named(_ text: String) throws(Failure) -> SettingKey {
         let names = allCases.map(\.rawValue)
         if let name = NearestWord.among(names, to: text, within: 0), let key = SettingKey(rawValue: name) { return key }
@@ -12,9 +12,10 @@ extension SettingKey {
         throw Failure(.notFound, "There is no setting “\(text)”. \(advice)`lockstep set` lists them.")
     }
 
-    /// A value as users type it. The seconds of a threshold need their unit, because 95 could mean per cent, too.
+    /// Parses a value that a user typed. The seconds of a threshold need their unit, because 95 could also mean
+    /// percent.
     ///
-    /// - Throws: `invalidArgument`.
+    /// - Throws: `invalidArgument` for an invalid value.
     func value(typed text: String) throws(Failure) -> String {
         guard self == .playedThreshold else { return try value(of: text) }
         if let number = TimeText.number(text) {
@@ -27,7 +28,7 @@ extension SettingKey {
         return try value(of: TimeText.spelled(text.lowercased()).map(NumberText.short) ?? text)
     }
 
-    /// A value as `value(typed:)` takes it.
+    /// Formats a value so that `value(typed:)` accepts it.
     func shown(_ text: String) -> String {
         self == .playedThreshold && TimeText.number(text) != nil ? text + "s" : text
     }

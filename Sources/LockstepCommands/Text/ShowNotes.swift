@@ -1,22 +1,22 @@
 import LockstepClient
 import PodcastModel
 
-/// Show notes as plain text: paragraphs, bullets, and links by number. Pure; nothing of them can steer a terminal.
+/// Show notes as plain text: paragraphs, bullets, and numbered links, without terminal control characters.
 struct ShowNotes: Sendable, Hashable {
-    /// A link; they are numbered from 1 in order.
+    /// A link; links are numbered from 1 in order.
     struct Link: Sendable, Hashable {
         let number: Int
-        /// Empty: only the address is shown.
+        /// The link’s text; if empty, only the address is shown.
         let text: String
         let url: String
     }
 
-    /// A line for each paragraph, heading or item; an empty one between paragraphs.
+    /// A line for each paragraph, heading or item, with empty lines between paragraphs.
     private(set) var lines: [String] = []
     /// The links that `[1]` and so on refer to.
     private(set) var links: [Link] = []
 
-    /// Reads HTML, or plain text with or without addresses in it.
+    /// Parses HTML, or plain text with or without addresses.
     init(_ html: String) {
         var reader = NotesReader(isMarkup: html.contains("<"))
         reader.read(HTMLText(Array(html.utf8)))
@@ -26,7 +26,7 @@ struct ShowNotes: Sendable, Hashable {
         links = reader.links
     }
 
-    /// The text and the list of links, in lines of `width` columns at most; nil: of any width. Addresses aren’t broken.
+    /// The text and the list of links, wrapped to `width` columns; nil for no limit. Addresses aren’t split.
     func text(width: Int?) -> [String] {
         var text = lines.flatMap { line -> [String] in
             guard let width else { return [line] }
@@ -39,7 +39,7 @@ struct ShowNotes: Sendable, Hashable {
     static let bullet = "• "
 }
 
-/// Lays the texts and tags of HTML out as lines.
+/// Converts the texts and tags of HTML to lines.
 private struct NotesReader {
     private(set) var lines: [String] = []
     private(set) var links: [ShowNotes.Link] = []
@@ -62,7 +62,7 @@ private struct NotesReader {
         endLine()
     }
 
-    /// Adds text in which the lines of plain text are lines; those of HTML aren’t.
+    /// Adds text; line breaks of plain text are preserved, those of HTML aren’t.
     private mutating func addLines(of text: String) {
         guard !isMarkup else { return add(text) }
         for (index, part) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
@@ -77,7 +77,7 @@ private struct NotesReader {
         link?.text += text
     }
 
-    /// Ends the line; an empty one stays one, so that paragraphs are apart.
+    /// Ends the line; empty lines are kept to separate paragraphs.
     private mutating func endLine(paragraph: Bool = false) {
         let text = DisplayText.sanitised(line)
         line = ""
@@ -115,7 +115,7 @@ private struct NotesReader {
         line += text.isEmpty ? "[\(number)]" : " [\(number)]"
     }
 
-    /// An address that can be shown and followed; nil for anything else, such as a script.
+    /// Returns an address that is safe to show and open; nil for anything else, such as a script.
     private static func address(_ text: String) -> String? {
         let url = DisplayText.sanitised(text)
         let scheme = url.prefix { $0 != ":" }.lowercased()

@@ -1,21 +1,21 @@
 import LockstepClient
 import PodcastModel
 
-/// A sleep timer as users write it: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3 episodes`,
-/// `chapter`, `off`.
+/// A sleep timer that a user enters: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3
+/// episodes`, `chapter`, `off`.
 enum SleepExpression: Sendable, Hashable {
     case off
-    /// Seconds from now.
+    /// A number of seconds from now.
     case after(Double)
-    /// At the next such time of the day, local time.
+    /// The next occurrence of this local time.
     case at(hour: Int32, minute: Int32)
-    /// Seconds later than set.
+    /// A number of seconds by which the timer is extended.
     case later(Double)
-    /// At the end of this number of episodes, the loaded one among them.
+    /// The end of this number of episodes, including the loaded one.
     case episodes(UInt32)
     case chapter
 
-    /// Nil for any other words. Spaces don’t count.
+    /// Fails for any other words. Spaces are ignored.
     init?(_ words: [String]) {
         let text = words.joined().lowercased().filter { !$0.isWhitespace }
         switch text {
@@ -50,7 +50,7 @@ enum SleepExpression: Sendable, Hashable {
         return .at(hour: Int32(hour), minute: Int32(minute))
     }
 
-    /// `15` and `15m` are minutes, `1h30m`, `90s` and `1:15:00` what they say; above 0, a day at most.
+    /// `15` and `15m` are minutes; `1h30m`, `90s` and `1:15:00` have units; above 0, at most a day.
     private static func seconds(_ text: Substring) -> Double? {
         let seconds =
             TimeText.number(text).map { $0 * 60 } ?? (text.contains(":") ? TimeText.seconds(text) : nil)

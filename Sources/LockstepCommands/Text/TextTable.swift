@@ -1,12 +1,12 @@
 import LockstepClient
 
-/// Rows under headings, in columns as wide as they need to be.
+/// Formats rows under headings, in columns that fit their content.
 struct TextTable {
     enum Column: ExpressibleByStringLiteral {
         case left(String)
-        /// Its cells end at its right side, as numbers do.
+        /// A right-aligned column, such as numbers.
         case right(String)
-        /// It gives way when the table is wider than the screen.
+        /// A column that shrinks if the table is wider than the screen.
         case flexible(String)
 
         init(stringLiteral heading: String) { self = .left(heading) }
@@ -22,7 +22,7 @@ struct TextTable {
     }
 
     private let columns: [Column]
-    /// The cells, made fit for a terminal.
+    /// The cells, sanitised for a terminal.
     private let rows: [[String]]
 
     init(_ columns: [Column], _ rows: [[String]]) {
@@ -30,7 +30,7 @@ struct TextTable {
         self.rows = rows.map { $0.map(DisplayText.sanitised) }
     }
 
-    /// The lines, none wider than `width`; nil: as wide as they are.
+    /// The lines, at most `width` wide; nil for no limit.
     func lines(width: Int? = Output.terminalWidth) -> [String] {
         var widths = columns.indices.map { index in
             ([columns[index].heading] + rows.map { $0[index] }).map { DisplayText.width($0) }.max() ?? 0
