@@ -5,11 +5,11 @@ package import WebClient
 /// A request to read a feed, on the web or in a local file.
 package struct FeedRequest: Sendable {
     package var address: WebAddress
-    /// The validators of the last answer; empty: read in any case.
+    /// The validators of the last response; empty: the feed is read in any case.
     package var etag = ""
     package var lastModified = ""
     package var credentials: [WebOrigin: WebCredentials] = [:]
-    /// Whether the feed is read where it says that it has moved to, if there is one.
+    /// Whether a feed that names its new address is read there.
     package var followsNewAddress = true
 
     package init(_ address: WebAddress) {
@@ -19,24 +19,24 @@ package struct FeedRequest: Sendable {
 
 package enum FeedAnswer: Sendable {
     case feed(LoadedFeed)
-    /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
+    /// The feed hasn’t changed; `movedTo` is its new address, if it moved permanently.
     case unchanged(movedTo: WebAddress?)
-    /// The feed could not be fetched, or isn’t a feed; `retryAfter` is the wait that the server asks for.
+    /// The feed couldn’t be fetched, or isn’t a feed; `retryAfter` is the delay that the server requests.
     case failed(Failure, retryAfter: Duration?)
 }
 
 package struct LoadedFeed: Sendable {
     package var document: FeedDocument
-    /// The address that it was read from: its relative addresses are relative to this.
+    /// The address from which it was read, and to which its relative addresses are relative.
     package var base: WebAddress
-    /// Its address after permanent redirects.
+    /// The feed’s address after permanent redirects.
     package var address: WebAddress
     /// The validators for the next conditional request.
     package var etag = ""
     package var lastModified = ""
 }
 
-/// Reads feeds, for the service and for `feed check` alike, so that both report the same.
+/// Reads feeds for the service and for `feed check`, so that both report the same.
 package struct FeedLoader: Sendable {
     private let client: WebClient
     private let limits: FeedLimits
@@ -124,7 +124,7 @@ package struct FeedLoader: Sendable {
         }
     }
 
-    /// The address that an unbroken chain of permanent redirects leads to. One from https to http is followed, but not stored.
+    /// The address after an unbroken chain of permanent redirects. One from https to http is followed, but not stored.
     private static func lastingAddress(_ start: WebAddress, _ redirects: [WebRedirect]) -> WebAddress {
         var address = start
         for redirect in redirects {
@@ -134,7 +134,7 @@ package struct FeedLoader: Sendable {
         return address
     }
 
-    /// Whether a feed that is read encrypted would no longer be.
+    /// Whether a feed that is read over TLS no longer would be.
     static func isDowngrade(from old: WebAddress, to new: WebAddress) -> Bool {
         old.scheme == "https" && new.scheme != "https"
     }

@@ -5,7 +5,7 @@ import PodcastModel
 struct LocalFeedFile: ~Copyable {
     private let descriptor: Int32
     private let path: String
-    /// The validator: it changes when the file does.
+    /// The validator, which changes with the file.
     let etag: String
 
     /// Opens a regular file. A named pipe or a device is refused at once.

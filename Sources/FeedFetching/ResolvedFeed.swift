@@ -1,15 +1,15 @@
 package import PodcastModel
 
-/// A feed’s document as it is stored and reported: with absolute addresses that hold no users and passwords, and without
-/// the episodes whose audio has no usable address, which is a warning.
+/// A feed’s document for storage and reports: with absolute addresses that contain no users and passwords, and without
+/// the episodes whose audio has no usable address, for which there is a warning.
 ///
-/// Relative addresses are relative to where the document was read from. Only a local feed may name local files.
+/// Relative addresses are relative to the address that was read. Only a local feed may name local files.
 package struct ResolvedFeed: Sendable {
     package private(set) var document: FeedDocument
-    /// The users and passwords that stood in its addresses.
+    /// The users and passwords that its addresses contained.
     package private(set) var secrets: [WebOrigin: WebCredentials]
 
-    /// A document that was read at `base` and is for good at `address`.
+    /// Resolves a document that was fetched from `base` and whose permanent address is `address`.
     package init(_ document: FeedDocument, base: WebAddress, address: WebAddress) {
         var addresses = FeedAddresses(base: base)
         addresses.record(address)
@@ -43,7 +43,7 @@ package struct ResolvedFeed: Sendable {
     }
 }
 
-/// Makes the addresses in a document absolute, and takes users and passwords out of them.
+/// Makes the addresses in a document absolute, and removes users and passwords from them.
 private struct FeedAddresses {
     let base: WebAddress
     var secrets: [WebOrigin: WebCredentials] = [:]
@@ -64,7 +64,7 @@ private struct FeedAddresses {
 }
 
 extension FeedWarning {
-    /// The warning that a password which was given for a feed went to its server unencrypted; nil where it did not.
+    /// The warning that a feed’s password was sent to its server unencrypted; nil if it wasn’t.
     package static func unencryptedPassword(to address: WebAddress) -> FeedWarning? {
         guard address.scheme == "http" else { return nil }
         return FeedWarning(

@@ -1,15 +1,15 @@
 import FoundationEssentials
 package import PodcastModel
 
-/// A file of chapters as Podcasting 2.0 has it (github.com/Podcastindex-org/podcast-namespace, chapters/jsonChapters.md):
+/// A chapters file of Podcasting 2.0 (github.com/Podcastindex-org/podcast-namespace, chapters/jsonChapters.md):
 /// `{"version": "1.2.0", "chapters": [{"startTime": 0, "endTime": 10.5, "title": "…", "url": "…", "img": "…", "toc": true}]}`.
 package enum ChaptersFile {
-    /// The largest file that is read, in bytes.
+    /// The maximum size of a file, in bytes.
     package static let limit = 1 << 20
 
-    /// Reads the chapters of a file, without invalid ones and those that are not for the list of contents.
+    /// Reads the chapters of a file, without invalid ones and those that aren’t for the table of contents.
     ///
-    /// - Throws: `malformed` for anything but such a file.
+    /// - Throws: `malformed` if it isn’t such a file.
     package static func parse(_ bytes: [UInt8]) throws(Failure) -> [ChapterMark] {
         do {
             let file = try JSONDecoder().decode(File.self, from: Data(bytes))
@@ -23,7 +23,7 @@ package enum ChaptersFile {
         var chapters: [Chapter]
     }
 
-    /// The readable part of a chapter: many files have numbers as texts, or leave fields out.
+    /// The readable part of a chapter: many files have numbers as text, or omit fields.
     private struct Chapter: Decodable {
         var mark: ChapterMark?
 

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// Collects the values of a feed's elements. Of several elements for one value the better source counts, then the first.
+/// Collects the values of a feed’s elements. Of several elements for a value the best source counts, then the first.
 struct FeedBuilder {
     private let limits: FeedLimits
     private var channel = FeedChannel()
@@ -11,7 +11,7 @@ struct FeedBuilder {
     private var enclosureRank = 0
     private var warnings: [FeedWarning] = []
     private var warned: [String: Int] = [:]
-    /// The indices of the warnings that the open item has caused.
+    /// The indices of the warnings for the open item.
     private var itemWarnings: Set<Int>?
     private var itemNumber = 0
 
@@ -40,12 +40,12 @@ struct FeedBuilder {
             return
         }
         if done.title.isEmpty { warn("noTitle", "An episode has no title") }
-        // Announced lengths are too often wrong to cut chapters off by them.
+        // Announced lengths are wrong too often to trim chapters by them.
         done.chapters = ChapterMark.normalised(done.chapters)
         items.append(done)
     }
 
-    /// Adds the name of the item that has ended to its warnings.
+    /// Adds the name of the ended item to its warnings.
     private mutating func nameItem(_ title: String) {
         for index in itemWarnings ?? [] where warnings[index].items.count < FeedWarning.itemLimit {
             warnings[index].items.append(title.isEmpty ? "item \(itemNumber)" : title)
@@ -151,7 +151,7 @@ struct FeedBuilder {
 
     mutating func setChapters(_ url: String) { put(cut(url), \.chaptersURL, .chapters, rank: 1) }
 
-    /// Adds a chapter of the feed itself; one without a start is left out.
+    /// Adds a chapter of the feed itself; one without a start is omitted.
     mutating func addChapter(start: String?, title: String?, url: String?, image: String?) {
         guard let count = item?.chapters.count, count < ChapterMark.limit * 2 else { return }
         guard let start = FeedDuration.position(start ?? "") else {
@@ -173,7 +173,7 @@ struct FeedBuilder {
         }
     }
 
-    /// Adds a file of the item: audio counts more than video, and that more than a file without a type; others are ignored.
+    /// Adds a file of the item: audio is preferred to video, and that to a file without a type; others are ignored.
     mutating func addEnclosure(url: String?, type: String?, length: String?, isPrimary: Bool) {
         let url = cut(url)
         let type = cut(type)
@@ -186,7 +186,7 @@ struct FeedBuilder {
             rank += 6
         } else {
             guard isPrimary, !kind.hasPrefix("image/") else { return }
-            // Some publishers call audio text.
+            // Some publishers declare audio as text.
             rank += kind.hasPrefix("text/") ? 2 : 4
         }
         guard rank > enclosureRank else { return }
@@ -221,7 +221,7 @@ struct FeedBuilder {
         return slice
     }
 
-    /// Makes one line of limited length of a text, with single spaces.
+    /// Decodes one line of limited length, with single spaces.
     private func line(_ bytes: ArraySlice<UInt8>) -> String {
         let short = bytes.prefix(limits.line)
         guard zip(short, short.dropFirst()).contains(where: { $1 < 0x20 || $0 == 0x20 && $1 == 0x20 }) else {
@@ -230,7 +230,7 @@ struct FeedBuilder {
         return text(ArraySlice(short.split { $0 <= 0x20 }.joined(separator: [0x20])))
     }
 
-    /// Makes a text; a character that was cut in half at the end is dropped.
+    /// Decodes text; a character that is truncated at the end is dropped.
     private func text(_ bytes: ArraySlice<UInt8>) -> String {
         var bytes = bytes
         if bytes.count >= limits.line {

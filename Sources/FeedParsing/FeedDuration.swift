@@ -1,12 +1,12 @@
 import PodcastModel
 
-/// The forms that `itunes:duration` takes.
+/// Parses the forms of `itunes:duration`.
 enum FeedDuration {
-    /// Longer ones are mistakes.
+    /// The maximum duration; longer ones are mistakes.
     static let longest = 30.0 * 24 * 3_600
 
-    /// Seconds (`3600`, `3600.5`), `mm:ss`, `hh:mm:ss`, `dd:hh:mm:ss`, `1h 2m 3s`, `62 min`, `PT1H2M3S`; nil for anything
-    /// else, for zero, and for more than 30 days.
+    /// Seconds (`3600`, `3600.5`), `mm:ss`, `hh:mm:ss`, `dd:hh:mm:ss`, `1h 2m 3s`, `62 min`, `PT1H2M3S`; nil for
+    /// anything else, for zero, and for more than 30 days.
     static func parse(_ text: String) -> EpisodeDuration? {
         guard let seconds = seconds(text), seconds <= longest else { return nil }
         return EpisodeDuration(seconds: seconds)
@@ -15,7 +15,7 @@ enum FeedDuration {
     /// Whether it is a plain zero, which in feeds means an unknown duration.
     static func isZero(_ text: String) -> Bool { seconds(text) == 0 }
 
-    /// A position in an episode, in the same forms; zero is valid.
+    /// Parses a position in an episode, in the same forms; zero is valid.
     static func position(_ text: String) -> PlaybackPosition? {
         seconds(text.filter { $0 != " " }).flatMap { $0 <= longest ? PlaybackPosition(seconds: $0) : nil }
     }
@@ -33,7 +33,7 @@ enum FeedDuration {
         var total = 0.0
         for (index, part) in parts.enumerated() {
             let digits = part.filter { $0 != " " }.map { $0 == "," ? "." : $0 }
-            // An empty part is a zero (`:30`, `1::2`), unless there is nothing else.
+            // An empty part is a zero (`:30`, `1::2`), unless it is the only one.
             guard let value = digits.isEmpty && parts.count > 1 ? 0 : decimal(String(digits)) else { return nil }
             let isHoursOfDay = parts.count == 4 && index == 1
             total = total * (index == 0 ? 1 : isHoursOfDay ? 24 : 60) + value

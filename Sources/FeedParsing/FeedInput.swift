@@ -5,15 +5,15 @@ struct FeedRepairs: Sendable, Hashable {
     /// Bytes that aren’t UTF-8, and control characters.
     var wrongBytes = 0
     var bareAmpersands = 0
-    /// Entities of HTML, which XML doesn’t declare.
+    /// The HTML entities, which XML doesn’t declare.
     var undeclaredEntities = 0
 }
 
 /// Converts feeds that are declared as UTF-8, ASCII, Latin-1 or Windows-1252 to clean UTF-8.
 ///
-/// One wrong byte makes libxml2 read the whole rest as Latin-1, so the encodings that feeds confuse are converted here:
+/// One invalid byte makes libxml2 read all the rest as Latin-1, so the encodings that feeds confuse are converted here:
 /// valid UTF-8 is kept, any other byte above 127 is read as Windows-1252, control characters become spaces. A bare `&`,
-/// with which libxml2 would drop the word behind it (and so break addresses), becomes `&amp;`, and HTML's named entities
+/// with which libxml2 would drop the text after it (and so break addresses), becomes `&amp;`, and HTML’s named entities
 /// their characters. Other encodings are passed through for libxml2 to convert.
 struct FeedInput {
     private enum Mode { case undecided, clean, raw }
@@ -24,16 +24,16 @@ struct FeedInput {
     private(set) var repairs = FeedRepairs()
     /// Whether anything but white space has been read.
     private(set) var hasSeenText = false
-    /// Whether the beginning may be that of an XML document.
+    /// Whether the document may begin like XML.
     private(set) var beginsWithMarkup = false
 
     /// Whether the output is UTF-8 whatever the document declares.
     var isUTF8: Bool { mode != .raw }
 
-    /// The number of bytes in which the declaration is looked for.
+    /// The number of bytes that are searched for the declaration.
     private static let window = 512
 
-    /// Cleans the next bytes; what is cut off at their end is held back.
+    /// Cleans the next bytes; an incomplete character or entity at the end is held back.
     mutating func clean(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         switch mode {
         case .raw: return Array(bytes)
@@ -46,7 +46,7 @@ struct FeedInput {
         }
     }
 
-    /// Returns what was held back, at the end of the document.
+    /// Returns the held bytes, at the end of the document.
     mutating func finish() -> [UInt8] {
         switch mode {
         case .raw: return []
@@ -65,7 +65,7 @@ struct FeedInput {
     private mutating func decide(isLast: Bool) -> [UInt8] {
         hasSeenText = !held.isEmpty
         let isWide = held.starts(with: [0xff, 0xfe]) || held.starts(with: [0xfe, 0xff]) || held.prefix(4).contains(0)
-        // 0x4C is “<” in EBCDIC.
+        // The byte 0x4C is “<” in EBCDIC.
         beginsWithMarkup = isWide || held.first == UInt8(ascii: "<") || held.first == 0x4c
         guard isWide || Self.declaredEncoding(held).map(Self.isForeign) == true else {
             mode = .clean
@@ -87,7 +87,7 @@ struct FeedInput {
         return String(quoted.dropFirst().prefix { $0 != quote })
     }
 
-    /// Whether libxml2 has to convert: neither one that is converted here, nor a wide encoding, which the bytes
+    /// Whether libxml2 has to convert: the encoding is neither converted here nor wide, which the bytes
     /// would have shown.
     private static func isForeign(_ name: String) -> Bool {
         let family: Set<String> = [
@@ -97,13 +97,13 @@ struct FeedInput {
         return !family.contains(name) && XMLPushParser.supports(encoding: name)
     }
 
-    /// Converts bytes to clean UTF-8; what is cut off at their end is held for the next.
+    /// Converts bytes to clean UTF-8; an incomplete character or entity at the end is held for the next call.
     private mutating func clean(_ bytes: [UInt8], isLast: Bool) -> [UInt8] {
         held = []
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + 64)
         var keep = bytes.count
-        // Looked up once, not for each byte.
+        // The table is looked up once, not for each byte.
         let classes = Self.classes
         bytes.withUnsafeBufferPointer { input in
             var index = 0
@@ -132,7 +132,7 @@ struct FeedInput {
                     index += length
                     plain = index
                 case .cut where isLast:
-                    // The document ends in the middle of something: it is dropped.
+                    // The document ends within a character or entity, which is dropped.
                     output.append(contentsOf: input[plain..<index])
                     plain = input.count
                     index = input.count
@@ -141,7 +141,7 @@ struct FeedInput {
                     break scan
                 }
             }
-            // The end of a CDATA section or a comment is never split, as it is looked for backwards.
+            // The end of a CDATA section or a comment is never split, because it is searched backwards.
             if !isLast, keep == input.count, section != .text {
                 let mark = section == .cdata ? UInt8(ascii: "]") : UInt8(ascii: "-")
                 while keep > max(plain, input.count - 2), input[keep - 1] == mark { keep -= 1 }
@@ -168,7 +168,7 @@ struct FeedInput {
     private enum Step {
         case keep(Int)
         case replace(Int, [UInt8], WritableKeyPath<FeedRepairs, Int>)
-        /// More bytes are needed to know.
+        /// More bytes are needed to decide.
         case cut
     }
 
@@ -192,7 +192,7 @@ struct FeedInput {
         if input[index - 1] == mark, input[index - 2] == mark { section = .text }
     }
 
-    /// Converts an ampersand: that of an entity of XML, of one of HTML, of a numeric one, or a bare one.
+    /// Converts an ampersand: that of an XML, HTML or numeric entity, or a bare one.
     private static func entity(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
         let window = input[(index + 1)..<min(input.count, index + 34)]
         guard let end = window.firstIndex(where: { !isNameByte($0) }) else {
@@ -201,7 +201,7 @@ struct FeedInput {
         guard input[end] == UInt8(ascii: ";"), end > index + 1 else {
             return .replace(1, bareAmpersand, \.bareAmpersands)
         }
-        // Escaped HTML is full of these: no string is made of them.
+        // Escaped HTML has many of these, so no string is allocated for them.
         if isPredefined(input[(index + 1)..<end]) { return .keep(end - index + 1) }
         let name = String(decoding: input[(index + 1)..<end], as: UTF8.self)
         if name.hasPrefix("#") {
@@ -252,7 +252,7 @@ struct FeedInput {
         }
     }
 
-    /// The character of a byte above 127 in Windows-1252, whose upper end is Latin-1's.
+    /// The character of a byte above 127 in Windows-1252, whose upper end is that of Latin-1.
     private static func windows1252(_ byte: UInt8) -> Unicode.Scalar {
         let upper: [UInt16] = [
             0x20ac, 0x20, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0x20,

@@ -4,11 +4,11 @@ package import PodcastModel
 package struct FeedLimits: Sendable, Hashable {
     /// The maximum size of a feed, in bytes.
     package var bytes = 32 << 20
-    /// The maximum number of episodes; more are left out with a warning.
+    /// The maximum number of episodes; more are dropped with a warning.
     package var items = 20_000
-    /// The maximum size of the text of one element, in bytes; more is cut with a warning.
+    /// The maximum size of the text of one element, in bytes; more is truncated with a warning.
     package var text = 256 << 10
-    /// The maximum size of a title, name or address, in bytes; a longer one is cut.
+    /// The maximum size of a title, name or address, in bytes; a longer one is truncated.
     package var line = 4_096
     /// The maximum distance of the first element from the start, in bytes.
     package var prologue = 256 << 10
@@ -16,16 +16,16 @@ package struct FeedLimits: Sendable, Hashable {
     package init() {}
 }
 
-/// Reads a feed as it arrives: RSS 2.0 and its ancestors with the iTunes tags, and Atom.
+/// Parses a feed as it arrives: RSS 2.0 and its predecessors with the iTunes tags, and Atom.
 ///
-/// Mistakes whose meaning is clear are repaired, and named among the document's warnings. No file and no network is
-/// ever touched, no entity of the document's own is expanded. Memory is bounded by `FeedLimits`.
+/// Mistakes with a clear meaning are repaired, and reported in the document’s warnings. No file and no network is
+/// accessed, no entity of the document’s own is expanded. Memory is bounded by `FeedLimits`.
 package struct FeedParser: ~Copyable {
     private let limits: FeedLimits
     private var input: FeedInput
     private let source: XMLPushParser
     private var received = 0
-    /// The first bytes, by which an HTML page is recognised.
+    /// The first bytes, from which an HTML page is recognised.
     private var beginning: [UInt8] = []
     private var failure: Failure?
 
@@ -35,8 +35,8 @@ package struct FeedParser: ~Copyable {
         input = FeedInput()
     }
 
-    /// Reads the next bytes. Throws as soon as it is certain that this isn’t a feed (`notAFeed`) or is too long (`tooLarge`);
-    /// after that it throws the same again.
+    /// Parses the next bytes. Throws as soon as it is certain that this isn’t a feed (`notAFeed`) or is too long
+    /// (`tooLarge`); after that it throws the same error again.
     package mutating func feed(_ bytes: [UInt8]) throws(Failure) {
         if let failure { throw failure }
         do throws(Failure) {
@@ -47,7 +47,7 @@ package struct FeedParser: ~Copyable {
         }
     }
 
-    /// Tells a page of HTML, whose doctype may be in lower case, from XML.
+    /// Distinguishes an HTML page, whose doctype may be in lower case, from XML.
     private func explained(_ failure: Failure) -> Failure {
         failure.known == .notAFeed && OtherContent(beginning: beginning) == .webPage ? FeedReader.webPage : failure
     }
@@ -58,7 +58,7 @@ package struct FeedParser: ~Copyable {
         guard received <= limits.bytes else {
             throw Failure(.tooLarge, "The feed is longer than \(limits.bytes >> 20) MiB and wasn’t read.")
         }
-        // Slices, so that a large chunk of garbage is given up early and the parser's own buffer stays small.
+        // Parsed in slices, so that a large invalid chunk is rejected early and the parser’s buffer stays small.
         for start in stride(from: 0, to: bytes.count, by: 64 << 10) {
             try pass(input.clean(bytes[start..<min(bytes.count, start + 64 << 10)]), isLast: false)
         }
@@ -76,7 +76,7 @@ package struct FeedParser: ~Copyable {
         }
     }
 
-    /// Ends reading. Throws `notAFeed` for an empty document, or one that isn’t a feed.
+    /// Ends parsing. Throws `notAFeed` for an empty document, or one that isn’t a feed.
     package consuming func finish() throws(Failure) -> FeedDocument {
         if let failure { throw failure }
         guard received > 0 else { throw Failure(.notAFeed, "This isn’t a podcast feed: it is empty.") }

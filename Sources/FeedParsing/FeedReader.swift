@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// Builds a document out of the elements of a feed, which libxml2 reports in document order.
+/// Builds a document from the elements of a feed, which libxml2 reports in document order.
 struct FeedReader {
     /// The meaning of an open element.
     private enum Frame { case container, item, image, person, field, inner, ignored }
@@ -9,7 +9,7 @@ struct FeedReader {
     private var builder: FeedBuilder
     private var frames: [Frame] = []
     private var tags: [Name: FeedTag] = [:]
-    /// The element whose text is being collected, and the depth at which it stands.
+    /// The element whose text is being collected, and its depth.
     private var field: (tag: FeedTag, depth: Int)?
     private var text: [UInt8] = []
     private var itemDepth: Int?
@@ -31,14 +31,14 @@ struct FeedReader {
         builder = FeedBuilder(limits: limits)
     }
 
-    /// libxml2 keeps one copy of each name, so that its address stands for it.
+    /// libxml2 keeps one copy of each name, so its address identifies it.
     private struct Name: Hashable {
         let local: UnsafePointer<UInt8>
         let prefix: UnsafePointer<UInt8>?
         let uri: UnsafePointer<UInt8>?
     }
 
-    /// An element begins. The pointers of names stay the same for the same name throughout one document.
+    /// Handles the start of an element. Pointers of equal names are equal throughout one document.
     mutating func start(
         _ name: UnsafePointer<UInt8>, prefix: UnsafePointer<UInt8>?, uri: UnsafePointer<UInt8>?,
         _ attributes: XMLAttributes
@@ -56,7 +56,7 @@ struct FeedReader {
                 frames.append(.inner)
                 return
             }
-            // An element before it was not closed.
+            // An element before it wasn’t closed.
             closeField()
         }
         frames.append(frame(tag, attributes))
@@ -66,7 +66,7 @@ struct FeedReader {
         }
     }
 
-    /// The innermost element ends.
+    /// Handles the end of the innermost element.
     mutating func end() {
         guard let frame = frames.popLast() else { return }
         if let field, field.depth == frames.count + 1 { closeField() }
@@ -85,7 +85,7 @@ struct FeedReader {
         }
     }
 
-    /// Adds the text of an entity that isn’t one of the five of XML.
+    /// Adds the text of an entity that isn’t one of XML’s five.
     mutating func reference(_ name: String) {
         guard field != nil else { return }
         if let known = HTMLEntities.named[name] {
@@ -121,7 +121,7 @@ struct FeedReader {
         }
     }
 
-    /// Returns the document; throws why it can’t be read.
+    /// Returns the document, or throws the reason why it can’t be read.
     mutating func finish(repairs: FeedRepairs, stoppedAt line: Int?) throws(Failure) -> FeedDocument {
         if let failure { throw failure }
         guard hasRoot else {
@@ -165,7 +165,7 @@ struct FeedReader {
         let prefix = name.prefix.map { String(cString: $0) }
         let uri = name.uri.map { String(cString: $0) }
         let tag = FeedTag(String(cString: name.local), in: FeedTag.vocabulary(uri: uri, prefix: prefix))
-        // A document may invent any number of names; they need not be remembered.
+        // A document may contain any number of names; not all need to be cached.
         if tags.count < 4_096 { tags[name] = tag }
         return tag
     }

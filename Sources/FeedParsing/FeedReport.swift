@@ -8,12 +8,12 @@ package struct FeedReport: Sendable, Hashable {
     /// The publication dates of the oldest and the newest episode.
     package var oldest: Timestamp?
     package var newest: Timestamp?
-    /// The number of episodes with a GUID; the others are identified by their audio's address or their title.
+    /// The number of episodes with a GUID; the others are identified by their audio’s address or their title.
     package var withGUID: Int
     package var withDuration: Int
     package var withChapters: Int
     package var warnings: [FeedWarning]
-    /// The newest episodes by their dates, at most five; where there are no dates, the first of the feed.
+    /// The newest episodes by their dates, at most five; without dates, the first of the feed.
     package var newestItems: [FeedItem]
     /// The oldest episode, unless it is among the newest.
     package var oldestItem: FeedItem?

@@ -1,4 +1,4 @@
-/// An element that a feed may have, whatever its prefix.
+/// An element that a feed may contain, whatever its prefix.
 enum FeedTag: Hashable {
     case item, channel, image, person
     case title, link, description, content, summary, language, guid, published, updated, enclosure
@@ -7,7 +7,7 @@ enum FeedTag: Hashable {
     case simpleChapters, simpleChapter
     case other
 
-    /// Whether only feeds have this element, so that it ends another one that was not closed.
+    /// Whether only feeds have this element, so that it ends another one that wasn’t closed.
     var isUnmistakable: Bool {
         switch self {
         case .guid, .published, .enclosure, .duration, .itunesAuthor, .itunesImage, .itunesTitle, .season, .episode,
@@ -19,7 +19,7 @@ enum FeedTag: Hashable {
 
     enum Vocabulary { case plain, itunes, content, atom, podcast, media, dublinCore, podlove, other }
 
-    /// The vocabulary of a namespace, or of a prefix that the document has not declared.
+    /// The vocabulary of a namespace, or of a prefix that the document hasn’t declared.
     static func vocabulary(uri: String?, prefix: String?) -> Vocabulary {
         guard let uri, !uri.isEmpty else {
             switch prefix?.lowercased() {
@@ -44,7 +44,7 @@ enum FeedTag: Hashable {
         if name.contains("search.yahoo.com/mrss") { return .media }
         if name.contains("podlove.org/simple-chapters") { return .podlove }
         if name.contains("purl.org/dc/") { return .dublinCore }
-        // Plain RSS has had many names.
+        // Plain RSS has had many namespaces.
         if name.contains("purl.org/rss/1.0") || name.contains("backend.userland.com") || name.contains("/rss") {
             return .plain
         }

@@ -1,16 +1,16 @@
 import CLibXML2
 import PodcastModel
 
-/// The attributes of one element; valid only during the call that hands it over.
+/// The attributes of one element, which are valid only during the call that passes them.
 struct XMLAttributes {
     fileprivate let fields: UnsafeMutablePointer<UnsafePointer<UInt8>?>?
     fileprivate let count: Int
 
-    /// The value of an attribute without a prefix.
+    /// Returns the value of an attribute without a prefix.
     subscript(name: StaticString) -> String? {
         guard let fields else { return nil }
         for index in 0..<count {
-            // Five pointers each: local name, prefix, URI, first byte of the value, the byte behind its last.
+            // Five pointers each: local name, prefix, URI, first byte of the value, the byte after its last.
             guard let local = fields[index * 5], fields[index * 5 + 1] == nil,
                 let value = fields[index * 5 + 3], let end = fields[index * 5 + 4],
                 equal(local, name), end >= value
@@ -20,7 +20,7 @@ struct XMLAttributes {
         return nil
     }
 
-    /// The value; libxml2 writes an ampersand as `&#38;` while it does not replace entities.
+    /// Decodes a value; libxml2 writes an ampersand as `&#38;` while it doesn’t replace entities.
     private func decoded(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         guard bytes.contains(UInt8(ascii: "&")) else { return String(decoding: bytes, as: UTF8.self) }
         var output: [UInt8] = []
@@ -38,14 +38,14 @@ struct XMLAttributes {
     }
 }
 
-/// libxml2's push parser in recover mode: no network, no external file, no entity expansion, its own limits in force.
+/// libxml2’s push parser in recover mode: no network, no external file, no entity expansion, its own limits enabled.
 ///
-/// It holds the reader that it reports to, in memory of its own: a feed of 7 MB is a million reports, and the checks that
-/// Swift makes at every access to an object's properties would take longer than the reading. Used by one thread at a time.
+/// It stores its reader in memory of its own: a feed of 7 MB causes a million reports, and Swift’s exclusivity
+/// checks at every access to an object’s properties would take longer than the parsing. Used by one thread at a time.
 final class XMLPushParser {
     let reader: UnsafeMutablePointer<FeedReader>
     private var context: xmlParserCtxtPtr?
-    /// The line at which libxml2 stopped before the end of the document; nil: it did not.
+    /// The line at which libxml2 stopped before the end of the document; nil: it didn’t.
     private(set) var stoppedAtLine: Int?
 
     init(_ reader: FeedReader) {
@@ -55,7 +55,7 @@ final class XMLPushParser {
 
     deinit {
         if let context {
-            // libxml2 collects declared entities in a document of its own even when it only reports events.
+            // libxml2 collects declared entities in a document of its own even if it only reports events.
             if let document = context.pointee.myDoc { xmlFreeDoc(document) }
             context.pointee.myDoc = nil
             xmlFreeParserCtxt(context)
@@ -64,7 +64,7 @@ final class XMLPushParser {
         reader.deallocate()
     }
 
-    /// Parses on. `hasKnownEncoding`: the bytes are UTF-8, whatever the document says.
+    /// Continues parsing. `hasKnownEncoding`: the bytes are UTF-8, whatever the document declares.
     func parse(_ bytes: [UInt8], hasKnownEncoding: Bool, isLast: Bool) {
         guard stoppedAtLine == nil, !bytes.isEmpty || isLast else { return }
         Self.silenceLibrary()
@@ -87,7 +87,7 @@ final class XMLPushParser {
         }
     }
 
-    /// Whether libxml2 can convert from the encoding of this name.
+    /// Whether libxml2 can convert from the encoding with this name.
     static func supports(encoding name: String) -> Bool {
         libraryIsReady
         silenceLibrary()
@@ -110,8 +110,8 @@ final class XMLPushParser {
     /// Initialises libxml2 once, before any thread uses it.
     private static let libraryIsReady: Void = xmlInitParser()
 
-    /// Keeps libxml2 from printing what it reports outside of a document: conversions that fail. The handler is the thread’s
-    /// own, and a feed is read by whichever thread its bytes arrive on.
+    /// Prevents libxml2 from printing errors outside of a document: failed conversions. The handler is per
+    /// thread, and a feed is parsed by the thread on which its bytes arrive.
     private static func silenceLibrary() {
         xmlSetStructuredErrorFunc(nil) { _, _ in }
     }

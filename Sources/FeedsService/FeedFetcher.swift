@@ -4,13 +4,13 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
 
-/// Fetches and parses feeds: each in a task of its own, so that none waits for another.
+/// Fetches and parses feeds, each in its own task, so that none waits for another.
 final class FeedFetcher: Sendable {
     private let client: WebClient
     private let loader: FeedLoader
     private let tasks = NIOLockedValueBox<[UInt64: Task<Void, Never>]>([:])
 
-    /// A fetcher with connections of its own: `shutdown` must be called.
+    /// Creates a fetcher with its own connections: `shutdown` must be called.
     init(limits: FeedLimits = FeedLimits()) {
         var options = WebClientOptions()
         // A host that stalls must not use up the connections of its other feeds.
@@ -19,7 +19,7 @@ final class FeedFetcher: Sendable {
         loader = FeedLoader(client: client, limits: limits)
     }
 
-    /// Starts work in a task of its own; `report` is called once, unless the work is cancelled.
+    /// Starts work in its own task; `report` is called once, unless the work is cancelled.
     func start(
         _ key: UInt64, _ report: @escaping @Sendable (FeedsInput) -> Void,
         _ work: @escaping @Sendable () async -> FeedsInput
@@ -49,7 +49,7 @@ final class FeedFetcher: Sendable {
         await client.shutdown()
     }
 
-    /// Fetches and parses one feed, and compares it with what is stored.
+    /// Fetches and parses one feed, and compares it with the stored one.
     func fetch(_ order: FetchOrder) async -> FetchOutcome {
         var request = FeedRequest(order.address)
         request.etag = order.etag

@@ -2,7 +2,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The podcasts, which of them is, or was, at which address, and the alerts.
+/// The podcasts, their current and earlier addresses, and the alerts.
 struct FeedsLibrary: Sendable {
     /// A podcast that is, or was, subscribed to.
     struct Subscription: Sendable {
@@ -31,7 +31,7 @@ struct FeedsLibrary: Sendable {
         }
     }
 
-    /// The podcast whose feed is, or was, at an address.
+    /// Returns the podcast whose feed is, or was, at an address.
     func podcast(at address: WebAddress) -> (PodcastID, Subscription)? {
         let derived = PodcastID.feed(at: address)
         let id = all[derived] == nil ? addresses[address.identity] : derived

@@ -13,7 +13,7 @@ struct ChapterSearch: Sendable {
 }
 
 extension FeedsMachine {
-    /// A file of chapters is not read again within this time, in milliseconds.
+    /// The time within which a chapters file isn’t read again, in milliseconds.
     private static let chaptersAge: Int64 = 24 * 3_600 * 1_000
 
     mutating func fetchChapters(_ episode: String, _ command: Command, _ effects: inout [Effect]) throws(Failure) {
@@ -29,7 +29,7 @@ extension FeedsMachine {
         effects.append(.ask(.chapters(search: searchCount)) { $0.episodesByID.ids = [episode] })
     }
 
-    /// Reads the file of chapters that an episode names, unless it was read recently.
+    /// Reads the chapters file that an episode names, unless it was read recently.
     mutating func chaptersAnswered(
         _ number: UInt64, _ result: Result<WirePersistenceReply, Failure>, now: Moment, _ effects: inout [Effect]
     ) {

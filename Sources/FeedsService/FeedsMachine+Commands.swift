@@ -5,10 +5,10 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-/// A command whose answer has a line for each feed.
+/// A command whose reply has a line for each feed.
 struct Job: Sendable {
     var lines: [WireFeedResult?]
-    /// Whether the answer is stored, because a repeat of the command would be answered otherwise.
+    /// Whether the reply is stored, because a repeat of the command would be answered otherwise.
     var storesAnswer: Bool
 }
 
@@ -107,7 +107,7 @@ extension FeedsMachine {
             fetches.add(.new(address.identity), address, waiter, credentials)
             return nil
         }
-        // A password for a feed that is read encrypted isn’t sent in the clear because http was typed.
+        // A password for a feed that is read over TLS isn’t sent unencrypted because http was typed.
         if let known = WebAddress(subscription.podcast.url), known.scheme == "https", known.identity == address.identity
         {
             address = known
@@ -200,12 +200,12 @@ extension FeedsMachine {
 
     // MARK: - Answers
 
-    /// Fills a line of a command's answer, and sends the answer if it was the last one.
+    /// Sets a line of a command’s reply, and sends the reply if it was the last one.
     mutating func answer(_ waiter: Waiter, _ result: WireFeedResult, _ effects: inout [Effect]) {
         guard var job = jobs[waiter.request], job.lines.indices.contains(waiter.line), job.lines[waiter.line] == nil
         else { return }
         var result = result
-        // A refresh names a podcast by its id; the answer describes it.
+        // A refresh names a podcast by its ID; the reply describes it.
         if case .refresh = waiter.wish, let id = PodcastID(waiter.name), let known = library.current[id] {
             if !result.hasPodcast { result.podcast = self.result(result.kind, "", known.podcast).podcast }
             result.url = result.podcast.url
@@ -224,11 +224,11 @@ extension FeedsMachine {
         guard job.storesAnswer, hasEffect, bytes.count < Self.answerLimit else {
             return effects.append(.reply(request, .success(bytes)))
         }
-        // What it reports is durable already.
+        // The reported changes are durable already.
         commit([], answering: (request, bytes), onRefusal: .success(bytes), &effects)
     }
 
-    /// A line that says what failed, about the podcast if there is one.
+    /// Returns a line with a failure, and the podcast if there is one.
     func failed(
         _ url: String, _ failure: Failure, _ podcast: WirePodcast? = nil, isKept: Bool = false
     ) -> WireFeedResult {
@@ -240,7 +240,7 @@ extension FeedsMachine {
         return result
     }
 
-    /// A line about a podcast, without the texts that would make an answer about many feeds too long.
+    /// Returns a line about a podcast, without the texts that would make a reply about many feeds too long.
     func result(_ kind: WireFeedResult.Kind, _ url: String, _ podcast: WirePodcast) -> WireFeedResult {
         .with {
             ($0.url, $0.kind, $0.podcast) = (url, kind, podcast)

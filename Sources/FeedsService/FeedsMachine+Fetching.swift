@@ -5,11 +5,11 @@ import SwiftProtobuf
 import WireMessages
 
 extension FeedsMachine {
-    /// A fetch that takes longer no longer counts against the limit.
+    /// The time after which a fetch no longer counts against the limit.
     private static let slowAfter = Duration.seconds(3)
-    /// The longest time between two checks of the schedule: the clock may be set.
+    /// The maximum time between two checks of the schedule, because the clock may be set.
     private static let longestSleep = Duration.seconds(900)
-    /// The time between an unchanged refresh and its storing.
+    /// The time between an unchanged refresh and its storage.
     private static let storingInterval = Duration.seconds(3_600)
 
     // MARK: - Schedule
@@ -46,7 +46,7 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Publishes that a podcast has an address that is not usable: an older version accepted more than this one.
+    /// Publishes that a podcast’s address isn’t usable: an older version accepted more than this one.
     private mutating func refuseAddress(of id: PodcastID, _ podcast: WirePodcast, _ effects: inout [Effect]) {
         let failure = Failure.unusableAddress(podcast.url)
         guard podcast.errorMessage != failure.message else { return }
@@ -65,7 +65,7 @@ extension FeedsMachine {
             if case .podcast(let id) = fetch.key, let known = library.current[id] {
                 order.podcast = id
                 order.seen = known.seen
-                // The feed of a podcast that was unsubscribed, or failed from the start, is read whole.
+                // The feed of a podcast that was unsubscribed, or failed from the start, is read completely.
                 if known.podcast.subscribed, known.podcast.lastRefresh > 0 {
                     order.etag = known.podcast.etag
                     order.lastModified = known.podcast.lastModified
@@ -78,7 +78,7 @@ extension FeedsMachine {
         }
     }
 
-    /// Limits the time of a fetch that began at `start`; nil: it has not begun, and is not at fault for that.
+    /// Limits the time of a fetch that began at `start`; nil: it was postponed through no fault of its own.
     func limitFetch(_ number: UInt64, since start: Moment?, _ effects: inout [Effect]) {
         guard let fetch = fetches[number], fetch.stage == .running else { return }
         // A client waits for 60 s at most.
@@ -93,7 +93,7 @@ extension FeedsMachine {
         fetched(number, .failed(failure, retryAfter: nil), now: now, &effects)
     }
 
-    /// Handles the end of a fetch. One that is not running any more is ignored.
+    /// Handles the end of a fetch. One that isn’t running any more is ignored.
     mutating func fetched(_ number: UInt64, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
         guard let fetch = fetches.stopped(number) else { return }
         effects.append(.timer(.slow(number), at: nil))
@@ -108,7 +108,7 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Continues with a fetch that has ended, once its user and password are on the disk.
+    /// Continues with an ended fetch, once its user and password are durable.
     mutating func conclude(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
         switch fetch.key {
         case .check: checked(fetch, outcome, &effects)
@@ -146,11 +146,11 @@ extension FeedsMachine {
             fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) didn’t send a feed."), &effects)
         case .failed(let failure, let retryAfter):
             fetches.remove(fetch.number)
-            // With another password it may have been read meanwhile.
+            // It may have been read meanwhile with another password.
             guard !isSubscribed(fetch.address) else { return fail(fetch, failure, &effects) }
             keep(fetch, failure, retryAfter: retryAfter, now: now, &effects)
         case .feed(let feed):
-            // A redirect may have led to a podcast that is there.
+            // A redirect may have led to a known podcast.
             guard
                 let (id, there) = library.current.podcast(at: feed.address)
                     ?? library.current[feed.podcast].map({ (feed.podcast, $0) })
@@ -166,7 +166,7 @@ extension FeedsMachine {
         }
     }
 
-    /// Whether a podcast is subscribed to whose feed is, or was, at an address.
+    /// Whether a podcast whose feed is, or was, at an address is subscribed.
     func isSubscribed(_ address: WebAddress) -> Bool {
         library.current.podcast(at: address)?.1.podcast.subscribed == true
     }
@@ -206,7 +206,7 @@ extension FeedsMachine {
         schedule.next(after: now.wall, failures: podcast.failures, retryAfter: retryAfter).milliseconds
     }
 
-    /// A refresh that nobody waits for has changed only times and validators: they are stored with those of other podcasts.
+    /// Stores a refresh without waiters that has changed only times and validators later, with those of other podcasts.
     mutating func storeLater(
         _ id: PodcastID, _ subscription: Subscription, now: Moment, _ effects: inout [Effect]
     ) {
@@ -235,7 +235,7 @@ extension FeedsMachine {
         ) { $0[id]?.podcast = podcast }
     }
 
-    /// Stores a feed that fails, if somebody asked for that; else the fetch has failed.
+    /// Stores a feed that fails, if a client requested that; else the fetch has failed.
     private mutating func keep(
         _ fetch: Fetch, _ failure: Failure, retryAfter: Duration?, now: Moment, _ effects: inout [Effect]
     ) {
@@ -265,7 +265,7 @@ extension FeedsMachine {
         for waiter in fetch.waiters { answer(waiter, failed(waiter.name, failure), &effects) }
     }
 
-    /// Changes the address of a feed that has moved for good, but not to that of another podcast.
+    /// Changes the address of a feed that has moved permanently, but not to that of another podcast.
     func move(_ id: PodcastID, _ podcast: inout WirePodcast, to address: WebAddress) {
         guard address.text != podcast.url else { return }
         if let (other, _) = library.current.podcast(at: address), other != id { return }
@@ -274,7 +274,7 @@ extension FeedsMachine {
         if let old = WebAddress(old) { remember(old, of: &podcast) }
     }
 
-    /// Remembers another address of a podcast’s feed: an earlier one, or one that somebody has subscribed by and that
+    /// Stores another address of a podcast’s feed: an earlier one, or one that was used to subscribe and
     /// redirects.
     func remember(_ address: WebAddress, of podcast: inout WirePodcast) {
         let url = podcast.url
@@ -303,7 +303,7 @@ extension WireFeedReport {
 }
 
 extension WirePodcast {
-    /// Copies what the feed says about the podcast.
+    /// Copies the feed’s description of the podcast.
     mutating func describe(_ channel: FeedChannel, at address: WebAddress) {
         title = channel.title.isEmpty ? (title.isEmpty ? address.text : title) : channel.title
         author = channel.author
@@ -314,7 +314,7 @@ extension WirePodcast {
         if url.isEmpty { url = address.text }
     }
 
-    /// The longest beginning of a text that takes at most `limit` bytes, cut between two characters.
+    /// Returns the longest prefix of a text within `limit` bytes, ending between two characters.
     private static func beginning(of text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
         var end = text.utf8.index(text.startIndex, offsetBy: limit)
@@ -322,7 +322,7 @@ extension WirePodcast {
         return String(text[..<end])
     }
 
-    /// The short form that the stream retains for every podcast.
+    /// The short form that is retained on the stream for every podcast.
     var summary: WirePodcast {
         var summary = self
         summary.description_p = Self.beginning(of: description_p, bytes: 300)

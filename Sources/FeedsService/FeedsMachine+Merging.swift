@@ -8,17 +8,17 @@ import WireMessages
 /// A fetched feed that is being merged into the library.
 struct Merge: Sendable {
     var feed: FetchedFeed
-    /// The stored episodes by the aliases that were asked about.
+    /// The stored episodes by the queried aliases.
     var found: [String: EpisodeID] = [:]
     /// The IDs of its episodes that belong to other podcasts.
     var taken: Set<String> = []
-    /// The number of questions without an answer.
+    /// The number of queries without a reply.
     var openQuestions = 0
 }
 
 extension FeedsMachine {
-    /// Asks persistence whether episodes that look new are known under another name, and whether another podcast has
-    /// one with the id of an episode that is to be stored; then stores.
+    /// Queries persistence whether episodes that look new are known under another name, and whether another podcast has
+    /// one with the ID of an episode to be stored; then stores.
     mutating func beginMerge(_ fetch: Fetch, _ feed: FetchedFeed, now: Moment, _ effects: inout [Effect]) {
         let known = library.current[feed.podcast]?.seen.entries ?? [:]
         if known.isEmpty, fetch.seenCount > 0 {
@@ -82,7 +82,7 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Stores the podcast and what is new or changed in one transaction: a feed that can’t be stored leaves nothing behind.
+    /// Stores the podcast and its new and changed episodes in one transaction: completely or not at all.
     private mutating func finishMerge(_ number: UInt64, now: Moment, _ effects: inout [Effect]) {
         guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return }
         fetches.remove(number)
@@ -170,11 +170,11 @@ struct EpisodeChanges {
     private let merge: Merge
     private let now: Timestamp
     private(set) var changes: [WireChange] = []
-    /// The known episodes of the podcast afterwards.
+    /// The known episodes of the podcast after the merge.
     private(set) var seen: [SeenEpisodes.Key: SeenEpisodes.Entry]
     private(set) var added: [String] = []
     private(set) var updated: [String] = []
-    /// The IDs of episodes that are left out, as another podcast's episodes have them.
+    /// The IDs of episodes that are omitted because other podcasts’ episodes have them.
     private(set) var refused: [String] = []
 
     var hasChanges: Bool { !added.isEmpty || !updated.isEmpty }
@@ -197,11 +197,11 @@ struct EpisodeChanges {
             guard let key = SeenEpisodes.Key(id), taken.insert(id).inserted else { continue }
             add(episode, id, key)
         }
-        // Episodes that have vanished from the feed are kept; only their fingerprints go where there are too many.
+        // Episodes that have vanished from the feed are kept; if there are too many, their fingerprints are dropped.
         if seen.count > 25_000 { seen = seen.filter { merge.feed.present.contains($0.key) } }
     }
 
-    /// The id of an episode that is known by another name than its first, if no other episode of the feed is meant by it.
+    /// Returns the ID of an episode that is known by another name, if no other episode of the feed has that ID.
     private func identify(_ episode: FetchedEpisode, _ taken: Set<EpisodeID>) -> EpisodeID {
         if let key = SeenEpisodes.Key(episode.id), seen[key] != nil { return episode.id }
         for alias in episode.aliases {
@@ -252,10 +252,10 @@ struct EpisodeChanges {
 }
 
 extension WireEpisodesChanged {
-    /// The most IDs of a kind in one event, which must fit into a message.
+    /// The maximum number of IDs of a kind in one event, which must fit into a message.
     private static let idLimit = 10_000
 
-    /// Makes as many events as it takes to name `count` episodes; `fill` gets the range that an event names.
+    /// Creates as many events as are needed for `count` episodes; `fill` gets the range of an event.
     static func events(
         of podcast: PodcastID, _ count: Int, _ fill: (inout WireEpisodesChanged, Range<Int>) -> Void
     ) -> [Publication] {

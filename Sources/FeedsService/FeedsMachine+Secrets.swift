@@ -5,27 +5,27 @@ import PodcastModel
 import WireMessages
 
 extension FeedsMachine {
-    /// The credentials for fetching a podcast’s feed: the stored ones, and those that came with this command.
+    /// The credentials for fetching a podcast’s feed: the stored ones, and those of this command.
     func credentials(of fetch: Fetch, _ podcast: PodcastID?) -> [WebOrigin: WebCredentials] {
         var credentials = podcast.map { secrets.credentials(of: $0.text) } ?? [:]
         for origin in Self.origins(of: fetch) { credentials[origin] = fetch.credentials }
         return credentials
     }
 
-    /// The servers that what was given with a command is for: that of its address and, where a person typed http, the same
-    /// one with encryption, to which such an address usually leads.
+    /// The servers for which a command’s credentials are meant: that of its address and, if http was typed, the same
+    /// one with TLS, to which such an address usually redirects.
     private static func origins(of fetch: Fetch) -> [WebOrigin] {
         guard fetch.credentials != nil, let origin = fetch.address.origin else { return [] }
         return [origin, origin.encrypted].compactMap(\.self)
     }
 
-    /// The warnings for whoever gave a user and password.
+    /// Returns the warnings for the client that sent a user and password.
     static func warnings(about fetch: Fetch) -> [String] {
         guard fetch.credentials != nil else { return [] }
         return [FeedWarning.unencryptedPassword(to: fetch.address)].compactMap { $0?.description }
     }
 
-    /// The secrets as they are once a fetch counts; nil if they are on the disk already.
+    /// The secrets to store once a fetch counts; nil if they are stored already.
     ///
     /// They are written before anything that needs them is committed: a crash in between leaves an unused password.
     func secretsToSave(_ fetch: Fetch, _ outcome: FetchOutcome) -> FeedSecrets? {
@@ -46,12 +46,12 @@ extension FeedsMachine {
         return next != secrets || (secretsAreUnsaved && fetch.credentials != nil) ? next : nil
     }
 
-    /// The podcast whose secrets a fetch changes; nil: it changes none.
+    /// Returns the podcast whose secrets a fetch changes; nil: it changes none.
     private func podcast(of fetch: Fetch, _ outcome: FetchOutcome) -> PodcastID? {
         if case .failed = outcome, !fetch.waiters.contains(where: \.keepsFailing) { return nil }
         switch fetch.key {
         case .check: return nil
-        // Nothing is kept of a podcast that was forgotten meanwhile.
+        // Nothing is stored of a podcast that was forgotten meanwhile.
         case .podcast(let id), .signIn(let id, _): return library.current[id] == nil ? nil : id
         case .new:
             guard case .feed(let feed) = outcome else {
@@ -62,7 +62,7 @@ extension FeedsMachine {
         }
     }
 
-    /// Has the secrets written, as the save `lastSave`.
+    /// Requests that the secrets are written, as save number `lastSave`.
     mutating func save(_ next: FeedSecrets, _ effects: inout [Effect]) {
         secrets = next
         secretsAreUnsaved = true
@@ -76,7 +76,7 @@ extension FeedsMachine {
             effects.append(.log(.error, "the passwords can’t be saved: \(failure.message)"))
             effects.append(.timer(.saveSecrets, at: now.monotonic.advanced(by: Self.savingRetry.wait())))
         } else {
-            // An older save lacks what is in a later one, which has its own outcome.
+            // An older save lacks the changes of a later one, which has its own outcome.
             if number == lastSave {
                 secretsAreUnsaved = false
                 effects.append(.timer(.saveSecrets, at: nil))
@@ -107,15 +107,15 @@ extension FeedsMachine {
         if next != secrets { save(next, &effects) }
     }
 
-    /// Forgets those that a crash has left of a podcast that was forgotten, or not stored yet. A database without any podcast
-    /// proves nothing: it may be a new one in place of a lost one.
+    /// Deletes secrets that a crash has left of a podcast that was forgotten, or not stored yet. A database without any
+    /// podcast proves nothing: it may be a new one after a loss.
     mutating func forgetSecrets(ofAllBut known: Set<String>, _ effects: inout [Effect]) {
         guard !known.isEmpty else { return }
         let next = secrets.only(of: known)
         if next != secrets { save(next, &effects) }
     }
 
-    /// Handles a sign-in: a fetch of a podcast that is subscribed to, with another user or password.
+    /// Handles a sign-in: a fetch of a subscribed podcast with another user or password.
     mutating func signedIn(_ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, _ effects: inout [Effect]) {
         fetches.remove(fetch.number)
         guard let known = library.current[id], known.podcast.subscribed else {

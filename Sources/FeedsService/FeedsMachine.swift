@@ -5,25 +5,25 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// Owns the podcasts and their episodes: what is subscribed to, when it is refreshed, what a fetched feed changes.
+/// Owns the podcasts and their episodes: the subscriptions, their refreshes, and the changes by fetched feeds.
 ///
-/// Stored are, for each podcast, the records `podcast/<ID>` and `seen/<ID>`, and the podcast and its episodes in the library.
+/// Each podcast has the records `podcast/<ID>` and `seen/<ID>`, and its entry and episodes in the library.
 package struct FeedsMachine: OwnerMachine {
     package typealias Input = FeedsInput
     package typealias Action = FeedsAction
 
     package enum Query: Sendable {
-        /// The aliases of the episodes of this fetch.
+        /// The aliases of this fetch’s episodes were queried.
         case aliases(fetch: UInt64, WireAliasQuery)
-        /// The episode of this search for chapters.
+        /// The episode of this search for chapters was queried.
         case chapters(search: UInt64)
     }
 
     package enum Timer: Sendable, Hashable {
         case schedule, readAgain, storeUnchanged, saveSecrets
-        /// The fetch of this number takes longer than most.
+        /// The fetch with this number takes longer than most.
         case slow(UInt64)
-        /// The fetch of this number has taken too long.
+        /// The fetch with this number has taken too long.
         case limit(UInt64)
     }
 
@@ -32,16 +32,16 @@ package struct FeedsMachine: OwnerMachine {
         var purpose: Purpose
     }
 
-    /// The purpose of a transaction: what follows when its outcome is known.
+    /// The purpose of a transaction, which determines what follows its outcome.
     struct Purpose: Sendable {
-        /// Results that hold once it is durable.
+        /// The results that hold once it is durable.
         var results: [(waiter: Waiter, result: WireFeedResult)] = []
         var podcast: PodcastID?
-        /// Whether every feed is to be read anew; it is tried again until it is durable.
+        /// Whether every feed must be read again; it is retried until it is durable.
         var readsAgain = false
-        /// Commands that asked for an episode's chapters.
+        /// The commands that requested an episode’s chapters.
         var chapterCommands: [RequestID] = []
-        /// Podcasts that are forgotten with it.
+        /// The podcasts that are forgotten with it.
         var forgotten: [PodcastID] = []
     }
 
@@ -50,37 +50,37 @@ package struct FeedsMachine: OwnerMachine {
     typealias Subscription = FeedsLibrary.Subscription
 
     private static let readingRetry = Backoff.constant(.seconds(30))
-    /// The wait after a podcast or the passwords could not be saved.
+    /// The delay after a podcast or the passwords couldn’t be saved.
     static let savingRetry = Backoff.constant(.seconds(60))
-    /// The maximum size of a command's answer that is stored, in bytes.
+    /// The maximum size of a stored reply, in bytes.
     static let answerLimit = 400 << 10
 
     var library = SpeculativeState(FeedsLibrary())
-    /// Podcasts whose last refresh changed nothing but times and validators, which are not stored yet.
+    /// The podcasts whose last refresh changed only times and validators, which aren’t stored yet.
     var unstored: Set<PodcastID> = []
     var schedule: RefreshSchedule
     var jobs: [RequestID: Job] = [:]
     var fetches = FetchQueue()
     var merges: [UInt64: Merge] = [:]
-    /// Feeds whose refresh could not be saved are left alone until then.
+    /// The times before which feeds whose refresh couldn’t be saved aren’t refreshed.
     var notBefore: [PodcastID: MonotonicTime] = [:]
     var searches: [UInt64: ChapterSearch] = [:]
     var searchCount: UInt64 = 0
     /// The users and passwords of feeds.
     var secrets: FeedSecrets
-    /// Whether the file has something else.
+    /// Whether the file differs from them.
     var secretsAreUnsaved = false
     /// The number of the last save.
     var lastSave: UInt64 = 0
     /// The first save that includes what persistence found in an older database, until one has succeeded.
     var migrationSave: UInt64?
-    /// Fetches that wait until a save is on the disk, by its number.
+    /// The fetches that wait until a save is durable, by its number.
     var fetchesAwaitingSave: [UInt64: (fetch: UInt64, outcome: FetchOutcome)] = [:]
-    /// The podcasts of which there are records, while those are restored.
+    /// The podcasts that have records, during restoration.
     private var storedPodcasts: Set<String> = []
     private let damage: String?
 
-    /// - Parameter damage: says that the file of users and passwords could not be read.
+    /// - Parameter damage: the message that the file of users and passwords couldn’t be read; nil: it could.
     package init(
         schedule: RefreshSchedule = RefreshSchedule(), secrets: FeedSecrets = FeedSecrets(), damage: String? = nil
     ) {
@@ -117,17 +117,17 @@ package struct FeedsMachine: OwnerMachine {
         library.current.sorted.map { Self.publication($0.podcast) } + library.current.alerts.retained
     }
 
-    /// Every record, and every podcast in the library; episodes come back with the next refresh.
+    /// Every record, and every podcast in the library; episodes are restored by the next refresh.
     package func everything() -> [WireChange] {
         library.current.sorted.flatMap(Self.changes(storing:)) + library.current.alerts.everything
     }
 
-    /// A podcast as the stream has it: without what only the feeds need, and with the beginning of its description.
+    /// Publishes a podcast without fields that only feeds needs, and with the beginning of its description.
     static func publication(_ podcast: WirePodcast) -> Publication {
         Publication(.put, .podcast(podcast.id), podcast.summary.wireBytes)
     }
 
-    /// Publishes a podcast, if it differs from what is on the stream.
+    /// Publishes a podcast, if it differs from the published one.
     func publications(_ podcast: WirePodcast) -> [Publication] {
         let old = PodcastID(podcast.id).flatMap { library.current[$0] }
         return old?.podcast.summary == podcast.summary ? [] : [Self.publication(podcast)]
@@ -217,7 +217,7 @@ package struct FeedsMachine: OwnerMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Reads every feed anew, as another database lacks what was stored since its backup.
+    /// Reads every feed again, because a restored database lacks everything stored since its backup.
     private mutating func readAgain(now: Moment, _ effects: inout [Effect]) {
         var next = library.current
         for (id, var subscription) in next.all {
@@ -228,7 +228,7 @@ package struct FeedsMachine: OwnerMachine {
         }
         let changes = next.sorted.flatMap(Self.changes(storing:))
         guard !changes.isEmpty else { return }
-        // All at once: of a thousand commits some would be refused, and their feeds would say “not modified”.
+        // All at once: of a thousand commits some would be refused, and their feeds would answer “not modified”.
         commit(changes, for: Purpose(readsAgain: true), &effects) { $0 = next }
         scheduleNext(now: now, &effects)
     }

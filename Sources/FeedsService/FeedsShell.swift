@@ -6,7 +6,7 @@ package import PodcastModel
 package import ProcessKit
 import ServiceLifecycle
 
-/// The feeds service: runs its machine, and performs its actions.
+/// Runs the machine of the feeds service and performs its actions.
 package struct FeedsShell: ServiceLifecycle.Service {
     /// Minutes between two refreshes of a feed (`feeds.refreshMinutes`), in the environment; 0: only on command.
     package static let intervalVariable = "LOCKSTEP_FEEDS_REFRESH_MINUTES"
@@ -14,8 +14,8 @@ package struct FeedsShell: ServiceLifecycle.Service {
     private let service: OwnerService<FeedsMachine>
     private let fetcher: FeedFetcher
 
-    /// - Throws: `badConfiguration` for an interval that isn’t a number of minutes from 0 to 43200; `storageFailed` while the
-    ///   file of passwords can’t be read.
+    /// - Throws: `badConfiguration` for an interval that isn’t a number of minutes from 0 to 43200; `storageFailed` while
+    ///   the file of passwords can’t be read.
     package init(_ context: ServiceContext) throws(Failure) {
         var schedule = RefreshSchedule(seed: .random(in: .min ... .max))
         if let text = context.environment[Self.intervalVariable] {
@@ -40,8 +40,8 @@ package struct FeedsShell: ServiceLifecycle.Service {
         }
     }
 
-    /// A feed over which the process crashed before is not fetched, unless somebody asks for it again; and not while the
-    /// request that it crashed over may be repeated.
+    /// A feed that crashed the process before isn’t fetched, unless a command requests it again; and not while the
+    /// request that crashed it may be repeated.
     private static func perform(
         _ action: FeedsAction, _ fetcher: FeedFetcher, _ keeper: SecretsKeeper, _ quarantine: CrashLoopQuarantine,
         report: @escaping @Sendable (FeedsInput) -> Void
@@ -73,7 +73,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
         }
     }
 
-    /// Serves until the process is asked to stop; then no fetch and no connection is left.
+    /// Runs until the process is asked to stop; then every fetch and connection has ended.
     package func run() async throws {
         do {
             try await service.run()
@@ -90,7 +90,7 @@ private struct SecretsKeeper: Sendable {
     let file: SecretsFile
     let moved: SecretsFile
     let logger: Logger
-    /// Writes follow one another: the newest wins.
+    /// Writes run in order, so the newest wins.
     private let queue = DispatchQueue(label: "lockstep.feeds.secrets")
     private static let advice = " Subscribe again to feeds that ask for a password."
 
@@ -100,7 +100,7 @@ private struct SecretsKeeper: Sendable {
         self.logger = logger
     }
 
-    /// Reads the file; a damaged one is moved aside, and the message says so.
+    /// Reads the file; a damaged one is moved aside, which the message reports.
     func load() throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         let (secrets, damage) = try file.load(at: SystemClocks.wall())
         guard let damage else { return (secrets, nil) }
@@ -119,7 +119,7 @@ private struct SecretsKeeper: Sendable {
         }
     }
 
-    /// Reads what persistence found in an older database. A file that can’t be read stays, and is read at the next start.
+    /// Reads the secrets that persistence found in an older database. An unreadable file is kept until the next start.
     func migrate(_ report: @escaping @Sendable (FeedsInput) -> Void) {
         queue.async { [moved, logger] in
             do throws(Failure) {

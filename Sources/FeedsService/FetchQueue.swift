@@ -2,7 +2,7 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// A line of a command’s answer that waits for a feed.
+/// A line of a command’s reply that waits for a feed.
 struct Waiter: Sendable, Hashable {
     enum Wish: Sendable, Hashable {
         case subscribe(keep: Bool)
@@ -19,14 +19,14 @@ struct Waiter: Sendable, Hashable {
     var keepsFailing: Bool { wish == .subscribe(keep: true) }
 }
 
-/// A feed that is to be fetched, is being fetched, or whose fetched document is being stored.
+/// A feed that is queued, being fetched, or whose fetched document is being stored.
 struct Fetch: Sendable {
-    /// Two fetches of one key are one, unless they come with different users or passwords.
+    /// Two fetches of one key are joined, unless they have different users or passwords.
     enum Key: Sendable, Hashable {
         case podcast(PodcastID)
         case new(String)
         case check(String)
-        /// Another user or password for a podcast that is subscribed to.
+        /// Another user or password for a subscribed podcast.
         case signIn(PodcastID, WebCredentials)
     }
     enum Stage: Sendable, Hashable { case queued, running, storing }
@@ -48,12 +48,12 @@ struct Fetch: Sendable {
         }
     }
 
-    /// Whether somebody waits for it.
+    /// Whether a command waits for it.
     var isUrgent: Bool { !waiters.isEmpty }
 }
 
-/// The order of fetching: fetches with waiters come first; at most `limit` run at a time, not counting slow ones, of which
-/// there may be many, so that feeds that stall never delay others.
+/// The order of fetches: those with waiters first; at most `limit` run at a time, not counting slow ones, of which
+/// there may be many, so that stalled feeds never delay others.
 struct FetchQueue: Sendable {
     private static let limit = 8
     /// The maximum number of running fetches, slow or not: descriptors and memory are finite.
@@ -75,7 +75,7 @@ struct FetchQueue: Sendable {
 
     func contains(_ key: Fetch.Key) -> Bool { numbers[key] != nil }
 
-    /// Adds a fetch, or a waiter to the one that is under way. A waiter with a user and password doesn’t join a fetch without
+    /// Adds a fetch, or a waiter to the active one. A waiter with a user and password doesn’t join a fetch without
     /// them.
     mutating func add(
         _ key: Fetch.Key, _ address: WebAddress, _ waiter: Waiter?, _ credentials: WebCredentials? = nil
@@ -97,7 +97,7 @@ struct FetchQueue: Sendable {
         if waiter == nil { scheduled.append(last) } else { urgent.append(last) }
     }
 
-    /// Takes the next fetch that may start.
+    /// Removes and returns the next fetch that may start.
     mutating func start() -> Fetch? {
         guard runningCount - slowCount < Self.limit, runningCount < Self.hardLimit,
             let number = urgent.first ?? scheduled.first
@@ -108,7 +108,7 @@ struct FetchQueue: Sendable {
         return fetches[number]
     }
 
-    /// Records how many episodes a fetch is compared with.
+    /// Records the number of episodes with which a fetch is compared.
     mutating func setSeenCount(_ number: UInt64, _ count: Int) { fetches[number]?.seenCount = count }
 
     /// Marks a running fetch as slow: it no longer counts against the limit.
@@ -118,7 +118,7 @@ struct FetchQueue: Sendable {
         slowCount += 1
     }
 
-    /// Ends a running fetch, which stays until `remove`; nil for one that is not running.
+    /// Ends a running fetch, which remains until `remove`; returns nil if it isn’t running.
     mutating func stopped(_ number: UInt64) -> Fetch? {
         guard let fetch = fetches[number], fetch.stage == .running else { return nil }
         runningCount -= 1

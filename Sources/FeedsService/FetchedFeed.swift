@@ -6,63 +6,63 @@ package import WireMessages
 
 /// An order to fetch a feed.
 package struct FetchOrder: Sendable, Hashable {
-    /// Names the fetch in this life of the machine.
+    /// The number of the fetch, unique in this process.
     package var number: UInt64
     package var address: WebAddress
-    /// The podcast whose feed it is; nil: the ID follows from where the feed turns out to be.
+    /// The podcast whose feed it is; nil: the ID follows from the feed’s final address.
     package var podcast: PodcastID?
-    /// The validators of the last answer; empty: fetch in any case.
+    /// The validators of the last response; empty: the feed is fetched in any case.
     package var etag = ""
     package var lastModified = ""
-    /// Whether somebody asks for it now.
+    /// Whether a command requests it.
     package var isRequested = false
     /// The episodes that are stored already.
     package var seen = SeenEpisodes()
     package var credentials: [WebOrigin: WebCredentials] = [:]
 }
 
-/// An action of the service’s shell. It reports the end of what it fetches and saves under the action’s number.
+/// An action of the service’s shell, which reports its result with the action’s number.
 package enum FeedsAction: Sendable, Hashable {
     case fetch(FetchOrder)
-    /// Stop the fetch of this number; no report is needed.
+    /// Stops the fetch with this number; no report is needed.
     case cancel(UInt64)
-    /// Forget the fetch of this number, whose outcome has been handled.
+    /// Drops the fetch with this number, whose outcome has been handled.
     case forget(UInt64)
     case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
     case saveSecrets(UInt64, FeedSecrets)
-    /// Look for users and passwords that persistence found in an older database; report them if there are any.
+    /// Looks for users and passwords that persistence found in an older database; reports them if there are any.
     case migrateSecrets
-    /// Delete the file of what persistence found: it is saved among the others now.
+    /// Deletes the file of moved secrets, which are saved among the others now.
     case dropMovedSecrets
 }
 
-/// A report of the service’s shell about the action of a number.
+/// A report of the service’s shell about an action, by its number.
 package enum FeedsInput: Sendable {
     /// The fetch waits until others have ended.
     case postponed(UInt64)
     case began(UInt64)
     case fetched(UInt64, FetchOutcome)
     case chapters(UInt64, Result<[ChapterMark], Failure>)
-    /// The users and passwords are on the disk, or (with a failure) can’t be written.
+    /// The users and passwords are stored, or (with a failure) can’t be written.
     case secretsSaved(UInt64, Failure?)
-    /// Persistence found these in an older database.
+    /// Persistence found these secrets in an older database.
     case secretsMoved(FeedSecrets)
-    /// The file of what persistence found is damaged, and was moved aside.
+    /// The file of moved secrets is damaged, and was moved aside.
     case secretsDamaged(String)
 }
 
 package enum FetchOutcome: Sendable {
     case feed(FetchedFeed)
-    /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
+    /// The feed hasn’t changed; `movedTo` is its new address, if it moved permanently.
     case unchanged(movedTo: WebAddress?)
-    /// The feed could not be fetched, or isn’t a feed; `retryAfter` is the wait that the server asks for.
+    /// The feed couldn’t be fetched, or isn’t a feed; `retryAfter` is the delay that the server requests.
     case failed(Failure, retryAfter: Duration?)
 }
 
-/// A feed that was read, compared with what is stored.
+/// A feed that was read and compared with the stored one.
 package struct FetchedFeed: Sendable {
     package var podcast: PodcastID
-    /// Its address after permanent redirects.
+    /// The feed’s address after permanent redirects.
     package var address: WebAddress
     /// The validators for the next conditional request.
     package var etag = ""
@@ -70,26 +70,26 @@ package struct FetchedFeed: Sendable {
     /// The description of the podcast, with absolute addresses.
     package var channel: FeedChannel
     package var report: FeedReport
-    /// The episodes that are not stored in just this form.
+    /// The episodes that aren’t stored in exactly this form.
     package var changed: [FetchedEpisode]
-    /// The IDs that all its episodes have by their first names.
+    /// The IDs of all its episodes by their first names.
     package var present: Set<SeenEpisodes.Key>
-    /// The users and passwords that stood in its addresses, which have none any more.
+    /// The users and passwords that were removed from its addresses.
     package var secrets: [WebOrigin: WebCredentials] = [:]
 }
 
 package struct FetchedEpisode: Sendable {
     /// The ID by its first name; another one if it is known under an alias.
     package var id: EpisodeID
-    /// The fingerprint of everything that the feed says about it.
+    /// The fingerprint of all of the feed’s data on the episode.
     package var fingerprint: UInt64
     package var aliases: [String]
-    /// The episode to store, without the IDs and the time when it was first seen.
+    /// The episode to store, without the IDs and the time at which it was first seen.
     package var episode: WireEpisode
 }
 
 extension FetchedFeed {
-    /// Compares a document with what is stored. Its addresses are made absolute as `ResolvedFeed` says.
+    /// Compares a document with the stored one. Its addresses are resolved by `ResolvedFeed`.
     package init(
         _ document: FeedDocument, base: WebAddress, address: WebAddress, podcast: PodcastID?, seen: SeenEpisodes
     ) {

@@ -6,17 +6,17 @@ package struct RefreshSchedule: Sendable, Hashable {
     package var isAutomatic = true
     /// The time between two successful refreshes.
     package var interval = Duration.seconds(3_600)
-    /// The longest wait, whatever happened and whatever a server asks for.
+    /// The maximum wait, despite failures and servers’ requests.
     package var longest = Duration.seconds(86_400)
-    /// The waits after failures, before they are varied.
+    /// The waits after failures, before jitter.
     private let retry = Backoff.exponential(first: .seconds(600), longest: .seconds(86_400))
     private var random: SeededGenerator
 
-    /// - Parameter seed: fixes the jitter.
+    /// - Parameter seed: the seed of the jitter.
     package init(seed: UInt64 = 1) { random = SeededGenerator(seed: seed) }
 
-    /// The time after an attempt at `now` that was the `failures`th in a row to fail (0: it succeeded): up to a tenth
-    /// earlier or later, so that feeds do not come due together, and never earlier than the server asks for.
+    /// Returns the time of the attempt after the one at `now`, the `failures`th in a row to fail (0: it succeeded): up
+    /// to a tenth earlier or later, so that feeds aren’t due together, and never earlier than the server requests.
     package mutating func next(after now: Timestamp, failures: UInt32, retryAfter: Duration? = nil) -> Timestamp {
         let wait = failures == 0 ? min(interval, longest) : retry.wait(after: Int(failures))
         let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * random.unit())

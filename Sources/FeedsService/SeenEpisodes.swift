@@ -1,11 +1,11 @@
 package import PodcastModel
 
-/// The known episodes of a podcast: which there are, what the feed said of each (as a fingerprint), and since
-/// when. 22 bytes an episode, so that all podcasts' fit in memory and in one record each.
+/// The known episodes of a podcast, with a fingerprint of the feed’s data on each and the time at which it was first
+/// seen. An episode takes 22 bytes, so that all podcasts’ fit in memory and in one record each.
 package struct SeenEpisodes: Sendable, Hashable {
     package struct Entry: Sendable, Hashable {
         package var fingerprint: UInt64
-        /// Seconds since 1970 when it was first seen.
+        /// The time at which it was first seen, in seconds since 1970.
         package var firstSeen: UInt32
     }
 
@@ -14,7 +14,7 @@ package struct SeenEpisodes: Sendable, Hashable {
         let high: UInt64
         let low: UInt16
 
-        /// Nil for an ID that was not derived.
+        /// Returns nil for an ID that wasn’t derived.
         package init?(_ id: EpisodeID) {
             let digits = id.text.dropFirst()
             guard digits.utf8.count == 20, let high = UInt64(digits.prefix(16), radix: 16),
@@ -43,7 +43,7 @@ package struct SeenEpisodes: Sendable, Hashable {
         packed = []
     }
 
-    /// Reads the stored form; bytes beyond the last whole entry are ignored.
+    /// Reads the stored form; bytes after the last whole entry are ignored.
     package init(packed: [UInt8]) {
         self.packed = Array(packed.prefix(packed.count / Self.stride * Self.stride))
     }
@@ -84,7 +84,7 @@ package struct SeenEpisodes: Sendable, Hashable {
 
     package var ids: [String] { entries.keys.compactMap { $0.id?.text }.sorted() }
 
-    /// The same episodes without fingerprints: each counts as changed.
+    /// The same episodes without fingerprints, so that each counts as changed.
     package var withoutFingerprints: SeenEpisodes {
         SeenEpisodes(entries.mapValues { Entry(fingerprint: 0, firstSeen: $0.firstSeen) })
     }

@@ -82,7 +82,7 @@ struct EntryFinder {
     }
 }
 
-/// The IDs and titles of a queue’s entries, one after the other in UTF-8, so that thousands of them are searched at once.
+/// The IDs and titles of a queue’s entries, concatenated in UTF-8, so that thousands of them are searched at once.
 private struct EntryTexts {
     /// Precedes each text; no UTF-8 has this byte.
     private static let separator: UInt8 = 0xFF

@@ -40,7 +40,7 @@ struct LoadCoordinator: Sendable {
             limit: .seconds(5))
     }
 
-    /// Returns the player’s state after it has accepted a load, if it shows the load; nil: no request for it is pending.
+    /// Returns the player’s state after it has accepted a load, if it shows the load; nil: no such request is pending.
     mutating func answered(
         _ result: Result<[UInt8], Failure>, to load: String
     ) -> Result<WirePlaybackState?, Failure>? {

@@ -51,7 +51,7 @@ struct Queue: Sendable {
     private(set) var current: String?
     /// The entry after the removed current one, while no entry is current.
     private(set) var successor: String?
-    /// The number of the last change that a user can undo.
+    /// Counts edits, undos and redos.
     var revision: UInt64 = 0
 
     init() {}

@@ -165,8 +165,8 @@ extension QueueHistory {
         changes[changes.count - 1] = whole
     }
 
-    /// Ends the restoration: drops changes that lack a part, and returns their revisions. `undone` is nil for records of
-    /// an older form, each of which contains it.
+    /// Ends the restoration: drops changes that lack a part, and returns their revisions. `undone` is nil for records
+    /// of an older form, each of which contains it.
     mutating func restored(undone: Int?) -> [UInt64] {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }

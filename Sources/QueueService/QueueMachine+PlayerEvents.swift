@@ -139,7 +139,7 @@ extension QueueMachine {
         requestLoad(&effects)
     }
 
-    /// Updates an entry with its episode’s position and played mark, except during playback, which changes them constantly.
+    /// Updates an entry with its episode’s position and played mark, but not while playback changes them constantly.
     private mutating func observe(_ state: WireEpisodeState, _ effects: inout [Effect]) {
         guard player?.episode.id == state.episode else { return update(state, &effects) }
         loadedEpisodeState = state

@@ -52,7 +52,7 @@ let sampleFeed = """
 }
 
 @Test(arguments: [1, 2, 3, 7, 64, 511, 512, 513])
-func `a feed in pieces of any size reads the same`(size: Int) throws {
+func `a feed split into chunks of any size parses the same`(size: Int) throws {
     let bytes = Array(sampleFeed.utf8)
     var parser = FeedParser()
     for start in stride(from: 0, to: bytes.count, by: size) {
@@ -227,7 +227,7 @@ func `a document that can’t be read safely is refused`(_ what: String, text: S
     } throws: { ($0 as? Failure)?.code == "tooLarge" }
 }
 
-@Test func `long texts and too many items are cut`() throws {
+@Test func `long texts are truncated and excess items are dropped`() throws {
     var limits = FeedLimits()
     limits.text = 10_000
     limits.items = 3
@@ -240,7 +240,7 @@ func `a document that can’t be read safely is refused`(_ what: String, text: S
     #expect(Set(document.warnings.map(\.code)).isSuperset(of: ["longText", "tooManyItems"]))
 }
 
-@Test func `episodes before a cut-off end are kept`() throws {
+@Test func `episodes before a truncated end are kept`() throws {
     let whole = feed(
         "<item><title>1</title><enclosure url=\"http://h/1\"/></item><item><title>2</title><enclosure url=\"http://h/2\"/><guid>"
     )
@@ -249,7 +249,7 @@ func `a document that can’t be read safely is refused`(_ what: String, text: S
     #expect(document.warnings.contains { $0.code == "cutOff" })
 }
 
-@Test func `deep nesting is survived`() throws {
+@Test func `deep nesting doesn’t crash the parser`() throws {
     let deep = String(repeating: "<a>", count: 100_000)
     let document = try? FeedParser.parse(
         feed("<item><title>1</title><enclosure url=\"http://h/1\"/></item>" + deep).utf8)

@@ -35,7 +35,7 @@ struct SimpleChapterTests {
         #expect(found.description == "after")
     }
 
-    @Test func `a broken chapter is left out, the others stay`() throws {
+    @Test func `a broken chapter is dropped, the others remain`() throws {
         let found = try item(
             """
             <psc:chapters><psc:chapter title="nowhere"/><psc:chapter start="soon" title="x"/><psc:chapter start="-5"/>
@@ -44,7 +44,7 @@ struct SimpleChapterTests {
         #expect(found.chapters.map(\.title) == ["Seven"])
     }
 
-    @Test func `chapters do not leak into another episode, and there are at most a thousand`() throws {
+    @Test func `chapters aren’t added to another episode, and there are at most a thousand`() throws {
         let many = (0..<5_000).map { #"<psc:chapter start="\#($0)"/>"# }.joined()
         #expect(try item("<psc:chapters>\(many)</psc:chapters>").chapters.count == 1_000)
         #expect(try item("").chapters.isEmpty)

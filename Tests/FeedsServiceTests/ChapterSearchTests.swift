@@ -8,7 +8,7 @@ import WireMessages
 
 @testable import FeedsService
 
-/// Files of chapters: asked for, read, stored, told of.
+/// Tests that chapters files are requested, read, stored and published.
 struct ChapterSearchTests {
     private func withEpisode(chapters: String) throws -> (MachineDriver, String) {
         var driver = MachineDriver()
@@ -19,7 +19,7 @@ struct ChapterSearchTests {
         return (driver, id)
     }
 
-    @Test func `chapters are read once a day, stored apart from the feed’s, announced, and every asker is answered`()
+    @Test func `chapters are read once a day, stored apart from the feed’s, published, and every request is answered`()
         throws
     {
         var (driver, id) = try withEpisode(chapters: "http://a/chapters.json")
@@ -41,7 +41,7 @@ struct ChapterSearchTests {
         #expect(driver.chapterFetches.count == 2)
     }
 
-    @Test func `an asker is answered and nothing changes when chapters are missing or unreadable`()
+    @Test func `a request is answered and nothing changes when chapters are missing or unreadable`()
         throws
     {
         var (driver, id) = try withEpisode(chapters: "")
@@ -78,7 +78,7 @@ struct ChapterSearchTests {
     }
 
     @Test(arguments: ["", "<html>", "[]", "{}", #"{"chapters":1}"#])
-    func `a file that doesn’t hold chapters is refused`(text: String) {
+    func `a file without chapters is refused`(text: String) {
         #expect(throws: Failure.self) { try ChaptersFile.parse(Array(text.utf8)) }
     }
 

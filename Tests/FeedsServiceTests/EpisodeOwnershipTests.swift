@@ -7,7 +7,7 @@ import WireMessages
 @testable import FeedsService
 
 @Suite struct EpisodeOwnershipTests {
-    /// A library in which another podcast has the episode with the ID that the first item of `feed` gets.
+    /// Creates a library in which another podcast has an episode with the ID of the first item of `feed`.
     private func library(_ address: String, _ feed: String) throws -> (driver: MachineDriver, stolen: WireEpisode) {
         var attacker = MachineDriver()
         _ = attacker.subscribe(address)

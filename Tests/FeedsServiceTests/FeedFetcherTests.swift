@@ -62,12 +62,12 @@ import WireMessages
         ("https://h/feed", "http://h/new", true), ("https://h/feed", "https://h/new", false),
         ("http://h/feed", "https://h/new", false), ("http://h/feed", "http://h/new", false),
     ])
-    func `a feed that is read encrypted never moves to where it isn’t`(old: String, new: String, refused: Bool) throws {
+    func `a feed read over TLS never moves to an address without it`(old: String, new: String, refused: Bool) throws {
         let (old, new) = (try #require(WebAddress(old)), try #require(WebAddress(new)))
         #expect(FeedLoader.isDowngrade(from: old, to: new) == refused)
     }
 
-    @Test func `a feed that says it has moved is read at its new address`() async throws {
+    @Test func `a feed that names its new address is read there`() async throws {
         try await fetching { server, fetcher in
             let moved = text.replacing(
                 "<title>Waves", with: "<itunes:new-feed-url>\(server.url("/new"))</itunes:new-feed-url><title>Waves")
@@ -115,7 +115,7 @@ import WireMessages
                 "closed the connection"
             ),
         ] as [(String, HTTPTestResponse, String, String)])
-    func `a failed fetch says why in a sentence`(_ what: String, response: HTTPTestResponse, code: String, says: String)
+    func `a failed fetch reports its reason`(_ what: String, response: HTTPTestResponse, code: String, says: String)
         async throws
     {
         try await fetching { server, fetcher in
@@ -130,7 +130,7 @@ import WireMessages
     @Test(arguments: [
         (401, false), (403, false), (404, false), (410, false), (408, true), (429, true), (500, true), (503, true),
     ])
-    func `only failures that may pass are worth a retry`(status: Int, retry: Bool) async throws {
+    func `only transient failures are retried`(status: Int, retry: Bool) async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .status(status))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
@@ -163,7 +163,7 @@ import WireMessages
         }
     }
 
-    @Test func `the wait that a server asks for is passed on`() async throws {
+    @Test func `the delay that a server requests is reported`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .status(429, headers: [("Retry-After", "120")]))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
@@ -172,7 +172,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func `a stalled fetch is cancelled and others go on`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `a stalled fetch is cancelled and others continue`() async throws {
         try await fetching { server, fetcher in
             server.route("/stall", .feed(text).with(.stall(afterBytes: 10)))
             server.route("/feed", .feed(text))
@@ -203,7 +203,7 @@ import WireMessages
     @Test(arguments: [
         ("file:///nowhere/feed.xml", "fileMissing"), ("file:///dev/null", "notAFeed"), ("file:///tmp", "notAFeed"),
     ])
-    func `files that don’t hold a feed are refused`(url: String, code: String) async throws {
+    func `a file that isn’t a feed is refused`(url: String, code: String) async throws {
         try await fetching { _, fetcher in
             let outcome = await fetcher.fetch(try order(url))
             guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }
@@ -211,7 +211,7 @@ import WireMessages
         }
     }
 
-    @Test func `a feed from the net names no local files`() async throws {
+    @Test func `a feed from the web names no local files`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .feed(rss([("1", "file:///etc/passwd", "One"), ("2", "2.mp3", "Two")])))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))

@@ -9,7 +9,7 @@ import WireMessages
 @Suite struct FeedPasswordTests {
     private static let planted = "geheim"
 
-    /// Whether anything that leaves the machine, other than for the file, has the password.
+    /// Whether any output of the machine, except to the file, contains the password.
     private func leaks(_ driver: MachineDriver) -> Bool {
         var texts = driver.transactions.flatMap(\.changes).map { "\($0)" }
         texts += driver.published.map { String(decoding: $0.payload, as: UTF8.self) }
@@ -22,7 +22,7 @@ import WireMessages
         driver.podcasts.keys.first.flatMap { driver.saves.last?.credentials(of: $0) } ?? [:]
     }
 
-    @Test func `the password of an address goes to the file before the podcast is stored`() throws {
+    @Test func `the password of an address is saved to the file before the podcast is stored`() throws {
         var driver = MachineDriver()
         driver.holdsSecrets = true
         let request = driver.subscribe("https://me%40mail:\(Self.planted)@host.example/feed")
@@ -129,13 +129,13 @@ import WireMessages
         #expect(credentials(driver)[origin]?.password == Self.planted && !leaks(driver))
     }
 
-    @Test func `a password for an http address with a port of its own stays there`() throws {
+    @Test func `a password for an http address with its own port isn’t used for https`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("http://u:\(Self.planted)@host.example:8080/feed")
         #expect(driver.orders.last?.credentials.keys.map(\.text) == ["http://host.example:8080"])
     }
 
-    @Test func `forgetting a podcast forgets its password`() throws {
+    @Test func `forgetting a podcast deletes its password`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
         try driver.deliver(rss([("1", "1.mp3", "One")]))
@@ -153,7 +153,7 @@ import WireMessages
         try driver.deliver(
             rss([("1", "1.mp3", "One")]), at: "https://u:\(Self.planted)@other.example/feed")
         #expect(driver.podcasts.values.map(\.url) == ["https://other.example/feed"])
-        // The address that was typed names it, too.
+        // The typed address also leads to the podcast.
         #expect(driver.podcasts.values.map(\.previousUrls) == [["https://host.example/feed"]])
         #expect(credentials(driver).keys.map(\.text) == ["https://other.example"])
         #expect(!leaks(driver))
@@ -194,7 +194,7 @@ import WireMessages
         #expect(driver.dropsMovedSecrets)
     }
 
-    @Test func `a save that fails behind one that succeeded is retried`() throws {
+    @Test func `a failed save after a successful one is retried`() throws {
         var driver = MachineDriver()
         driver.holdsSecrets = true
         driver.handle(.input(.secretsMoved(try moved())))
@@ -231,7 +231,7 @@ import WireMessages
         #expect(driver.saves.last?.isEmpty == true && driver.machine.secrets.isEmpty)
     }
 
-    @Test func `a password of a podcast that isn’t there is forgotten at the next start`() throws {
+    @Test func `a password of a missing podcast is deleted at the next start`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
         try driver.deliver(rss([("1", "1.mp3", "One")]))
@@ -278,7 +278,7 @@ import WireMessages
         #expect(driver.machine.retained(now: driver.now).isEmpty)
     }
 
-    @Test func `an address that can’t be read doesn’t show its password`() throws {
+    @Test func `an unreadable address doesn’t show its password`() throws {
         var driver = MachineDriver()
         let addresses = [
             "https://u:\(Self.planted)@ho st/feed", "ftp://u:\(Self.planted)@host/feed",

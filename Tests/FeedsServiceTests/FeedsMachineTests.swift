@@ -209,7 +209,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.episodes.count == 50)
     }
 
-    @Test func `a subscription that is stored isn’t reported as failed when its answer can’t be stored`() throws {
+    @Test func `a stored subscription isn’t reported as failed when its reply can’t be stored`() throws {
         var driver = MachineDriver()
         driver.holdsCommits = true
         let request = driver.subscribe("https://a.example/feed")
@@ -256,7 +256,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(next.podcasts.values.first?.lastRefresh == next.now.wall.milliseconds)
     }
 
-    @Test func `after a restored backup every feed is read whole`() throws {
+    @Test func `after a restored backup every feed is read completely`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two, etag: "e")

@@ -33,7 +33,7 @@ import WireMessages
         #expect(driver.orders.count == 2)
     }
 
-    @Test func `failures are retried more and more rarely`() throws {
+    @Test func `failures are retried at growing intervals`() throws {
         var schedule = RefreshSchedule()
         let now = Timestamp(milliseconds: 0)
         let waits = (1...12).map { schedule.next(after: now, failures: UInt32($0)).seconds }
@@ -44,7 +44,7 @@ import WireMessages
         #expect(schedule.next(after: now, failures: .max).seconds <= 86_400 * 1.1)
     }
 
-    @Test func `the wait that a server asks for is respected up to a day`() {
+    @Test func `the delay that a server requests is respected up to a day`() {
         var schedule = RefreshSchedule()
         let now = Timestamp(milliseconds: 0)
         #expect(schedule.next(after: now, failures: 1, retryAfter: .seconds(7_200)).seconds >= 7_200)
@@ -94,7 +94,7 @@ import WireMessages
         #expect(driver.podcasts.isEmpty, "a late report is ignored")
     }
 
-    @Test func `a fetch that is postponed is timed from when it begins`() {
+    @Test func `a postponed fetch is timed from its start`() {
         var driver = MachineDriver()
         let request = driver.subscribe("https://a.example/feed")
         let number = driver.orders[0].number
@@ -111,7 +111,7 @@ import WireMessages
         #expect(driver.timers[.limit(number)] == nil, "a late report sets no timer")
     }
 
-    @Test func `a fetch that somebody waits for comes first`() throws {
+    @Test func `a fetch with a waiting command comes first`() throws {
         var driver = MachineDriver()
         for index in 0..<20 {
             _ = driver.subscribe("https://h\(index).example/")

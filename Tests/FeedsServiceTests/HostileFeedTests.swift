@@ -40,7 +40,7 @@ import WireMessages
     }
 }
 
-/// What an XML document can hold of a text.
+/// Returns the part of a text that an XML document can contain.
 private func escaped(_ text: String) -> String {
     let allowed = text.unicodeScalars.filter { scalar in
         scalar.value >= 0x20 && scalar.value != 0xfffe && scalar.value != 0xffff || scalar.value == 9

@@ -7,7 +7,7 @@ import WireMessages
 @testable import FeedsService
 
 @Suite struct UnchangedRefreshTests {
-    /// So many podcasts, read once.
+    /// Creates `count` podcasts, each read once.
     private func library(_ count: Int, description: String = "") throws -> MachineDriver {
         var driver = MachineDriver()
         for number in 0..<count {
@@ -23,7 +23,7 @@ import WireMessages
     @Test func `unchanged refreshes of sixty feeds are stored once an hour in one commit`() throws {
         var driver = try library(60)
         var refreshes = 0
-        // Six hours, in steps of a minute; every feed answers at once that it has not changed.
+        // Six hours pass in steps of a minute; every feed answers at once that it hasn’t changed.
         for _ in 0..<360 {
             driver.advance(.seconds(60))
             for order in driver.orders {
@@ -50,7 +50,7 @@ import WireMessages
         #expect(driver.podcasts.values.map(\.etag) == ["\"2\""])
     }
 
-    @Test func `a refresh that somebody waits for is stored before it is answered`() throws {
+    @Test func `a refresh with a waiting command is stored before the reply`() throws {
         var driver = try library(1)
         let request = driver.send { $0.refresh.podcasts = [] }
         driver.handle(.input(.fetched(driver.orders[0].number, .unchanged(movedTo: nil))))
@@ -58,7 +58,7 @@ import WireMessages
         #expect(driver.transactions.count == 1)
     }
 
-    @Test func `a podcast on the stream carries the beginning of its description only`() throws {
+    @Test func `a podcast on the stream has only the beginning of its description`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         let text = String(repeating: "äöü🎧 ", count: 500)
