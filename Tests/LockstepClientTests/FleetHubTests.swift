@@ -77,7 +77,7 @@ import WireMessages
         #expect(third?.changes == [.connection] && third?.state.connection == .reconnecting)
     }
 
-    @Test func `a slow consumer learns at once that it has missed updates`() async {
+    @Test func `a slow consumer is notified at once that it has missed updates`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
         let updates = hub.updates()
@@ -102,7 +102,7 @@ import WireMessages
         #expect(await states.next()?.state.player.status == .finished)
     }
 
-    @Test func `a queue that isn’t observed is stale and never looks empty and current`() {
+    @Test func `a queue that isn’t observed is stale, so that it can’t appear empty and current`() {
         var bus = ModelBus(epoch: 1)
         let hub = FleetHub(observing: Observation.player.selection)
         for service in [ServiceName.playback, .queue] { hub.apply(.event(bus.makeReady(service))) }
@@ -157,7 +157,7 @@ import WireMessages
             hub.apply(.event(bus.publish(.put, .download(episode), Self.download(episode))))
         }
         let updates = hub.updates()
-        // The bus has restarted; the service puts only one of its values again.
+        // The bus has restarted; the service publishes only one of its values again.
         var next = ModelBus(epoch: 2)
         var replica = hub.state.view.replica
         replica.replace(at: StreamPosition(epoch: 2, sequence: 0), ready: [:], entries: [])
@@ -209,7 +209,7 @@ import WireMessages
         #expect(change.added == ["e8", "e9"] && change.updated.isEmpty && change.removed == ["e1"])
     }
 
-    @Test func `a connection that observes nothing says so instead of waiting for a state`() async {
+    @Test func `a connection that observes nothing refuses to wait for a state`() async {
         let client = BusClient(
             runDirectory: "/nonexistent", origin: "test", observes: nil,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

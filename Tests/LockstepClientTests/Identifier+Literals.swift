@@ -1,9 +1,9 @@
 public import PodcastModel
 
-// IDs as text. A test that writes one wrong ends at once.
+// IDs as text. A test with an invalid one ends at once.
 
 extension Identifier where Self: ExpressibleByStringLiteral {
-    /// The ID of this text; ends the test where it isn’t one.
+    /// Creates the ID of this text; ends the test if it isn’t valid.
     public init(stringLiteral text: String) {
         guard let id = Self(text) else { preconditionFailure("“\(text)” isn’t an ID of this kind") }
         self = id

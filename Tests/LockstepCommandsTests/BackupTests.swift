@@ -43,7 +43,7 @@ import Testing
         #expect(BackUp.lines([Self.copy(.snapshot, in: home)], in: home).last?.hasPrefix("A snapshot has") == true)
     }
 
-    /// What a shell makes of the steps, with `lockstep` as `command`.
+    /// Runs the steps in a shell, with `lockstep` as `command`.
     private static func run(_ lines: [String], lockstep command: String) throws -> Int32 {
         let start = try #require(lines.firstIndex { $0.hasPrefix("To go back") })
         let script = "lockstep() { \(command); }\n" + lines[(start + 1)...].joined(separator: "\n")

@@ -9,9 +9,9 @@ import WireMessages
 @testable import LockstepClient
 @testable import LockstepCommands
 
-/// What becomes of a command line before it is parsed, and how commands are refused.
+/// Tests the preparation of command lines for the parser, and refusals.
 @Suite struct CommandLineTests {
-    /// A name that is made of the type’s name costs every start a search through the whole program.
+    /// A command name that is derived from the type’s name costs every start a search through the whole program.
     @Test func `every command has its full name`() {
         var rest: [any ParsableCommand.Type] = [Lockstep.self]
         while let command = rest.popLast() {
@@ -94,7 +94,7 @@ import WireMessages
         #expect(AdvisedCommands(arguments: ["paus", "--home"]).completed(text) == text)
     }
 
-    @Test func `an empty home is refused, and doesn’t lead to the user’s own library`() throws {
+    @Test func `an empty home is refused instead of the user’s own library being used`() throws {
         let failure = #expect(throws: Failure.self) {
             try LockstepHome.find(["LOCKSTEP_HOME": "", "HOME": "/home/me", "XDG_DATA_HOME": "/data"])
         }

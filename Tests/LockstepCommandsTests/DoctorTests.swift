@@ -69,7 +69,7 @@ import WireMessages
         #expect(findings.first?.message.contains("can’t be created: \(folder.path) isn’t writable") == true)
     }
 
-    @Test func `a home of another user is one fault, and only a warning where it can be used`() throws {
+    @Test func `a home of another user is a warning and a fault if it is usable, otherwise one fault`() throws {
         try Self.withHome { check in
             var check = check
             check.userID += 1
@@ -107,7 +107,7 @@ import WireMessages
         }
     }
 
-    @Test(arguments: ["", "/below"]) func `a file in the place of the home is one fault`(below: String) throws {
+    @Test(arguments: ["", "/below"]) func `a file instead of the home is one fault`(below: String) throws {
         let folder = try TemporaryFolder()
         let file = folder.path + "/file"
         try "x".write(toFile: file, atomically: true, encoding: .utf8)
@@ -131,13 +131,13 @@ import WireMessages
         let same = Finding.fault("fleet", "The path is too long.", do: "a")
         let findings = [disk, same, .ok("a", "b"), .ok("a", "b")] + alerts(of: .downloads) + [same]
         #expect(findings.withoutRepetitions == [disk, same, .ok("a", "b"), .ok("a", "b")])
-        // A disk that is nearly full is something else than one that is full.
+        // A nearly full disk is a different finding than a full one.
         let scarce = [HomeCheck.disk(free: 200_000_000, at: "/x")] + alerts(of: .downloads)
         #expect(scarce.withoutRepetitions.count == 2)
-        // Where the folder can’t be opened, its socket can’t either.
+        // If the folder can’t be opened, its socket can’t either.
         let folder = Finding.fault("folders", "/x isn’t writable", do: "a")
         #expect([folder, .fault("fleet", "/x/run can’t be opened", do: "b")].withoutRepetitions == [folder])
-        // The processes tell it themselves.
+        // The processes report this themselves.
         #expect(alerts(of: .supervisor).isEmpty)
     }
 

@@ -58,7 +58,7 @@ import WireMessages
         #expect(board.isActive)
     }
 
-    @Test func `progress comes from telemetry where that is ahead of the state`() {
+    @Test func `progress is taken from telemetry if that is ahead of the state`() {
         var state = Self.state([Self.put(Self.download("e1", .downloading, 100, 1_000))])
         var view = state.view
         #expect(view.apply(Self.live("e1", 500, 1_000, rate: 100)) == [.download("e1")])
@@ -101,7 +101,7 @@ import WireMessages
         #expect(lines.allSatisfy { DisplayText.width($0) <= columns })
     }
 
-    @Test func `in words each change of the state and each tenth is printed`() {
+    @Test func `plain text has a line for each change of the state and each tenth`() {
         var narrator = DownloadsNarrator()
         func said(_ downloads: [WireDownload]) -> [String] {
             narrator.news(downloads.compactMap { DownloadState($0) }).map(DownloadsNarrator.line)
@@ -161,7 +161,7 @@ import WireMessages
         #expect(block.show(["abc", "def"], columns: 80) == "")
         #expect(block.show(["abc"], columns: 80) == "<\rabc<ed>\r>")
         #expect(block.show(["abc"], above: ["one", "two"], columns: 80) == "<\rone<el>\ntwo<el>\nabc<ed>\r>")
-        // Whatever the terminal has made of the lines is below the cursor.
+        // The lines as the terminal has wrapped them are below the cursor.
         #expect(block.show(["abc", "xyz"], columns: 2) == "<\r<ed>abc<el>\nxyz<ed><up>\r>")
         #expect(block.leave() == "\n\n")
         #expect(block.show(["abc", "xyz"], columns: 2) == "<\rabc<el>\nxyz<ed><up>\r>")

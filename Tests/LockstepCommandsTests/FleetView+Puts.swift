@@ -6,7 +6,7 @@ import WireMessages
 @testable import LockstepCommands
 
 extension FleetView {
-    /// What a screen has seen when these values stand on the stream.
+    /// Returns the view of a screen after these values were published.
     init(puts: [(Topic, any SwiftProtobuf.Message)]) {
         var replica = Replica()
         for (index, (topic, message)) in puts.enumerated() {
@@ -21,12 +21,12 @@ extension FleetView {
 }
 
 extension PlayerMachine {
-    /// Shows the state that an update of the stream leads to.
+    /// Shows the state after an update of the stream.
     mutating func apply(_ update: ReplicaUpdate) { apply((state ?? FleetState(FleetView())).after(update)) }
 }
 
 extension FleetState {
-    /// The state that an update of the stream leads to.
+    /// Returns the state after an update of the stream.
     func after(_ update: ReplicaUpdate) -> FleetState {
         var view = view
         view.apply(update)

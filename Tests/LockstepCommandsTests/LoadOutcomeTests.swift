@@ -6,7 +6,7 @@ import WireMessages
 
 @testable import LockstepClient
 
-/// What has become of a load that a command has asked for.
+/// Tests the outcome of a load that a command has requested.
 @Suite struct LoadOutcomeTests {
     private typealias Decided = (load: String, outcome: WireDecidedLoad.Outcome, after: String)
 
@@ -36,17 +36,17 @@ import WireMessages
 
     @Test(
         arguments: [
-            // The queue has not said anything of it yet.
+            // The queue has not published the load yet.
             ("l0", .playing, [], .pending),
             ("l0", .playing, [("l2", .pending, "")], .pending),
-            // The player opens it.
+            // The player is opening the load.
             ("l2", .loading, [("l2", .accepted, "")], .pending),
             ("l2", .playing, [("l2", .pending, "")], .settled),
             ("l2", .paused, [("l2", .accepted, "")], .settled),
             ("l2", .failed, [("l2", .accepted, "")], .settled),
-            // It has ended, and another has followed.
+            // The load has ended, and another has followed.
             ("l3", .playing, [("l2", .accepted, ""), ("l3", .accepted, "l2")], .settled),
-            // Something else was asked for, before or after the player had it.
+            // Another load was requested, before or after the player had it.
             ("l3", .playing, [("l2", .accepted, ""), ("l3", .accepted, "")], .superseded),
             ("l0", .playing, [("l2", .superseded, ""), ("l3", .pending, "")], .superseded),
             ("l0", .playing, [("l2", .refused, "")], .refused(refusal)),

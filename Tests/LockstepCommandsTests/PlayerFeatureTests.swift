@@ -8,7 +8,7 @@ import WireMessages
 @testable import LockstepClient
 @testable import LockstepCommands
 
-/// Chapters, the sleep timer, retries, local files and alerts on the players.
+/// Tests chapters, the sleep timer, retries, local files and alerts on the players.
 @Suite struct PlayerFeatureTests {
     private static let now = Moment(
         monotonic: MonotonicTime(nanoseconds: 50_000_000_000), wall: Timestamp(milliseconds: 5_000_000))
@@ -276,7 +276,7 @@ import WireMessages
         #expect(machine.screen(at: Self.now).notice == "This is the last chapter.")
     }
 
-    @Test func `in an episode without chapters their keys say so`() {
+    @Test func `in an episode without chapters their keys report that it has none`() {
         var state = Self.player()
         state.chapters = []
         var machine = Self.machine(state)
@@ -357,7 +357,7 @@ import WireMessages
             machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q9", queue: "evening"))))
         #expect(
             machine.screen(at: Self.now).image(columns: 60, rows: 24).text.contains("“evening” (2)  c chapters (3)"))
-        // Also when its entry was taken away since.
+        // The queue is also shown when its entry was removed since.
         state.queue = "evening"
         queue.current = ""
         queue.entries.removeFirst()
@@ -383,7 +383,7 @@ import WireMessages
         .ask(.command(.answer(alert: alert, owner: .playback, action: action)))
     }
 
-    @Test func `a digit stays with its alert, and isn’t assigned to another one at once`() {
+    @Test func `a digit is kept for its alert, and isn’t reassigned at once`() {
         func press(_ machine: PlayerMachine, _ digit: Character, at now: Moment = Self.now) -> PlayerMachine.Outcome {
             var machine = machine
             return machine.press(.character(digit), now: now)
@@ -391,7 +391,7 @@ import WireMessages
         var machine = Self.machine(Self.player(), [Self.alert("a1"), Self.alert("a2")])
         machine.tick(now: Self.now)
         #expect(press(machine, "4") == Self.answer("a2", "dismiss"))
-        // One is gone and a graver one there before anything was drawn, and after it.
+        // An alert was removed and a more severe one raised before a frame was drawn, and after it.
         machine.apply(.snapshot(Self.replica(Self.player(), [Self.alert("a2"), Self.alert("a0", .error)])))
         #expect(press(machine, "1") == .none)
         machine.tick(now: Self.now)
@@ -402,7 +402,7 @@ import WireMessages
             machine.screen(at: Self.now).snapshot.alerts.map(\.answers) == [
                 ["5 retry", "6 dismiss"], ["3 retry", "4 dismiss"],
             ])
-        // Later its digits are free.
+        // Later its digits are available.
         var later = Self.now
         later.monotonic = later.monotonic.advanced(by: AlertKeys.pause)
         machine.apply(.snapshot(Self.replica(Self.player(), [Self.alert("a2"), Self.alert("a3")])))
@@ -450,7 +450,7 @@ import WireMessages
         var late = frame
         #expect(late.wait(.connecting, now: start.advanced(by: FirstFrame.limit)) == nil)
         #expect(frame.wait(.live, now: start.advanced(by: .milliseconds(1))) == nil)
-        // It has been drawn.
+        // The frame was drawn.
         #expect(frame.wait(.connecting, now: start.advanced(by: .milliseconds(2))) == nil)
     }
 

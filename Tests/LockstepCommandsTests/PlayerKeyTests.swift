@@ -7,7 +7,7 @@ import WireMessages
 @testable import LockstepClient
 @testable import LockstepCommands
 
-/// What the keys of the players say and do, in their three forms.
+/// Tests the keys of the players and their messages, in all three presentations.
 @Suite struct PlayerKeyTests {
     private static let now = Moment(
         monotonic: MonotonicTime(nanoseconds: 50_000_000_000), wall: Timestamp(milliseconds: 5_000_000))
@@ -60,7 +60,7 @@ import WireMessages
         var machine = Self.machine(.screen)
         machine.apply(.snapshot(Self.replica(entries: entries)))
         for _ in 0..<2 { _ = machine.press(.down, now: Self.now) }
-        // Pressed again before the stream has told of the first one.
+        // The key is pressed again before the stream has reported the first removal.
         let first = PlayerIntent.remove(entry: "q3", queue: "main")
         #expect(machine.press(.character("x"), now: Self.now) == .ask(.command(first)))
         #expect(machine.press(.character("x"), now: Self.now) == .none)
@@ -68,10 +68,10 @@ import WireMessages
         #expect(machine.finished(.command(first), nil, now: Self.now) == .ask(.command(second)))
         machine.apply(.snapshot(Self.replica(entries: ["q1", "q2", "q5"])))
         #expect(machine.screen(at: Self.now).selectedIndex == 2)
-        // Somebody else removes what is selected: it was the last one.
+        // Another client removes the selected entry, which was the last one.
         machine.apply(.snapshot(Self.replica(entries: ["q1", "q2"])))
         #expect(machine.screen(at: Self.now).selectedIndex == 1)
-        // Everything comes back; what is selected stays.
+        // All entries are restored; the selection is unchanged.
         machine.apply(.snapshot(Self.replica(entries: entries)))
         #expect(machine.screen(at: Self.now).selectedIndex == 1)
     }
@@ -92,7 +92,7 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
     }
 
-    @Test func `a key that is ignored behind a command is reported`() {
+    @Test func `a key that is ignored while a command is pending is reported`() {
         var machine = Self.machine(.screen)
         let pause = PlayerIntent.toggle(queue: "main")
         #expect(machine.press(.character(" "), now: Self.now) == .ask(.command(pause)))
@@ -102,7 +102,7 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
         #expect(machine.press(.character("n"), now: Self.now) == .none)
         #expect(Self.notice(machine)?.hasSuffix("this one was ignored.") == true)
-        // A failure would meet the others too.
+        // A failure would affect the others too.
         #expect(machine.finished(.command(pause), Failure(.atEdge, "Done."), now: Self.now) == .none)
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q1", queue: "main"))))
     }
@@ -140,7 +140,7 @@ import WireMessages
     }
 
     @Test(arguments: [PlayerKey.up, .down, .end, .enter, .delete, .character("x"), .character("c")])
-    func `on a screen without a list its keys change nothing and say so`(key: PlayerKey) {
+    func `on a screen without a list its keys change nothing and report that`(key: PlayerKey) {
         for form in [PlayerMachine.Form.line, .words] {
             var machine = Self.machine(form)
             #expect(machine.press(key, now: Self.now) == .none)

@@ -146,7 +146,7 @@ import WireMessages
         #expect(keys.target == nil)
     }
 
-    @Test func `a held key forgets an episode that has gone`() {
+    @Test func `a held key drops an episode that was unloaded`() {
         var keys = KeyRepeatCoalescer()
         _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
         _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
@@ -154,7 +154,7 @@ import WireMessages
         #expect(keys.finished() == 35)
     }
 
-    @Test func `a seek that waits goes to the episode that it was aimed at`() {
+    @Test func `a waiting seek applies to the episode that it was requested for`() {
         var player = PlayerMachine(settings: Settings())
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 1), wall: Timestamp(milliseconds: 1))
         func show(_ load: String) {

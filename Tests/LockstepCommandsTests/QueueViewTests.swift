@@ -7,7 +7,7 @@ import WireMessages
 @testable import LockstepClient
 @testable import LockstepCommands
 
-/// What is seen of queues besides what the player has loaded.
+/// Tests how clients see queues other than the loaded entry’s.
 @Suite struct QueueViewTests {
     private static func queue(
         _ name: String, _ entries: [String], current: String

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// Uncommented, the sample is what it says: the defaults; and every one of its keys is read.
+    /// The uncommented sample contains the defaults, and every one of its keys is read.
     @Test func `the sample file shows every key with its default`() throws {
         let sample = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/deploy/config.yaml"
         let lines = try String(contentsOfFile: sample, encoding: .utf8).split(separator: "\n")
@@ -28,7 +28,7 @@ import Testing
             lines.filter { $0.hasPrefix("# ") && $0.contains(":") && !$0.hasSuffix(".") && !$0.contains("LOCKSTEP_") }
                 .map { $0.dropFirst(2) }.joined(separator: "\n"))
         var expected = Settings()
-        // The player’s own settings would win over them, and have the same standard.
+        // The player’s own settings would override them, and have the same default.
         expected.skipForward = Double(SettingKey.skipForward.rule.defaultValue)
         expected.skipBack = Double(SettingKey.skipBack.rule.defaultValue)
         expected.serviceEnvironment = [

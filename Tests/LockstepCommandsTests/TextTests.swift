@@ -53,7 +53,7 @@ import WireMessages
         "", " ", "a", " a", "a ", "a  b", "a b", "a\u{7f}", "a\tb", "Plain text, with (all) its ~ signs!", "é a",
     ])
     func `the fast path for plain text changes nothing`(text: String) {
-        // A mark of direction is left out, and keeps the text from the short way.
+        // A bidirectional control is removed, and disables the fast path.
         #expect(DisplayText.sanitised(text) == DisplayText.sanitised(text + "\u{200e}"))
         let plain = DisplayText.sanitised(text)
         #expect(DisplayText.width(plain) == DisplayText.width(plain + "\u{301}"))
