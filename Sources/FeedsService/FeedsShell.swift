@@ -14,8 +14,8 @@ package struct FeedsShell: ServiceLifecycle.Service {
     private let service: OwnerService<FeedsMachine>
     private let fetcher: FeedFetcher
 
-    /// - Throws: `badConfiguration` for an interval that isn’t a number of minutes from 0 to 43200; `storageFailed` while
-    ///   the file of passwords can’t be read.
+    /// - Throws: `badConfiguration` for an interval that isn’t a number of minutes from 0 to 43200; `storageFailed`
+    ///   while the file of passwords can’t be read.
     package init(_ context: ServiceContext) throws(Failure) {
         var schedule = RefreshSchedule(seed: .random(in: .min ... .max))
         if let text = context.environment[Self.intervalVariable] {

@@ -83,7 +83,7 @@ extension QueueMachine {
             throw Failure(
                 .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was changed.")
         }
-        // With a position it is loaded again, wherever it is.
+        // A request with a position loads it again in any case.
         if position == nil, resumeIfLoaded(id, in: name, context, &effects) { return }
         try entry.wire.episode.requireAudio()
         load(

@@ -104,7 +104,7 @@ import ZeroMQ
         }
     }
 
-    // MARK: A live bus
+    // MARK: A running bus
 
     /// Builds with a sanitizer have no guard.
     private static let hasGuard = lockstep_guard_start(64, 0) != 0

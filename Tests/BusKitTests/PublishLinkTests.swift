@@ -186,7 +186,7 @@ struct PublishLinkTests {
         #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
     }
 
-    @Test func `a heartbeat of another epoch isn’t a sign of life`() {
+    @Test func `a heartbeat of another epoch doesn’t count`() {
         var link = welcomed()
         for count in 1...2 {
             _ = link.handle(.heartbeat(epoch: 4), now: start.advanced(by: .milliseconds(500 * count)))

@@ -153,7 +153,7 @@ import WireMessages
         try driver.deliver(
             rss([("1", "1.mp3", "One")]), at: "https://u:\(Self.planted)@other.example/feed")
         #expect(driver.podcasts.values.map(\.url) == ["https://other.example/feed"])
-        // The typed address also leads to the podcast.
+        // The typed address also identifies the podcast.
         #expect(driver.podcasts.values.map(\.previousUrls) == [["https://host.example/feed"]])
         #expect(credentials(driver).keys.map(\.text) == ["https://other.example"])
         #expect(!leaks(driver))

@@ -111,7 +111,7 @@ import WireMessages
         #expect(driver.timers[.limit(number)] == nil, "a late report sets no timer")
     }
 
-    @Test func `a fetch with a waiting command comes first`() throws {
+    @Test func `a fetch with a waiting command runs first`() throws {
         var driver = MachineDriver()
         for index in 0..<20 {
             _ = driver.subscribe("https://h\(index).example/")

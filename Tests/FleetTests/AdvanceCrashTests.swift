@@ -15,7 +15,7 @@ struct AdvanceCrashTests {
     enum Step: Sendable, CaseIterable {
         /// While the episode’s end, the advance or the next load is committed, before the writer gets the reply.
         case firstCommit, secondCommit, thirdCommit
-        /// When the stream first shows the step.
+        /// At the first event on the stream that shows the step.
         case finishedSeen, advanceSeen, loadSeen, playingSeen
 
         /// The index of the commit after the episode’s end at which the crash happens.

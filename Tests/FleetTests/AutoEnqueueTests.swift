@@ -72,7 +72,7 @@ struct AutoEnqueueTests {
         ("top", ["Part 4", "Part 1", "Part 2"]), ("next", ["Part 1", "Part 4", "Part 2"]),
         ("bottom", ["Part 1", "Part 2", "Part 4"]),
     ])
-    func `a new episode enters where the rule says`(rule: String, expected: [String]) async throws {
+    func `a new episode is enqueued at the rule’s position`(rule: String, expected: [String]) async throws {
         try await run(rule: rule) { fleet, server in
             #expect(Self.titles(fleet.watcher.view) == ["Part 1", "Part 2"])
             server.route("/feed.xml", Self.feed(server, episodes: 4))
@@ -127,7 +127,7 @@ struct AutoEnqueueTests {
     }
 
     @Test(arguments: Victims.allCases)
-    func `each new episode is enqueued once, whichever service dies`(victims: Victims) async throws {
+    func `each new episode is enqueued once, whichever service crashes`(victims: Victims) async throws {
         try await run(rule: "bottom") { fleet, server in
             var random = SeededGenerator(seed: UInt64(victims.rawValue.count))
             // The rule is in force once it has enqueued an episode.

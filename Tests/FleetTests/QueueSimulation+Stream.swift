@@ -43,7 +43,7 @@ extension QueueSimulation {
         var before = early.player
         var isShown = false
         for publication in publications {
-            // Of two states at once each is checked.
+            // Each of two simultaneous states is checked.
             if publication.topic == .playbackState, isShown {
                 checks.compare(before, with: early, isRestarting: isRestarting)
                 before = early.player

@@ -178,7 +178,7 @@ import WireMessages
         var tried: [String] = []
         while playing(queue) != nil, tried.count < 20 {
             tried.append(queue.player.episode.id)
-            // As with an invalid address: playback never starts.
+            // Playback never starts, as with an invalid address.
             queue.player.status = .loading
             fail(queue)
         }
