@@ -5,7 +5,7 @@ public struct FleetSequence<Element: Sendable>: AsyncSequence, Sendable {
     let fleet: Fleet
     let begin: @Sendable (Fleet) -> () async -> Element?
 
-    /// Starts observing.
+    /// Creates an iterator and starts observing.
     public func makeAsyncIterator() -> Iterator { Iterator(fleet: fleet, read: begin(fleet)) }
 
     /// Waits for the next element.

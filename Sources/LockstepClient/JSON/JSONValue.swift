@@ -12,7 +12,7 @@ public indirect enum JSONValue: Sendable, Hashable {
     case unsigned(UInt64)
     /// A number; non-finite values are written as null.
     case number(Double)
-    /// A string.
+    /// A string of characters.
     case string(String)
     /// The values of an array, in order.
     case array([JSONValue])

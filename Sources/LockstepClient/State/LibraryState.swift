@@ -21,7 +21,7 @@ public struct Podcast: Sendable, Hashable {
     public var url: String { DisplayText.sanitised(wire.url) }
     /// The number of its episodes.
     public var episodeCount: Int { Int(wire.episodeCount) }
-    /// The number of its unplayed episodes; 0 unless it comes from a library query.
+    /// The number of its unplayed episodes; 0 if the podcast isn’t from a library query.
     public var unplayedCount: Int { Int(wire.unplayedCount) }
     /// Whether it is refreshed.
     public var isSubscribed: Bool { wire.subscribed }

@@ -22,7 +22,7 @@ struct FleetCheck: Sendable {
             ]
         }
         let processes = services.map(Self.finding)
-        // The logs show why a process isn’t ready.
+        // If the bus isn’t ready, the findings about the processes show the reason.
         guard Self.serves(.bus, services) else { return processes }
         let hasDatabase = Self.serves(.persistence, services)
         do {

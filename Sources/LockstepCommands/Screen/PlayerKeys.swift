@@ -16,7 +16,7 @@ enum PlayerIntent: Sendable, Hashable {
     case say(String)
     /// Shows the chapters in place of the queue, or the queue again.
     case switchList
-    /// Selects the row with this index.
+    /// Selects the chapter with this index.
     case selectChapter(Int)
     case toggle(queue: String)
     case seek(by: Double)

@@ -10,7 +10,7 @@ struct ScreenImage: Sendable, Hashable {
         var style: Style
     }
 
-    /// The column and row, counted from 0.
+    /// A row and a column, counted from 0.
     struct Position: Sendable, Hashable {
         var row: Int
         var column: Int

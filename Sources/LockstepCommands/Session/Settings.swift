@@ -4,7 +4,7 @@ import PodcastModel
 /// The settings in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and in flags of some
 /// commands. A flag overrides the environment, the environment overrides the file.
 ///
-/// For an invalid value the default applies, and `problems` reports it: a fleet can’t be started then, but commands
+/// For an invalid value the default applies, and `problems` reports it: no fleet can be started then, but commands
 /// reach a running one.
 struct Settings: Sendable, Hashable {
     /// The skip distances, also of the arrow keys, in seconds, if the player’s settings have none; nil if not set.

@@ -39,7 +39,7 @@ struct TerminalEvents {
         return batch
     }
 
-    /// Handles signals.
+    /// Handles signals for a user of the terminal.
     ///
     /// - Returns: the exit status for a terminating signal, 128 and its number; nil to continue.
     func handle(_ numbers: [Int32], for user: some TerminalUser) -> Int32? {
