@@ -17,7 +17,7 @@ final class LiveBus: Sendable {
     let bus: BusBroker
     let context: ZeroMQContext
 
-    static let patience = SocketOption.receiveTimeout(30_000)
+    static let receiveTimeout = SocketOption.receiveTimeout(30_000)
 
     init(
         folder: TemporaryFolder? = nil, limits: BrokerLimits = BrokerLimits(),
@@ -53,19 +53,20 @@ final class LiveBus: Sendable {
     func serviceSocket(_ peer: String) throws -> Socket {
         var socket = try Socket(
             .dealer, in: context,
-            options: [Self.patience, .routingID(Array(peer.utf8)), .immediate(true), .reconnectInterval(10)])
+            options: [Self.receiveTimeout, .routingID(Array(peer.utf8)), .immediate(true), .reconnectInterval(10)])
         try socket.connect(endpoints.services)
         return socket
     }
 
     func clientSocket(options: [SocketOption] = []) throws -> Socket {
-        var socket = try Socket(.dealer, in: context, options: [Self.patience, .reconnectInterval(10)] + options)
+        var socket = try Socket(.dealer, in: context, options: [Self.receiveTimeout, .reconnectInterval(10)] + options)
         try socket.connect(endpoints.clients)
         return socket
     }
 
     func subscriber(_ topics: [String], options: [SocketOption] = []) throws -> Socket {
-        var socket = try Socket(.subscribe, in: context, options: [Self.patience, .reconnectInterval(10)] + options)
+        var socket = try Socket(
+            .subscribe, in: context, options: [Self.receiveTimeout, .reconnectInterval(10)] + options)
         for topic in topics { try socket.set(.subscribe(Array(topic.utf8))) }
         try socket.connect(endpoints.stream)
         return socket
@@ -230,7 +231,7 @@ enum Wire {
             case .service: sender = try live.serviceSocket("queue#1")
             case .client: sender = try live.clientSocket()
             case .subscription:
-                sender = try Socket(.extendedSubscribe, in: live.context, options: [LiveBus.patience])
+                sender = try Socket(.extendedSubscribe, in: live.context, options: [LiveBus.receiveTimeout])
                 try sender.connect(live.endpoints.stream)
             }
             if !malformed.frames.isEmpty {
