@@ -171,10 +171,12 @@ let package = Package(
         tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
         tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard"]),
         tests("PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite]),
-        tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit", "EngineDouble"]),
+        tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit", "OwnerHarness", "EngineDouble"]),
         tests("QueueServiceTests", shared + ["QueueService", "OwnerKit", "OwnerHarness"]),
-        tests("FeedsServiceTests", shared + ["FeedsService", "FeedFetching", "FeedParsing", "OwnerKit", "ProcessKit"]),
-        tests("DownloadsServiceTests", shared + ["DownloadsService", "OwnerKit", "LibC"]),
+        tests(
+            "FeedsServiceTests",
+            shared + ["FeedsService", "FeedFetching", "FeedParsing", "OwnerKit", "OwnerHarness", "ProcessKit"]),
+        tests("DownloadsServiceTests", shared + ["DownloadsService", "OwnerKit", "OwnerHarness", "LibC"]),
         tests("FleetSupervisorTests", shared + ["FleetSupervisor", "SupervisorControl", "LibC", "CProcess"]),
         tests("LockstepCommandsTests", shared + ["LockstepCommands", "SupervisorControl", arguments]),
         tests(

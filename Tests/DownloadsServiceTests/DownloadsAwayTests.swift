@@ -1,5 +1,6 @@
 import BusKit
 import LibC
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import SwiftProtobuf
@@ -268,10 +269,10 @@ struct DownloadsAwayTests {
         var request = WireDownloadsRequest()
         request.add.episodes = ["e1", "e3"]
         let add = RequestID.random()
-        rig.tell(.command(Command(id: add, origin: "test", payload: request.wireBytes)))
+        rig.handle(.command(Command(id: add, origin: "test", payload: request.wireBytes)))
         request.why.episode = "e1"
         let why = RequestID.random()
-        rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
+        rig.handle(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
         rig.advance(4)
         #expect(rig.reply(to: add) == nil && rig.reply(to: why) == nil)
         rig.advance(2)
@@ -293,7 +294,7 @@ struct DownloadsAwayTests {
         var request = WireDownloadsRequest()
         request.why.episode = "e1"
         let why = RequestID.random()
-        rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
+        rig.handle(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
         rig.report(.filesChecked(old, ["e1": .file(1_000), "e2": .file(1_000), "e3": .nothing], rig.snapshot))
         #expect(rig.state("e3") == .downloaded && rig.reply(to: why) == nil)
         let new = try #require(rig.unanswered.last)
@@ -312,7 +313,7 @@ struct DownloadsAwayTests {
         var request = WireDownloadsRequest()
         request.why.episode = "e1"
         let why = RequestID.random()
-        rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
+        rig.handle(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
         rig.report(.filesChecked(try #require(rig.unanswered.last), ["e1": .nothing], rig.snapshot))
         #expect(rig.reply(to: why)?.reply?.why.first?.contains("missing") == true)
     }

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing
@@ -149,7 +150,7 @@ struct DownloadsMachineTests {
         rig.add("e1", "e2")
         let numbers = try [rig.order("e1").number, rig.order("e2").number]
         rig.begin(numbers[0])
-        rig.tell(.stopping)
+        rig.handle(.stopping)
         #expect(!rig.machine.hasStopped)
         rig.report(.stopped(episode: "e1", FileVersion(etag: "\"a\"", lastModified: ""), received: 400))
         rig.report(.ended(numbers[0]))

@@ -1,5 +1,6 @@
 import BusKit
 import LibC
+import OwnerHarness
 import PodcastModel
 import TestSupport
 import Testing
@@ -233,8 +234,8 @@ struct DownloadsTruthTests {
         for id in [ids.kept, ids.gone] { rig.set(.keepDownloads, "1", podcast: id) }
         rig.overlooked = [ids.kept]
         rig.start()
-        #expect(rig.records["setting/\(ids.kept)/keepDownloads"] != nil)
-        #expect(rig.records["setting/\(ids.gone)/keepDownloads"] == nil)
+        #expect(rig.records["setting/\(ids.kept)"]?["keepDownloads"] != nil)
+        #expect(rig.records["setting/\(ids.gone)"]?["keepDownloads"] == nil)
     }
 
     @Test func `a podcast that leaves the stream but not the library is not forgotten`() throws {

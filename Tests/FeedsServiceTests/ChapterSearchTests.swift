@@ -1,5 +1,6 @@
 import BusKit
 import FeedParsing
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import TestSupport
@@ -10,52 +11,52 @@ import WireMessages
 
 /// Tests that chapters files are requested, read, stored and published.
 struct ChapterSearchTests {
-    private func withEpisode(chapters: String) throws -> (MachineDriver, String) {
-        var driver = MachineDriver()
-        _ = driver.subscribe("http://a/feed")
-        try driver.deliver(rss([("1", "http://a/1.mp3", "One")]))
-        let id = try #require(driver.episodes.keys.first)
-        driver.episodes[id]?.chaptersURL = chapters
-        return (driver, id)
+    private func withEpisode(chapters: String) throws -> (FeedsRig, String) {
+        let rig = FeedsRig()
+        _ = rig.subscribe("http://a/feed")
+        try rig.deliver(rss([("1", "http://a/1.mp3", "One")]))
+        let id = try #require(rig.episodes.keys.first)
+        rig.episodes[id]?.chaptersURL = chapters
+        return (rig, id)
     }
 
     @Test func `chapters are read once a day, stored apart from the feed’s, published, and every request is answered`()
         throws
     {
-        var (driver, id) = try withEpisode(chapters: "http://a/chapters.json")
-        let first = driver.send { $0.fetchChapters.episode = id }
-        let second = driver.send { $0.fetchChapters.episode = id }
-        #expect(driver.chapterFetches.map(\.address.text) == ["http://a/chapters.json"])
+        let (rig, id) = try withEpisode(chapters: "http://a/chapters.json")
+        let first = rig.send { $0.fetchChapters.episode = id }
+        let second = rig.send { $0.fetchChapters.episode = id }
+        #expect(rig.chapterFetches.map(\.address.text) == ["http://a/chapters.json"])
         let mark = ChapterMark(start: try #require(PlaybackPosition(seconds: 5)), title: "Five")
-        driver.handle(.input(.chapters(driver.chapterFetches[0].number, .success([mark]))))
-        #expect([first, second].allSatisfy { driver.replies[$0].map { (try? $0.get()) != nil } ?? false })
-        let podcast = try #require(driver.episodes[id]?.podcastID)
-        let record = try #require(driver.documents["chapters/\(podcast)/\(id)"])
+        rig.handle(.input(.chapters(rig.chapterFetches[0].number, .success([mark]))))
+        #expect([first, second].allSatisfy { rig.replies[$0].map { (try? $0.get()) != nil } ?? false })
+        let podcast = try #require(rig.episodes[id]?.podcastID)
+        let record = try #require(rig.documents["chapters/\(podcast)/\(id)"])
         #expect(try WireChaptersRecord(wireBytes: record).chapters.map(\.title) == ["Five"])
-        let news = try #require(driver.published.last)
+        let news = try #require(rig.published.last)
         #expect(try WireEpisodesChanged(wireBytes: news.payload).updated == [id])
-        driver.send { $0.fetchChapters.episode = id }
-        #expect(driver.chapterFetches.count == 1)
-        driver.advance(.seconds(25 * 3_600))
-        driver.send { $0.fetchChapters.episode = id }
-        #expect(driver.chapterFetches.count == 2)
+        rig.send { $0.fetchChapters.episode = id }
+        #expect(rig.chapterFetches.count == 1)
+        rig.advance(.seconds(25 * 3_600))
+        rig.send { $0.fetchChapters.episode = id }
+        #expect(rig.chapterFetches.count == 2)
     }
 
     @Test func `a request is answered and nothing changes when chapters are missing or unreadable`()
         throws
     {
-        var (driver, id) = try withEpisode(chapters: "")
-        #expect((try? driver.replies[driver.send { $0.fetchChapters.episode = id }]?.get()) != nil)
-        driver.episodes[id]?.chaptersURL = "file:///etc/passwd"
-        driver.send { $0.fetchChapters.episode = id }
-        #expect(driver.chapterFetches.isEmpty)
-        driver.episodes[id]?.chaptersURL = "http://a/c.json"
-        let command = driver.send { $0.fetchChapters.episode = id }
-        driver.handle(.input(.chapters(driver.chapterFetches[0].number, .failure(Failure(.fetchFailed, "404")))))
-        #expect((try? driver.replies[command]?.get()) != nil)
+        let (rig, id) = try withEpisode(chapters: "")
+        #expect((try? rig.reply(to: rig.send { $0.fetchChapters.episode = id })?.get()) != nil)
+        rig.episodes[id]?.chaptersURL = "file:///etc/passwd"
+        rig.send { $0.fetchChapters.episode = id }
+        #expect(rig.chapterFetches.isEmpty)
+        rig.episodes[id]?.chaptersURL = "http://a/c.json"
+        let command = rig.send { $0.fetchChapters.episode = id }
+        rig.handle(.input(.chapters(rig.chapterFetches[0].number, .failure(Failure(.fetchFailed, "404")))))
+        #expect((try? rig.replies[command]?.get()) != nil)
         for (episode, code) in [("e77", FailureCode.notFound), ("x", .invalidArgument)] {
-            let bad = driver.send { $0.fetchChapters.episode = episode }
-            guard case .failure(let failure) = driver.replies[bad] else {
+            let bad = rig.send { $0.fetchChapters.episode = episode }
+            guard case .failure(let failure) = rig.replies[bad] else {
                 Issue.record("\(episode) was not refused")
                 continue
             }

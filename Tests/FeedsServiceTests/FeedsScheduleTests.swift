@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing
@@ -10,27 +11,27 @@ import WireMessages
     private let feed = rss([("1", "1.mp3", "One")])
 
     @Test func `a feed is refreshed hourly with jitter`() throws {
-        var driver = MachineDriver()
-        _ = driver.subscribe("https://a.example/feed")
-        try driver.deliver(feed)
-        let wait = try #require(driver.podcasts.values.first?.nextRefresh) - driver.now.wall.milliseconds
+        let rig = FeedsRig()
+        _ = rig.subscribe("https://a.example/feed")
+        try rig.deliver(feed)
+        let wait = try #require(rig.podcasts.values.first?.nextRefresh) - rig.now.wall.milliseconds
         #expect((3_240_000...3_960_000).contains(wait))
-        driver.advance(.seconds(3_000))
-        #expect(driver.orders.count == 1)
-        driver.advance(.seconds(1_000))
-        #expect(driver.orders.count == 2)
+        rig.advance(.seconds(3_000))
+        #expect(rig.orders.count == 1)
+        rig.advance(.seconds(1_000))
+        #expect(rig.orders.count == 2)
     }
 
     @Test func `without an interval feeds are refreshed on command only`() throws {
         var schedule = RefreshSchedule()
         schedule.isAutomatic = false
-        var driver = MachineDriver(machine: FeedsMachine(schedule: schedule))
-        _ = driver.subscribe("https://a.example/feed")
-        try driver.deliver(feed)
-        driver.advance(.seconds(1_000_000))
-        #expect(driver.orders.count == 1)
-        driver.send { $0.refresh.podcasts = [] }
-        #expect(driver.orders.count == 2)
+        let rig = FeedsRig(machine: FeedsMachine(schedule: schedule))
+        _ = rig.subscribe("https://a.example/feed")
+        try rig.deliver(feed)
+        rig.advance(.seconds(1_000_000))
+        #expect(rig.orders.count == 1)
+        rig.send { $0.refresh.podcasts = [] }
+        #expect(rig.orders.count == 2)
     }
 
     @Test func `failures are retried at growing intervals`() throws {
@@ -52,96 +53,96 @@ import WireMessages
     }
 
     @Test func `a failure is recorded and counted`() throws {
-        var driver = MachineDriver()
-        _ = driver.subscribe("https://a.example/feed")
-        try driver.deliver(feed)
+        let rig = FeedsRig()
+        _ = rig.subscribe("https://a.example/feed")
+        try rig.deliver(feed)
         for count in 1...3 {
-            driver.send { $0.refresh.podcasts = [] }
-            driver.fail(Failure(.fetchFailed, "a.example has a problem of its own."))
-            #expect(driver.podcasts.values.first?.failures == UInt32(count))
+            rig.send { $0.refresh.podcasts = [] }
+            rig.fail(Failure(.fetchFailed, "a.example has a problem of its own."))
+            #expect(rig.podcasts.values.first?.failures == UInt32(count))
         }
-        #expect(driver.podcasts.values.first?.errorMessage == "a.example has a problem of its own.")
-        #expect(driver.episodes.count == 1)
+        #expect(rig.podcasts.values.first?.errorMessage == "a.example has a problem of its own.")
+        #expect(rig.episodes.count == 1)
     }
 
     @Test func `at most eight feeds are fetched at once, not counting stalled ones`() {
-        var driver = MachineDriver()
-        driver.send { $0.subscribe.urls = (0..<30).map { "https://h\($0).example/" } }
-        #expect(driver.orders.count == 8)
-        driver.advance(.seconds(4))
-        #expect(driver.orders.count == 16, "slow ones no longer take a place")
-        driver.fail()
-        #expect(driver.orders.count == 17)
+        let rig = FeedsRig()
+        rig.send { $0.subscribe.urls = (0..<30).map { "https://h\($0).example/" } }
+        #expect(rig.orders.count == 8)
+        rig.advance(.seconds(4))
+        #expect(rig.orders.count == 16, "slow ones no longer take a place")
+        rig.fail()
+        #expect(rig.orders.count == 17)
     }
 
     @Test func `a feed that stalls never delays another`() throws {
-        var driver = MachineDriver()
-        driver.send { $0.subscribe.urls = (0..<8).map { "https://stall\($0).example/" } }
-        let other = driver.subscribe("https://quick.example/")
-        driver.advance(.seconds(4))
-        #expect(driver.orders.count == 9)
-        try driver.deliver(feed)
-        #expect(driver.results(other).map(\.kind) == [.added])
+        let rig = FeedsRig()
+        rig.send { $0.subscribe.urls = (0..<8).map { "https://stall\($0).example/" } }
+        let other = rig.subscribe("https://quick.example/")
+        rig.advance(.seconds(4))
+        #expect(rig.orders.count == 9)
+        try rig.deliver(feed)
+        #expect(rig.results(other).map(\.kind) == [.added])
     }
 
     @Test func `a fetch that takes too long is cancelled`() {
-        var driver = MachineDriver()
-        let request = driver.subscribe("https://a.example/feed")
-        driver.advance(.seconds(46))
-        #expect(driver.cancelled == [driver.orders[0].number])
-        #expect(driver.results(request).map(\.failure.code) == ["fetchFailed"])
-        driver.fail()
-        #expect(driver.podcasts.isEmpty, "a late report is ignored")
+        let rig = FeedsRig()
+        let request = rig.subscribe("https://a.example/feed")
+        rig.advance(.seconds(46))
+        #expect(rig.cancelled == [rig.orders[0].number])
+        #expect(rig.results(request).map(\.failure.code) == ["fetchFailed"])
+        rig.fail()
+        #expect(rig.podcasts.isEmpty, "a late report is ignored")
     }
 
     @Test func `a postponed fetch is timed from its start`() {
-        var driver = MachineDriver()
-        let request = driver.subscribe("https://a.example/feed")
-        let number = driver.orders[0].number
-        driver.handle(.input(.postponed(number)))
-        driver.advance(.seconds(600))
-        #expect(driver.cancelled.isEmpty && driver.results(request).isEmpty)
-        driver.handle(.input(.began(number)))
-        driver.advance(.seconds(44))
-        #expect(driver.cancelled.isEmpty)
-        driver.advance(.seconds(2))
-        #expect(driver.cancelled == [number])
-        #expect(driver.results(request).map(\.failure.code) == ["fetchFailed"])
-        driver.handle(.input(.began(number)))
-        #expect(driver.timers[.limit(number)] == nil, "a late report sets no timer")
+        let rig = FeedsRig()
+        let request = rig.subscribe("https://a.example/feed")
+        let number = rig.orders[0].number
+        rig.handle(.input(.postponed(number)))
+        rig.advance(.seconds(600))
+        #expect(rig.cancelled.isEmpty && rig.results(request).isEmpty)
+        rig.handle(.input(.began(number)))
+        rig.advance(.seconds(44))
+        #expect(rig.cancelled.isEmpty)
+        rig.advance(.seconds(2))
+        #expect(rig.cancelled == [number])
+        #expect(rig.results(request).map(\.failure.code) == ["fetchFailed"])
+        rig.handle(.input(.began(number)))
+        #expect(rig.owner.timers[.limit(number)] == nil, "a late report sets no timer")
     }
 
     @Test func `a fetch with a waiting command runs first`() throws {
-        var driver = MachineDriver()
+        let rig = FeedsRig()
         for index in 0..<20 {
-            _ = driver.subscribe("https://h\(index).example/")
-            try driver.deliver(feed)
+            _ = rig.subscribe("https://h\(index).example/")
+            try rig.deliver(feed)
         }
-        driver.advance(.seconds(4_000))
-        #expect(driver.orders.count == 28)
-        _ = driver.subscribe("https://new.example/")
-        driver.fail()
-        #expect(driver.orders.last?.address.text == "https://new.example/")
+        rig.advance(.seconds(4_000))
+        #expect(rig.orders.count == 28)
+        _ = rig.subscribe("https://new.example/")
+        rig.fail()
+        #expect(rig.orders.last?.address.text == "https://new.example/")
     }
 
     @Test func `a refresh that can’t be saved isn’t repeated at once`() throws {
-        var driver = MachineDriver()
-        _ = driver.subscribe("https://a.example/feed")
-        try driver.deliver(feed)
-        driver.advance(.seconds(4_000))
-        driver.holdsCommits = true
-        try driver.deliver(rss([("2", "2.mp3", "Two")]))
-        for transaction in driver.held { driver.refuse(transaction, Failure(.diskFull, "The disk is full.")) }
-        driver.advance(.seconds(30))
-        #expect(driver.orders.count == 2)
-        driver.advance(.seconds(40))
-        #expect(driver.orders.count == 3)
+        let rig = FeedsRig()
+        _ = rig.subscribe("https://a.example/feed")
+        try rig.deliver(feed)
+        rig.advance(.seconds(4_000))
+        rig.holdsCommits = true
+        try rig.deliver(rss([("2", "2.mp3", "Two")]))
+        rig.refuse()
+        rig.advance(.seconds(30))
+        #expect(rig.orders.count == 2)
+        rig.advance(.seconds(40))
+        #expect(rig.orders.count == 3)
     }
 
     @Test func `stopping cancels running fetches`() {
-        var driver = MachineDriver()
-        _ = driver.subscribe("https://a.example/feed")
-        driver.handle(.stopping)
-        #expect(driver.cancelled.count == 1)
+        let rig = FeedsRig()
+        _ = rig.subscribe("https://a.example/feed")
+        rig.handle(.stopping)
+        #expect(rig.cancelled.count == 1)
     }
 }

@@ -1,4 +1,5 @@
 import FeedParsing
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import TestSupport
@@ -50,20 +51,19 @@ private func escaped(_ text: String) -> String {
 }
 
 @Test func `a podcast with an unusable stored address shows that and doesn’t stop the others`() throws {
-    var driver = MachineDriver()
-    _ = driver.subscribe("https://a.example/feed")
-    try driver.deliver(rss([("1", "1.mp3", "One")]))
-    var podcast = try #require(driver.podcasts.values.first)
+    let rig = FeedsRig()
+    _ = rig.subscribe("https://a.example/feed")
+    try rig.deliver(rss([("1", "1.mp3", "One")]))
+    var podcast = try #require(rig.podcasts.values.first)
     podcast.url = "http://]/feed"
-    driver.records["podcast/\(podcast.id)"] = StoredRecord(
-        collection: "podcast", key: podcast.id, value: podcast.wireBytes)
-    var next = driver.restarted()
-    let count = next.transactions.count
+    rig.owner.records["podcast", default: [:]][podcast.id] = podcast.wireBytes
+    let next = rig.restarted()
+    let count = next.owner.committed.count
     next.advance(.seconds(86_400 * 3))
     #expect(next.orders.isEmpty)
     #expect(next.podcasts[podcast.id]?.errorCode == "badURL")
     #expect(next.podcasts[podcast.id]?.errorMessage.contains("“http://]/feed” isn’t a usable address") == true)
-    #expect(next.transactions.count == count + 1)
+    #expect(next.owner.committed.count == count + 1)
     let refresh = next.send { $0.refresh.podcasts = [podcast.id] }
     #expect(next.results(refresh).map(\.failure.code) == ["badURL"])
 }

@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing
@@ -31,7 +32,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing)
         try rig.advance(2)
         #expect(rig.alerts.isEmpty)
-        #expect(rig.logs.contains("The sound device is back, and playback has resumed."))
+        #expect(rig.owner.logged.map(\.text).contains("The sound device is back, and playback has resumed."))
         #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
     }
 

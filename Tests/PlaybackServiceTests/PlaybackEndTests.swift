@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import OwnerHarness
 import PodcastModel
 import Testing
 import WireMessages
@@ -55,8 +56,8 @@ struct PlaybackEndTests {
             let rig = PlayerRig()
             try rig.start()
             try rig.load(rig.episode(length: 20, announced: 20), at: 18)
-            let before = rig.performed
-            rig.killAfter = before + limit
+            let before = rig.owner.performed
+            rig.owner.killAfter = before + limit
             do { try rig.advance(3) } catch is PlayerRig.Killed {}
             #expect(rig.state.status != .finished || rig.stored().played && rig.session?.status == .finished)
         }

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing
@@ -32,11 +33,11 @@ struct PlaybackForgettingTests {
         for (podcast, episode) in [("p1", "e1"), ("p2", "e2")] {
             let isPublished = topics.contains(.settings(.playback, podcast: podcast))
             #expect(isPublished == topics.contains(.bookmarks(of: episode)))
-            #expect(isPublished == (rig.records["setting/\(podcast)/speed"] != nil))
+            #expect(isPublished == (rig.records["setting/\(podcast)"]?["speed"] != nil))
             if isPublished { kept.append(podcast) }
         }
-        let bookmarks = rig.records.values.filter { $0.collection == "bookmark" }
-        #expect(try bookmarks.map { try WireBookmark(wireBytes: $0.value).podcast }.sorted() == kept)
+        let bookmarks = (rig.records["bookmark"] ?? [:]).values
+        #expect(try bookmarks.map { try WireBookmark(wireBytes: $0).podcast }.sorted() == kept)
         return kept
     }
 
@@ -48,9 +49,9 @@ struct PlaybackForgettingTests {
         #expect(rig.state.speed == 2)
         try rig.forget("p1")
         #expect(try kept() == ["p2"] && rig.state.speed == 1)
-        let commits = rig.commits
+        let commits = rig.owner.committed.count
         try rig.forget("p1")
-        #expect(rig.commits == commits)
+        #expect(rig.owner.committed.count == commits)
         try rig.start()
         #expect(try kept() == ["p2"])
     }

@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import OwnerHarness
 import PodcastModel
 import Testing
 import WireMessages
@@ -118,7 +119,7 @@ struct PlaybackMachineTests {
             try rig.advance(1)
             #expect(rig.position - rig.stored().position <= 10.2)
         }
-        #expect(rig.commits < 10)
+        #expect(rig.owner.committed.count < 10)
     }
 
     @Test func `a minute of undisturbed playback publishes nothing`() throws {

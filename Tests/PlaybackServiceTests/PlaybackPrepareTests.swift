@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import OwnerHarness
 import PodcastModel
 import Testing
 import WireMessages

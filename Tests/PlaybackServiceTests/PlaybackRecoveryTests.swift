@@ -1,4 +1,5 @@
 import EngineDouble
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing
@@ -199,10 +200,10 @@ struct PlaybackRecoveryTests {
         try playing()
         rig.holdsCommits = true
         try rig.advance(60)
-        let before = rig.commits
+        let before = rig.owner.committed.count
         try rig.releaseCommits()
         try rig.advance(11)
-        #expect(rig.commits - before <= 3)
+        #expect(rig.owner.committed.count - before <= 3)
         #expect(rig.position - rig.stored().position <= 10.2)
     }
 
@@ -218,7 +219,7 @@ struct PlaybackRecoveryTests {
 
     @Test(arguments: 0..<60)
     func `acknowledged changes are restored, even if the process is killed at any step`(_ step: Int) throws {
-        rig.killAfter = step
+        rig.owner.killAfter = step
         var acknowledged: [String: Double] = [:]
         var finished = false
         do {
@@ -234,7 +235,7 @@ struct PlaybackRecoveryTests {
             if try rig.load(rig.episode("e2"), as: "l2")?.reply != nil { acknowledged["next"] = 1 }
             try rig.advance(11)
         } catch is PlayerRig.Killed {}
-        rig.killAfter = nil
+        rig.owner.killAfter = nil
         rig.turn(0.2)
         try rig.start()
         let state = rig.machine.state

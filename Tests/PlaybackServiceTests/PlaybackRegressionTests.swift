@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing
@@ -179,7 +180,7 @@ struct PlaybackRegressionTests {
         try rig.start()
         try rig.advance(1)
         #expect(rig.state.status == .paused && !rig.state.hasSleep)
-        #expect(rig.records["sleep/current"] == nil)
+        #expect(rig.records["sleep"]?["current"] == nil)
     }
 
     @Test

@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing

@@ -15,13 +15,13 @@ struct QueueAnswerTests {
     }
 
     /// Up Next with 1 to 3, of which 1 is playing, and a queue “evening” with 4 to 6.
-    private static var two: QueueHarness {
-        let queue = QueueHarness()
+    private static var two: QueueRig {
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.send { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
         queue.send {
             $0.queue = "evening"
-            $0.add.episodes = (4...6).map(QueueHarness.episode)
+            $0.add.episodes = (4...6).map(QueueRig.episode)
         }
         queue.play(1)
         return queue
@@ -42,7 +42,7 @@ struct QueueAnswerTests {
 
     @Test(arguments: [WirePlaybackState.Status.idle, .finished])
     func `toggle starts the queue if nothing is loaded`(_ status: WirePlaybackState.Status) throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.send { $0.setModes.consume = false }
         queue.add(1)
         if status == .finished { queue.play(1) }
@@ -62,11 +62,11 @@ struct QueueAnswerTests {
         queue.playerAnswers = true
         queue.releaseCalls(as: .failure(Failure(.nothingLoaded, "Nothing is loaded.")))
         #expect(try reply(queue.reply(to: id)).changed)
-        #expect(queue.player.episode.id == QueueHarness.episode(1) && queue.player.status == .playing)
+        #expect(queue.player.episode.id == QueueRig.episode(1) && queue.player.status == .playing)
     }
 
     @Test func `toggle is refused for an empty queue and without a player`() {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         #expect(queue.send { $0.toggle = WireTogglePlayback() }?.failure?.known == .queueEmpty)
         queue.playerReady(false)
         #expect(queue.send { $0.toggle = WireTogglePlayback() }?.failure?.known == .unavailable)
@@ -77,12 +77,12 @@ struct QueueAnswerTests {
         queue.playerAnswers = false
         queue.send { $0.next = WireNext() }
         let paused = try reply(queue.send { $0.toggle = WireTogglePlayback() })
-        #expect(paused.changed && paused.entries.map(\.episode.id) == [QueueHarness.episode(2)])
+        #expect(paused.changed && paused.entries.map(\.episode.id) == [QueueRig.episode(2)])
         queue.send { $0.toggle = WireTogglePlayback() }
         queue.send { $0.toggle = WireTogglePlayback() }
         queue.playerAnswers = true
         queue.releaseCalls()
-        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+        #expect(queue.player.episode.id == QueueRig.episode(2) && queue.player.status == .paused)
     }
 
     private static let ended = Failure(.nothingLoaded, "“Episode e1001” has been heard to its end.")
@@ -98,7 +98,7 @@ struct QueueAnswerTests {
         #expect(paused.changed && paused.entries.map(\.id) == [queue.entry(2)])
         queue.playerAnswers = true
         queue.releaseCalls()
-        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+        #expect(queue.player.episode.id == QueueRig.episode(2) && queue.player.status == .paused)
     }
 
     @Test func `toggle isn’t decided by an outdated state of the player`() throws {
@@ -111,7 +111,7 @@ struct QueueAnswerTests {
         queue.playerAnswers = true
         queue.playerChanges { $0.status = .finished }
         #expect(try reply(queue.reply(to: id)).changed)
-        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+        #expect(queue.player.episode.id == QueueRig.episode(2) && queue.player.status == .paused)
     }
 
     @Test(arguments: [true, false])
@@ -142,7 +142,7 @@ struct QueueAnswerTests {
             #expect(queue.reply(to: id)?.failure?.known == .revisionMismatch)
         } else {
             #expect(try reply(queue.reply(to: id)).queue == "evening")
-            #expect(queue.player.episode.id == QueueHarness.episode(4))
+            #expect(queue.player.episode.id == QueueRig.episode(4))
         }
     }
 
@@ -161,7 +161,7 @@ struct QueueAnswerTests {
         #expect(queue.reply(to: id) == nil && queue.player.status == .paused)
         while !queue.owner.heldTransactions.isEmpty { queue.settle() }
         #expect(try reply(queue.reply(to: id)).changed)
-        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+        #expect(queue.player.episode.id == QueueRig.episode(2) && queue.player.status == .paused)
     }
 
     // MARK: - Reply contents
@@ -174,16 +174,16 @@ struct QueueAnswerTests {
         }
         let added = try reply(queue.add(7))
         #expect(added.queue == "main" && added.playing && added.limit == 10_000)
-        #expect(added.following.episode.id == QueueHarness.episode(2))
+        #expect(added.following.episode.id == QueueRig.episode(2))
         let asked = try reply(queue.send { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
         #expect(asked.queue == "evening" && !asked.playing && asked.limit == 20 && !asked.changed)
-        #expect(asked.following.episode.id == QueueHarness.episode(2))
+        #expect(asked.following.episode.id == QueueRig.episode(2))
     }
 
     @Test func `playing the playing episode changes nothing and returns the player’s state`() throws {
         let queue = Self.two
         let plays: [(inout WireQueueRequest) -> Void] = [
-            { $0.play.resume = true }, { $0.play.episode = QueueHarness.episode(1) }, { $0.playNamed.number = 1 },
+            { $0.play.resume = true }, { $0.play.episode = QueueRig.episode(1) }, { $0.playNamed.number = 1 },
         ]
         for play in plays {
             let told = try reply(queue.send(play))
@@ -204,7 +204,7 @@ struct QueueAnswerTests {
     }
 
     @Test func `an empty undo, the same modes and the same setting are no change`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         #expect(try !reply(queue.send { $0.undo = WireUndo() }).changed)
         #expect(try !reply(queue.send { $0.setModes.consume = true }).changed)
         func set(_ value: String) throws -> WireQueueReply {
@@ -228,7 +228,7 @@ struct QueueAnswerTests {
     // MARK: - Naming entries
 
     @Test func `an entry is named by number, ID, ID prefix, title or part of its title`() throws {
-        let texts = ["3", QueueHarness.episode(3), "Episode e1003", "EPISODE E1003", "de e1003"]
+        let texts = ["3", QueueRig.episode(3), "Episode e1003", "EPISODE E1003", "de e1003"]
         for text in texts {
             let queue = Self.two
             let played = try reply(queue.send { $0.playNamed.entryText = text })
@@ -249,11 +249,13 @@ struct QueueAnswerTests {
     }
 
     @Test func `titles match whether their accents are composed or decomposed`() {
-        let queue = QueueHarness()
-        let titles = ["Caf\u{E9} noir", "The\u{301} vert", "\u{C9}t\u{E9}", "E\u{301}te\u{301} indien", "Last",
-            "Π\u{387} “one”", "Two · three’s"]
+        let queue = QueueRig()
+        let titles = [
+            "Caf\u{E9} noir", "The\u{301} vert", "\u{C9}t\u{E9}", "E\u{301}te\u{301} indien", "Last",
+            "Π\u{387} “one”", "Two · three’s",
+        ]
         for (number, title) in zip(1..., titles) {
-            let id = QueueHarness.episode(number)
+            let id = QueueRig.episode(number)
             queue.details[id] = .with { ($0.id, $0.title) = (id, title) }
             queue.add(number)
         }
@@ -271,7 +273,7 @@ struct QueueAnswerTests {
     @Test func `a number in two queues is ambiguous while the other queue plays, unless one is named`() throws {
         let queue = Self.two
         queue.send { ($0.queue, $0.playNamed.number) = ("evening", 1) }
-        #expect(queue.player.episode.id == QueueHarness.episode(4))
+        #expect(queue.player.episode.id == QueueRig.episode(4))
         let refused = queue.send { $0.playNamed.number = 2 }?.failure
         #expect(refused?.known == .ambiguous)
         #expect(try WireCandidates(wireBytes: refused?.detail ?? []).candidates.count == 2)
@@ -306,7 +308,7 @@ struct QueueAnswerTests {
     @Test func `a named episode plays in its queue if that queue is playing, else in Up Next`() throws {
         let queue = Self.two
         func play(_ number: Int, in name: String = "") throws -> String {
-            try reply(queue.send { ($0.queue, $0.playNamed.episode) = (name, QueueHarness.episode(number)) }).queue
+            try reply(queue.send { ($0.queue, $0.playNamed.episode) = (name, QueueRig.episode(number)) }).queue
         }
         #expect(try play(5) == "main")
         #expect(queue.numbers == [5, 1, 2, 3])
@@ -322,7 +324,7 @@ struct QueueAnswerTests {
         let queue = Self.two
         let started = try reply(queue.send { ($0.queue, $0.play.resume) = ("evening", true) })
         #expect(started.changed && started.queue == "evening" && started.playing)
-        #expect(queue.player.episode.id == QueueHarness.episode(4))
+        #expect(queue.player.episode.id == QueueRig.episode(4))
     }
 
     @Test func `an unknown way to play is refused and not treated as resuming`() throws {
@@ -340,15 +342,15 @@ struct QueueAnswerTests {
         throws
     {
         let (first, second) = (PodcastID.derived(from: "1"), PodcastID.derived(from: "2"))
-        func queues() -> QueueHarness {
-            let queue = QueueHarness(episodes: 3)
+        func queues() -> QueueRig {
+            let queue = QueueRig(episodes: 3)
             for (number, podcast) in [(11, first), (12, first), (13, second)] {
-                let id = QueueHarness.episode(number)
+                let id = QueueRig.episode(number)
                 queue.details[id] = .with { ($0.id, $0.podcastID, $0.title) = (id, podcast.text, "Title \(number)") }
             }
             queue.add(11, 1, 13)
             queue.send { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
-            queue.send { ($0.queue, $0.add.episodes) = ("evening", [12, 2].map(QueueHarness.episode)) }
+            queue.send { ($0.queue, $0.add.episodes) = ("evening", [12, 2].map(QueueRig.episode)) }
             return queue
         }
         let lost = queues()
@@ -376,7 +378,7 @@ struct QueueAnswerTests {
     // MARK: - Next entry
 
     @Test func `the next entry is published, or the reason why there is none`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         #expect(queue.machine.next.reason == .nothingLoaded && queue.machine.next.queue == "main")
         queue.add(1, 2, 3)
         queue.play(1)
@@ -407,9 +409,9 @@ struct QueueAnswerTests {
         #expect(queue.next?.current == before?.current && queue.next?.following == before?.following)
         queue.send { $0.next = WireNext() }
         queue.settle()
-        #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
+        #expect(queue.next?.current.episode.id == QueueRig.episode(2))
         queue.restart()
-        #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
+        #expect(queue.next?.current.episode.id == QueueRig.episode(2))
     }
 
     @Test func `a decided load is the next entry while the player is down, and before its state is known`() throws {
@@ -417,9 +419,9 @@ struct QueueAnswerTests {
         queue.playerAnswers = false
         let load = try reply(queue.send { ($0.queue, $0.playNamed.number) = ("evening", 2) }).loadID
         queue.playerReady(false)
-        #expect(queue.next?.following.episode.id == QueueHarness.episode(5) && queue.next?.queue == "evening")
+        #expect(queue.next?.following.episode.id == QueueRig.episode(5) && queue.next?.queue == "evening")
         queue.restart(withPlayer: false)
-        #expect(queue.next?.following.episode.id == QueueHarness.episode(5) && queue.next?.queue == "evening")
+        #expect(queue.next?.following.episode.id == QueueRig.episode(5) && queue.next?.queue == "evening")
         #expect(queue.outcome(of: load) == .pending)
     }
 
@@ -490,7 +492,7 @@ struct QueueAnswerTests {
     }
 
     @Test func `the outcomes of the newest eight loads are published`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         var loads: [String] = []
         for number in 1...12 { loads.append(try reply(queue.play(number % 3 + 1)).loadID) }
@@ -499,7 +501,7 @@ struct QueueAnswerTests {
     }
 }
 
-extension QueueHarness {
+extension QueueRig {
     fileprivate func outcome(of load: String) -> WireDecidedLoad.Outcome? {
         next?.loads.last { $0.loadID == load }?.outcome
     }

@@ -9,10 +9,10 @@ import WireMessages
 
 /// Tests requests with thousands of episodes.
 struct QueueBulkTests {
-    private func names(_ numbers: some Sequence<Int>) -> [String] { numbers.map(QueueHarness.episode) }
+    private func names(_ numbers: some Sequence<Int>) -> [String] { numbers.map(QueueRig.episode) }
 
     @Test func `adding 5 000 episodes is one revision, one commit and one undo`() throws {
-        let queue = QueueHarness(episodes: 5_000)
+        let queue = QueueRig(episodes: 5_000)
         queue.add(7)
         let revision = queue.machine.main.queue.revision
         queue.holdsCommits = true
@@ -30,13 +30,13 @@ struct QueueBulkTests {
     }
 
     @Test func `one unknown episode among thousands refuses them all`() {
-        let queue = QueueHarness(episodes: 2_000)
+        let queue = QueueRig(episodes: 2_000)
         #expect(queue.send { $0.add.episodes = names(1...2_001) }?.failure?.known == .notFound)
         #expect(queue.numbers.isEmpty)
     }
 
     @Test func `more episodes than a queue accepts are refused before the library is queried`() {
-        let queue = QueueHarness(episodes: 1)
+        let queue = QueueRig(episodes: 1)
         queue.libraryAnswers = false
         #expect(queue.send { $0.add.episodes = names(1...10_001) }?.failure?.known == .limitReached)
     }

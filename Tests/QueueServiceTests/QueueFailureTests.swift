@@ -12,20 +12,20 @@ import WireMessages
     private static let gone = Failure(.episodeUnavailable, "a.example has no such file (HTTP 404).")
     private static let away = Failure(.streamFailed, "a.example cannot be reached: no route to host.")
 
-    private func fail(_ queue: QueueHarness, of failure: Failure = gone) {
+    private func fail(_ queue: QueueRig, of failure: Failure = gone) {
         queue.playerChanges {
             $0.status = .failed
             $0.error = WireFailure(failure)
         }
     }
 
-    private func playing(_ queue: QueueHarness) -> String? {
+    private func playing(_ queue: QueueRig) -> String? {
         queue.player.status == .playing ? queue.player.episode.id : nil
     }
 
     /// Returns a queue of these episodes, the second of which plays automatically after the end of the first.
-    private func advanced(_ count: Int) -> QueueHarness {
-        let queue = QueueHarness()
+    private func advanced(_ count: Int) -> QueueRig {
+        let queue = QueueRig()
         for number in 1...count { queue.add(number) }
         queue.play(1)
         queue.playerChanges { _ in }
@@ -36,12 +36,12 @@ import WireMessages
 
     @Test func `an unplayable entry is skipped, remains and raises an alert`() throws {
         let queue = advanced(3)
-        #expect(playing(queue) == QueueHarness.episode(2))
+        #expect(playing(queue) == QueueRig.episode(2))
         fail(queue)
-        #expect(playing(queue) == QueueHarness.episode(3))
+        #expect(playing(queue) == QueueRig.episode(3))
         #expect(queue.numbers == [2, 3] && queue.current == 3)
-        let alert = try #require(queue.alerts.values.first)
-        #expect(alert.code == "passedOver" && alert.episode == QueueHarness.episode(2))
+        let alert = try #require(queue.alerts.first)
+        #expect(alert.code == "passedOver" && alert.episode == QueueRig.episode(2))
         #expect(alert.message.hasPrefix(Self.gone.message))
         // The entry plays after all.
         queue.play(2)
@@ -82,7 +82,7 @@ import WireMessages
     }
 
     @Test func `an unplayable entry that a user has just played or resumed isn’t skipped`() {
-        var queue = QueueHarness()
+        var queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         fail(queue)
@@ -136,9 +136,9 @@ import WireMessages
             $0.setModes.consume = false
         }
         for _ in 1...3 {
-            #expect(queue.player.episode.id == QueueHarness.episode(2))
+            #expect(queue.player.episode.id == QueueRig.episode(2))
             fail(queue)
-            #expect(playing(queue) == QueueHarness.episode(3) && queue.alerts.count == 1)
+            #expect(playing(queue) == QueueRig.episode(3) && queue.alerts.count == 1)
             queue.playerChanges { _ in }
             queue.playerChanges { $0.status = .finished }
             queue.playerChanges { _ in }
@@ -163,12 +163,12 @@ import WireMessages
     }
 
     @Test func `an entry that fails permanently after it has played is skipped`() {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         queue.playerChanges { _ in }
         fail(queue, of: Failure(.decoderFailed, "It is broken."))
-        #expect(playing(queue) == QueueHarness.episode(2) && queue.numbers == [1, 2])
+        #expect(playing(queue) == QueueRig.episode(2) && queue.numbers == [1, 2])
     }
 
     @Test(arguments: [2, 3, 9])
@@ -204,6 +204,6 @@ import WireMessages
         queue.playerAnswers = true
         queue.restart()
         queue.playerChanges { _ in }
-        #expect(playing(queue) == QueueHarness.episode(3) && queue.current == 3 && queue.alerts.count == 1)
+        #expect(playing(queue) == QueueRig.episode(3) && queue.current == 3 && queue.alerts.count == 1)
     }
 }

@@ -11,10 +11,10 @@ import WireMessages
 /// Tests several queues, their order, modes and history.
 struct QueueListTests {
     @Test func `queues are created and deleted and survive a restart`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         #expect(try ask(queue, "later") { $0.create = WireCreateQueue() }.changed)
         #expect(try !ask(queue, "later") { $0.create = WireCreateQueue() }.changed)
-        try ask(queue, "later") { $0.add.episodes = [QueueHarness.episode(4)] }
+        try ask(queue, "later") { $0.add.episodes = [QueueRig.episode(4)] }
         queue.add(1)
         queue.restart()
         #expect(queue.machine.queues.keys.sorted() == ["later", "main"])
@@ -30,14 +30,14 @@ struct QueueListTests {
 
     @Test(arguments: ["", "1st", "with space", "../up", "ä", String(repeating: "x", count: 41)])
     func `an invalid queue name is refused`(name: String) throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         // An empty name means the default queue, which exists.
         let expected: FailureCode? = name.isEmpty ? nil : .invalidArgument
         #expect(refusal(queue, name) { $0.create = WireCreateQueue() } == expected)
     }
 
     @Test func `the number of queues is limited, and an unknown one is refused with a hint`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         for number in 1..<QueueMachine.queueLimit { try ask(queue, "q\(number)") { $0.create = WireCreateQueue() } }
         #expect(refusal(queue, "more") { $0.create = WireCreateQueue() } == .limitReached)
         let result = queue.send {
@@ -49,32 +49,32 @@ struct QueueListTests {
     }
 
     @Test func `playback stays in the queue of the loaded entry`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
-        try ask(queue, "later") { $0.add.episodes = [4, 5, 6].map(QueueHarness.episode) }
+        try ask(queue, "later") { $0.add.episodes = [4, 5, 6].map(QueueRig.episode) }
         queue.play(1)
         queue.play(4)
-        #expect(queue.player.episode.id == QueueHarness.episode(4))
+        #expect(queue.player.episode.id == QueueRig.episode(4))
         #expect(queue.current == 1)
         queue.send { $0.next = WireNext() }
-        #expect(queue.player.episode.id == QueueHarness.episode(5))
+        #expect(queue.player.episode.id == QueueRig.episode(5))
         queue.playerChanges { $0.status = .finished }
-        #expect(queue.player.episode.id == QueueHarness.episode(6))
+        #expect(queue.player.episode.id == QueueRig.episode(6))
         #expect(numbers(queue, "later") == [4, 6])
         #expect(queue.numbers == [1, 2])
         // The same holds if the playing entry was removed before its end.
         let entry = queue.player.queueEntry
-        try ask(queue, "later") { $0.add.episodes = [QueueHarness.episode(7)] }
+        try ask(queue, "later") { $0.add.episodes = [QueueRig.episode(7)] }
         try ask(queue, "later") { $0.remove.entries = [entry] }
         queue.restart()
         queue.playerChanges { $0.status = .finished }
-        #expect(queue.player.episode.id == QueueHarness.episode(7))
+        #expect(queue.player.episode.id == QueueRig.episode(7))
         #expect(queue.numbers == [1, 2])
     }
 
     @Test func `a load that fails again is skipped again`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.play(1)
         func skip(_ alert: String) {
@@ -85,24 +85,24 @@ struct QueueListTests {
             }
         }
         skip("a1")
-        #expect(queue.player.episode.id == QueueHarness.episode(1))
+        #expect(queue.player.episode.id == QueueRig.episode(1))
         queue.add(2)
         queue.restart()
-        #expect(queue.player.episode.id == QueueHarness.episode(1))
+        #expect(queue.player.episode.id == QueueRig.episode(1))
         queue.playerChanges {
             $0.status = .playing
             $0.skip = false
             $0.skippedAlert = ""
         }
         skip("a2")
-        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.numbers == [1, 2])
+        #expect(queue.player.episode.id == QueueRig.episode(2) && queue.numbers == [1, 2])
     }
 
     @Test func `an end that one queue has handled advances no other queue`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
-        try ask(queue, "later") { $0.add.episodes = [4, 5].map(QueueHarness.episode) }
+        try ask(queue, "later") { $0.add.episodes = [4, 5].map(QueueRig.episode) }
         queue.play(4)
         queue.playerAnswers = false
         queue.playerChanges { $0.status = .finished }
@@ -110,17 +110,17 @@ struct QueueListTests {
         queue.playerAnswers = true
         queue.releaseCalls()
         queue.playerChanges { _ in }
-        #expect(queue.player.episode.id == QueueHarness.episode(5))
+        #expect(queue.player.episode.id == QueueRig.episode(5))
         #expect(numbers(queue, "later") == [5] && queue.numbers == [1, 2])
     }
 
     @Test func `the newest load over all queues wins`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         try ask(queue, "a") { $0.create = WireCreateQueue() }
-        try ask(queue, "a") { $0.add.episodes = [QueueHarness.episode(4)] }
+        try ask(queue, "a") { $0.add.episodes = [QueueRig.episode(4)] }
         try ask(queue, "z") { $0.create = WireCreateQueue() }
-        try ask(queue, "z") { $0.add.episodes = [QueueHarness.episode(5)] }
+        try ask(queue, "z") { $0.add.episodes = [QueueRig.episode(5)] }
         queue.play(1)
         queue.playerAnswers = false
         queue.play(4)
@@ -128,12 +128,12 @@ struct QueueListTests {
         queue.play(2)
         queue.playerAnswers = true
         queue.releaseCalls()
-        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.episode.id == QueueRig.episode(2))
         #expect(queue.machine.queues.values.allSatisfy { $0.pending == nil })
     }
 
     @Test func `a load whose entry was removed isn’t restored with the entry`() {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         let second = queue.entry(2)
@@ -145,14 +145,14 @@ struct QueueListTests {
         queue.send { $0.undo = WireUndo() }
         queue.playerChanges { _ in }
         #expect(queue.numbers == [1, 2])
-        #expect(queue.player.episode.id == QueueHarness.episode(1))
+        #expect(queue.player.episode.id == QueueRig.episode(1))
     }
 
     @Test func `sorting is one change that can be undone`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         for number in 1...4 {
-            queue.details[QueueHarness.episode(number)] = .with {
-                $0.id = QueueHarness.episode(number)
+            queue.details[QueueRig.episode(number)] = .with {
+                $0.id = QueueRig.episode(number)
                 $0.title = ["b", "A", "d", "C"][number - 1]
                 $0.duration = [30, 0, 10, 20][number - 1]
                 $0.published = [1, 4, 2, 3][number - 1]
@@ -180,11 +180,11 @@ struct QueueListTests {
     }
 
     @Test func `deduplicating removes later duplicates but not the entry that plays`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         let addresses = ["http://a.b/x.mp3?t=1", "http://a.b/y.mp3", "http://a.b/x.mp3?t=2", "http://a.b/x.mp3"]
         for number in 1...4 {
-            queue.details[QueueHarness.episode(number)] = .with {
-                $0.id = QueueHarness.episode(number)
+            queue.details[QueueRig.episode(number)] = .with {
+                $0.id = QueueRig.episode(number)
                 $0.title = number == 2 ? "Another" : "One"
                 $0.enclosureURL = addresses[number - 1]
             }
@@ -205,10 +205,10 @@ struct QueueListTests {
     func `different episodes aren’t duplicates if only the queries of their addresses differ`(
         address: String, step: Double
     ) throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         for number in 1...3 {
-            queue.details[QueueHarness.episode(number)] = .with {
-                $0.id = QueueHarness.episode(number)
+            queue.details[QueueRig.episode(number)] = .with {
+                $0.id = QueueRig.episode(number)
                 $0.title = "T\(number)"
                 $0.duration = 1_000 + Double(number) * step
                 $0.enclosureURL = address.replacing("%", with: "\(number)")
@@ -220,10 +220,10 @@ struct QueueListTests {
     }
 
     @Test func `one address in two feeds is one episode whatever its title is`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         for number in 1...2 {
-            queue.details[QueueHarness.episode(number)] = .with {
-                $0.id = QueueHarness.episode(number)
+            queue.details[QueueRig.episode(number)] = .with {
+                $0.id = QueueRig.episode(number)
                 $0.title = "T\(number)"
                 $0.enclosureURL = "https://a.example/download.php?file=ep12#t=\(number)"
             }
@@ -234,10 +234,10 @@ struct QueueListTests {
     }
 
     @Test func `an episode without audio is refused and playback continues`() throws {
-        let queue = QueueHarness()
-        queue.withoutAudio = [QueueHarness.episode(2)]
-        queue.details[QueueHarness.episode(3)] = .with {
-            $0.id = QueueHarness.episode(3)
+        let queue = QueueRig()
+        queue.withoutAudio = [QueueRig.episode(2)]
+        queue.details[QueueRig.episode(3)] = .with {
+            $0.id = QueueRig.episode(3)
             $0.title = "Third"
             $0.enclosureURL = "ftp://a.example/3.mp3"
         }
@@ -252,13 +252,13 @@ struct QueueListTests {
     }
 
     @Test func `an entry that has lost its audio isn’t played by command`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
-        queue.withoutAudio = [QueueHarness.episode(2)]
+        queue.withoutAudio = [QueueRig.episode(2)]
         let news = WireEpisodesChanged.with {
             $0.podcast = "p1"
-            $0.updated = [QueueHarness.episode(2)]
+            $0.updated = [QueueRig.episode(2)]
         }
         queue.observe(.event, .episodes(of: "p1"), news.wireBytes)
         #expect(queue.play(2)?.failure?.known == .episodeUnavailable)
@@ -266,13 +266,13 @@ struct QueueListTests {
     }
 
     @Test func `one entry or the whole queue repeats, and entries can be kept`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         try ask(queue) { $0.setModes.repeat = .one }
         let first = queue.player.loadID
         queue.playerChanges { $0.status = .finished }
-        #expect(queue.player.loadID != first && queue.player.episode.id == QueueHarness.episode(1))
+        #expect(queue.player.loadID != first && queue.player.episode.id == QueueRig.episode(1))
         #expect(queue.numbers == [1, 2])
         try ask(queue) {
             $0.setModes.repeat = .all
@@ -281,7 +281,7 @@ struct QueueListTests {
         queue.restart()
         for expected in [2, 1, 2] {
             queue.playerChanges { $0.status = .finished }
-            #expect(queue.player.episode.id == QueueHarness.episode(expected))
+            #expect(queue.player.episode.id == QueueRig.episode(expected))
         }
         try ask(queue) { $0.setModes.repeat = .off }
         queue.playerChanges { $0.status = .finished }
@@ -292,7 +292,7 @@ struct QueueListTests {
     }
 
     @Test func `a limit refuses new entries but not restored ones`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         let second = queue.entry(2)
         queue.send { $0.remove.entries = [second] }
@@ -306,7 +306,7 @@ struct QueueListTests {
     }
 
     @Test func `every revision of the history can be restored`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         let whole = queue.machine.main.queue.revision
         queue.play(2)
@@ -331,10 +331,10 @@ struct QueueListTests {
 
     @Test(arguments: ["undo", "restore"]) func `entries of a forgotten podcast don’t come back`(by way: String) throws {
         let gone = PodcastID.derived(from: "gone")
-        let queue = QueueHarness()
+        let queue = QueueRig()
         for number in 1...5 {
-            queue.details[QueueHarness.episode(number)] = .with {
-                $0.id = QueueHarness.episode(number)
+            queue.details[QueueRig.episode(number)] = .with {
+                $0.id = QueueRig.episode(number)
                 $0.podcastID = number == 2 ? gone.text : "stays"
             }
         }
@@ -364,17 +364,17 @@ struct QueueListTests {
     }
 
     @Test func `an entry that is selected after an end plays`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.play(1)
         queue.playerChanges { $0.status = .finished }
         queue.add(2)
         queue.send { $0.next = WireNext() }
-        #expect(queue.player.status == .playing && queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.status == .playing && queue.player.episode.id == QueueRig.episode(2))
     }
 
     @Test func `an episode that is played again at a position while its end arrives plays`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         let first = queue.entry(1)
@@ -395,7 +395,7 @@ struct QueueListTests {
     }
 
     @Test func `skipping a failed episode plays the next one and keeps its entry`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         queue.playerChanges { $0.status = .failed }
@@ -403,11 +403,11 @@ struct QueueListTests {
         queue.playerChanges { $0.skip = true }
         queue.playerChanges { $0.skip = false }
         #expect(queue.numbers == [1, 2] && queue.current == 2)
-        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.episode.id == QueueRig.episode(2))
     }
 
     @Test func `skipping the last entry doesn’t play one that is added much later`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.play(1)
         queue.playerChanges { $0.status = .failed }
@@ -419,18 +419,18 @@ struct QueueListTests {
     }
 
     @Test func `the player prepares the load that the advance will request`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         queue.playerChanges { _ in }
         let told = try #require(queue.preparations.last)
-        #expect(told.afterLoad == queue.player.loadID && told.load.episode.id == QueueHarness.episode(2))
+        #expect(told.afterLoad == queue.player.loadID && told.load.episode.id == QueueRig.episode(2))
         let count = queue.preparations.count
         queue.playerChanges { $0.anchor.position = 9 }
         #expect(queue.preparations.count == count)
         queue.add(3, next: true)
         let changed = try #require(queue.preparations.last)
-        #expect(changed.load.episode.id == QueueHarness.episode(3))
+        #expect(changed.load.episode.id == QueueRig.episode(3))
         queue.playerChanges { $0.status = .finished }
         #expect(queue.playerRequests.last?.load == changed.load)
         queue.send { $0.clear = WireClearQueue() }
@@ -439,27 +439,27 @@ struct QueueListTests {
     }
 
     @Test func `chapters are fetched once for each load`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.observe(.put, .service(.feeds), WireServiceStatus.with { $0.state = .ready }.wireBytes)
         queue.add(1, 2)
         queue.play(1)
         queue.playerChanges { _ in }
         queue.playerChanges { $0.status = .paused }
-        #expect(queue.chapterFetches == [QueueHarness.episode(1)])
-        let news = WireEpisodesChanged.with { $0.updated = [QueueHarness.episode(1), QueueHarness.episode(2)] }
+        #expect(queue.chapterFetches == [QueueRig.episode(1)])
+        let news = WireEpisodesChanged.with { $0.updated = [QueueRig.episode(1), QueueRig.episode(2)] }
         queue.observe(.event, .episodes(of: "p1"), news.wireBytes)
-        #expect(queue.refreshes == [QueueHarness.episode(1)])
+        #expect(queue.refreshes == [QueueRig.episode(1)])
     }
 
     @Test func `entries report why they were added`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.play(2)
         #expect(queue.machine.main.queue.entries.map(\.wire.reason) == ["Played by test", "Added by test"])
     }
 
     @Test func `restoring respects a limit, undoing doesn’t`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         let revision = queue.machine.main.queue.revision
         let going = [queue.entry(2), queue.entry(3)]
@@ -479,7 +479,7 @@ struct QueueListTests {
 
     @discardableResult
     private func ask(
-        _ queue: QueueHarness, _ name: String = "", _ fill: (inout WireQueueRequest) -> Void
+        _ queue: QueueRig, _ name: String = "", _ fill: (inout WireQueueRequest) -> Void
     ) throws -> WireQueueReply {
         try #require(
             queue.send {
@@ -490,7 +490,7 @@ struct QueueListTests {
     }
 
     private func refusal(
-        _ queue: QueueHarness, _ name: String = "", _ fill: (inout WireQueueRequest) -> Void
+        _ queue: QueueRig, _ name: String = "", _ fill: (inout WireQueueRequest) -> Void
     ) -> FailureCode? {
         code(
             queue.send {
@@ -504,7 +504,7 @@ struct QueueListTests {
         return failure.known
     }
 
-    private func numbers(_ queue: QueueHarness, _ name: String) -> [Int] {
+    private func numbers(_ queue: QueueRig, _ name: String) -> [Int] {
         queue.numbers(of: name)
     }
 }

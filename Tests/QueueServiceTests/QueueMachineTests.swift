@@ -10,7 +10,7 @@ import WireMessages
 
 struct QueueMachineTests {
     @Test func `entries are added at the end and after the current entry`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         queue.add(3)
@@ -20,24 +20,24 @@ struct QueueMachineTests {
     }
 
     @Test func `a queue contains an episode once`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         let revision = queue.machine.main.queue.revision
         let reply = try answer(queue.add(2))
         #expect(!reply.changed)
-        #expect(reply.alreadyThere == [QueueHarness.episode(2)])
+        #expect(reply.alreadyThere == [QueueRig.episode(2)])
         #expect(queue.machine.main.queue.revision == revision)
         let twice = try answer(queue.add(3, 3, 1))
-        #expect(twice.alreadyThere == [QueueHarness.episode(1)])
+        #expect(twice.alreadyThere == [QueueRig.episode(1)])
         #expect(queue.numbers == [1, 2, 3])
     }
 
     @Test func `requests that arrive during a lookup share the next one`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.libraryAnswers = false
         let ids = (1...5).map { RequestID(high: 9, low: $0) }
         func ask(_ index: Int, _ episodes: Int...) {
-            queue.send(id: ids[index]) { $0.add.episodes = episodes.map(QueueHarness.episode) }
+            queue.send(id: ids[index]) { $0.add.episodes = episodes.map(QueueRig.episode) }
         }
         ask(0, 1)
         ask(1, 2, 3)
@@ -58,7 +58,7 @@ struct QueueMachineTests {
     }
 
     @Test func `an unknown episode is refused and nothing is added`() throws {
-        let queue = QueueHarness(episodes: 3)
+        let queue = QueueRig(episodes: 3)
         let refused1 = queue.add(1, 99)
         #expect(failure(refused1) == .notFound)
         #expect(queue.numbers.isEmpty)
@@ -66,30 +66,30 @@ struct QueueMachineTests {
     }
 
     @Test func `playing an episode inserts it before the interrupted one`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(2)
         queue.play(9)
         #expect(queue.numbers == [1, 9, 2, 3])
         #expect(queue.current == 9)
-        #expect(queue.player.episode.id == QueueHarness.episode(9))
+        #expect(queue.player.episode.id == QueueRig.episode(9))
     }
 
     @Test func `playing at a position loads the episode there, whichever episode plays`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         for (number, place) in [(1, 50.0), (1, 60), (2, 70), (3, 0)] {
             let before = queue.playerRequests.count
             let reply = try answer(
                 queue.send {
-                    $0.play.episode = QueueHarness.episode(number)
+                    $0.play.episode = QueueRig.episode(number)
                     $0.play.position = place
                 })
             let asked = queue.playerRequests.dropFirst(before)
             #expect(asked.map(\.load.position) == [place] && asked.map(\.load.hasPosition) == [true])
             #expect(
-                asked.map(\.load.loadID) == [reply.loadID] && queue.player.episode.id == QueueHarness.episode(number))
+                asked.map(\.load.loadID) == [reply.loadID] && queue.player.episode.id == QueueRig.episode(number))
         }
         #expect(queue.numbers == [1, 3, 2])
         queue.play(1)
@@ -97,13 +97,13 @@ struct QueueMachineTests {
     }
 
     @Test func `an invalid position is refused and nothing changes`() {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         let (before, revision) = (queue.playerRequests, queue.machine.main.queue.revision)
         let plays: [(inout WirePlay) -> Void] = [
-            { ($0.episode, $0.position) = (QueueHarness.episode(2), -1) },
-            { ($0.episode, $0.position) = (QueueHarness.episode(2), .infinity) },
+            { ($0.episode, $0.position) = (QueueRig.episode(2), -1) },
+            { ($0.episode, $0.position) = (QueueRig.episode(2), .infinity) },
             { ($0.resume, $0.position) = (true, 10) },
         ]
         for play in plays { #expect(failure(queue.send { play(&$0.play) }) == .invalidArgument) }
@@ -111,11 +111,11 @@ struct QueueMachineTests {
     }
 
     @Test func `a position survives a crash before the player has the load`() {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.playerAnswers = false
         queue.send {
-            $0.play.episode = QueueHarness.episode(1)
+            $0.play.episode = QueueRig.episode(1)
             $0.play.position = 42
         }
         queue.playerAnswers = true
@@ -125,7 +125,7 @@ struct QueueMachineTests {
 
     @Test func `resuming after a kept entry has ended plays the next one`() {
         for (mode, expected) in [(WireRepeat.off, 2), (.all, 2), (.one, 1)] {
-            let queue = QueueHarness()
+            let queue = QueueRig()
             queue.send { $0.setModes.consume = false }
             queue.add(1)
             queue.play(1)
@@ -135,7 +135,7 @@ struct QueueMachineTests {
             queue.send { $0.play.resume = true }
             #expect(queue.current == expected, "repeat \(mode)")
         }
-        let alone = QueueHarness()
+        let alone = QueueRig()
         alone.send { $0.setModes.consume = false }
         alone.add(1)
         alone.play(1)
@@ -146,7 +146,7 @@ struct QueueMachineTests {
     }
 
     @Test func `resuming a paused episode is a change, playing a playing one isn’t`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.play(1)
         queue.playerChanges { $0.status = .paused }
@@ -156,18 +156,18 @@ struct QueueMachineTests {
     }
 
     @Test func `a finished entry is removed and the next one plays`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
         queue.playerChanges { $0.status = .finished }
         #expect(queue.numbers == [2, 3])
         #expect(queue.current == 2)
-        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.episode.id == QueueRig.episode(2))
         #expect(queue.player.status == .playing)
     }
 
     @Test func `the same end is handled once`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
         queue.playerAnswers = false
@@ -179,7 +179,7 @@ struct QueueMachineTests {
     }
 
     @Test func `the end of the last entry leaves an empty queue`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.play(1)
         queue.playerChanges { $0.status = .finished }
         #expect(queue.numbers.isEmpty)
@@ -189,7 +189,7 @@ struct QueueMachineTests {
     }
 
     @Test func `next and previous change the current entry and playback stays paused`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
         let first = queue.entry(1)
@@ -214,8 +214,8 @@ struct QueueMachineTests {
     @Test(arguments: [1, 3, 100]) func `next during a load is followed by the load of the newest entry`(times: Int)
         throws
     {
-        let queue = QueueHarness(episodes: 110)
-        queue.send { $0.add.episodes = (1...110).map(QueueHarness.episode) }
+        let queue = QueueRig(episodes: 110)
+        queue.send { $0.add.episodes = (1...110).map(QueueRig.episode) }
         queue.play(1)
         queue.playerAnswers = false
         queue.send { $0.next = WireNext() }
@@ -223,13 +223,13 @@ struct QueueMachineTests {
         queue.playerAnswers = true
         queue.releaseCalls()
         #expect(queue.current == times + 2)
-        #expect(queue.player.episode.id == QueueHarness.episode(times + 2))
+        #expect(queue.player.episode.id == QueueRig.episode(times + 2))
         #expect(queue.player.status == .playing)
         #expect(queue.playerRequests.count == 3)
     }
 
     @Test func `a load that the player lost in a crash is requested again`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         queue.playerAnswers = false
@@ -240,11 +240,11 @@ struct QueueMachineTests {
         queue.playerAnswers = true
         queue.releaseCalls(as: .failure(Failure(.unavailable, "playback is not running")))
         queue.playerReady(true)
-        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.episode.id == QueueRig.episode(2))
     }
 
     @Test func `an accepted load isn’t repeated when the player loses it later`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.play(1)
         queue.playerChanges { $0 = .with { $0.status = .idle } }
@@ -254,7 +254,7 @@ struct QueueMachineTests {
     }
 
     @Test func `next while the last entry loads keeps playing`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
         queue.send { $0.next = WireNext() }
@@ -264,11 +264,11 @@ struct QueueMachineTests {
         }
         queue.send { $0.next = WireNext() }
         #expect(queue.player.status == .playing)
-        #expect(queue.player.episode.id == QueueHarness.episode(3))
+        #expect(queue.player.episode.id == QueueRig.episode(3))
     }
 
     @Test func `playing the old entry again while the next one is in flight wins`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         let first = queue.entry(1)
@@ -278,11 +278,11 @@ struct QueueMachineTests {
         queue.playerAnswers = true
         queue.releaseCalls()
         #expect(queue.current == 1)
-        #expect(queue.player.episode.id == QueueHarness.episode(1))
+        #expect(queue.player.episode.id == QueueRig.episode(1))
     }
 
     @Test func `an end while next is in flight loads the next entry once`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
         queue.playerAnswers = false
@@ -292,12 +292,12 @@ struct QueueMachineTests {
         queue.releaseCalls()
         #expect(queue.numbers == [2, 3])
         #expect(queue.current == 2)
-        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.episode.id == QueueRig.episode(2))
         #expect(queue.playerRequests.count == 2)
     }
 
     @Test func `next from an entry that is no longer current is refused`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
         let first = queue.entry(1)
@@ -308,7 +308,7 @@ struct QueueMachineTests {
     }
 
     @Test func `removing the current entry makes the next one current`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(2)
         let playing = queue.entry(2)
@@ -321,7 +321,7 @@ struct QueueMachineTests {
     }
 
     @Test func `clearing keeps the playing entry and undo restores the others`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3, 4)
         queue.play(2)
         queue.send { $0.clear = WireClearQueue() }
@@ -337,7 +337,7 @@ struct QueueMachineTests {
     @Test(arguments: [
         (0, [3, 1, 2, 4]), (1, [1, 3, 2, 4]), (2, [1, 2, 3, 4]), (3, [1, 2, 4, 3]),
     ]) func `an entry moves to a position`(place: Int, result: [Int]) throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3, 4)
         queue.play(3)
         let third = queue.entry(3)
@@ -356,7 +356,7 @@ struct QueueMachineTests {
     }
 
     @Test func `an entry moves before and after another`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2, 3)
         let (first, third) = (queue.entry(1), queue.entry(3))
         queue.send {
@@ -382,7 +382,7 @@ struct QueueMachineTests {
     }
 
     @Test func `a change based on another revision is refused`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         let result = queue.send {
             $0.ifRevision = 7
@@ -393,7 +393,7 @@ struct QueueMachineTests {
     }
 
     @Test func `a refused change is rolled back with all later ones`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.holdsCommits = true
         queue.add(2)
@@ -411,7 +411,7 @@ struct QueueMachineTests {
     }
 
     @Test func `an advance that couldn’t be saved is repeated`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
         queue.holdsCommits = true
@@ -421,13 +421,13 @@ struct QueueMachineTests {
         queue.holdsCommits = false
         queue.fireTimers()
         #expect(queue.numbers == [2])
-        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.episode.id == QueueRig.episode(2))
     }
 
     @Test func `a crash at every step of an advance loses and repeats nothing`() throws {
         // 0: before the commit; 1: after it, before the player received the load; 2: after that.
         for step in 0...2 {
-            let queue = QueueHarness()
+            let queue = QueueRig()
             queue.add(1, 2, 3)
             queue.play(1)
             let loads = queue.playerRequests.count
@@ -439,28 +439,28 @@ struct QueueMachineTests {
             queue.restart()
             #expect(queue.numbers == [2, 3], "a crash at step \(step)")
             #expect(queue.current == 2, "a crash at step \(step)")
-            #expect(queue.player.episode.id == QueueHarness.episode(2), "a crash at step \(step)")
+            #expect(queue.player.episode.id == QueueRig.episode(2), "a crash at step \(step)")
             let ids = Set(queue.playerRequests.dropFirst(loads).map(\.load.loadID))
             #expect(ids.count == 1, "a crash at step \(step)")
         }
     }
 
     @Test func `a full queue refuses entries and drops none`() throws {
-        let harness = QueueHarness(episodes: Queue.limit + 1)
-        harness.send { $0.add.episodes = (1...Queue.limit).map(QueueHarness.episode) }
-        let before = harness.machine.main.queue.entries.map(\.id)
+        let rig = QueueRig(episodes: Queue.limit + 1)
+        rig.send { $0.add.episodes = (1...Queue.limit).map(QueueRig.episode) }
+        let before = rig.machine.main.queue.entries.map(\.id)
         #expect(before.count == Queue.limit)
-        let refused6 = harness.add(Queue.limit + 1)
+        let refused6 = rig.add(Queue.limit + 1)
         #expect(failure(refused6) == .limitReached)
-        harness.send { $0.clear = WireClearQueue() }
-        #expect(harness.numbers.isEmpty)
-        harness.send { $0.undo = WireUndo() }
-        let isBack = harness.machine.main.queue.entries.map(\.id) == before
+        rig.send { $0.clear = WireClearQueue() }
+        #expect(rig.numbers.isEmpty)
+        rig.send { $0.undo = WireUndo() }
+        let isBack = rig.machine.main.queue.entries.map(\.id) == before
         #expect(isBack)
     }
 
     @Test func `malformed and unknown commands are refused`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         let refused7 = queue.send { _ in }
         #expect(failure(refused7) == .unknownCommand)
         #expect(failure(queue.send(payload: [0xff, 0xff])) == .malformed)
@@ -475,7 +475,7 @@ struct QueueMachineTests {
     }
 
     @Test func `play is refused at once while the player is down`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         queue.add(1)
         queue.playerReady(false)
         let refused11 = queue.play(1)

@@ -12,7 +12,7 @@ import WireMessages
 struct QueueModelTests {
     @Test(arguments: 1...60) func `database stream and machine agree`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let queue = QueueHarness(episodes: 40)
+        let queue = QueueRig(episodes: 40)
         for _ in 0..<150 {
             act(queue, &random)
         }
@@ -28,7 +28,7 @@ struct QueueModelTests {
 
     @Test(arguments: 1...20) func `undoing everything restores the start, and redoing the end`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &* 977)
-        let queue = QueueHarness(episodes: 40)
+        let queue = QueueRig(episodes: 40)
         queue.add(1, 2, 3, 4, 5, 6)
         let start = queue.numbers
         var changes = 0
@@ -45,7 +45,7 @@ struct QueueModelTests {
     }
 
     @Test func `a thousand insertions at one position keep their order`() throws {
-        let queue = QueueHarness(episodes: 1_002)
+        let queue = QueueRig(episodes: 1_002)
         queue.add(1, 2)
         queue.play(1)
         for number in 3...1_002 { queue.add(number, next: true) }
@@ -54,7 +54,7 @@ struct QueueModelTests {
         #expect(queue.numbers == [1] + (3...1_002).reversed() + [2])
     }
 
-    private func act(_ queue: QueueHarness, _ random: inout SeededGenerator) {
+    private func act(_ queue: QueueRig, _ random: inout SeededGenerator) {
         switch random.below(12) {
         case 0: queue.holdsCommits.toggle()
         case 1: queue.settle()
@@ -71,7 +71,7 @@ struct QueueModelTests {
         if !queue.holdsCommits { while !queue.owner.heldTransactions.isEmpty { queue.settle() } }
     }
 
-    private func edit(_ queue: QueueHarness, _ random: inout SeededGenerator) {
+    private func edit(_ queue: QueueRig, _ random: inout SeededGenerator) {
         let entries = queue.machine.main.queue.entries.map(\.id)
         switch random.below(6) {
         case 0, 1: queue.add(1 + random.below(40), 1 + random.below(40), next: random.below(2) == 0)
@@ -92,7 +92,7 @@ struct QueueModelTests {
     }
 
     /// Checks that the stream and the database contain the machine’s state.
-    private func check(_ queue: QueueHarness) throws {
+    private func check(_ queue: QueueRig) throws {
         let machine = queue.machine.main.queue
         var seen: WireQueueState?
         var deltas = 0

@@ -15,7 +15,7 @@ struct QueueRuleTests {
 
     @Test(arguments: [("top", [8, 9, 1, 2]), ("bottom", [1, 2, 8, 9]), ("next", [1, 8, 9, 2])])
     func `new episodes are enqueued at the rule’s position`(place: String, expected: [Int]) throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         publish(queue, [3, 4])
         queue.add(1, 2)
         queue.play(1)
@@ -23,7 +23,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [1, 2])
         publish(queue, [8, 9], seen: 10)
         #expect(queue.numbers == expected)
-        let entry = try #require(queue.machine.main.queue.entry(episode: QueueHarness.episode(8)))
+        let entry = try #require(queue.machine.main.queue.entry(episode: QueueRig.episode(8)))
         #expect(entry.wire.reason.contains("rule") && entry.wire.reason.contains("Show"))
         let newest = try #require(queue.machine.main.history.newest(1).first)
         #expect(newest.origin == "rule")
@@ -34,7 +34,7 @@ struct QueueRuleTests {
     }
 
     @Test func `episodes that arrived while the service was down are enqueued when it starts`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         publish(queue, [3, 4])
         set(queue, "autoEnqueue", "bottom")
         publish(queue, [5], seen: 10, announced: false)
@@ -48,7 +48,7 @@ struct QueueRuleTests {
     }
 
     @Test func `the back catalogue of a new subscription isn’t enqueued`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         publish(queue, Array(1...20))
         #expect(queue.numbers.isEmpty)
@@ -60,7 +60,7 @@ struct QueueRuleTests {
     }
 
     @Test func `episodes from before a new subscription aren’t enqueued`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         publish(queue, [1, 2])
         observePodcast(queue, count: 2, subscribed: false)
@@ -75,7 +75,7 @@ struct QueueRuleTests {
 
     @Test(arguments: [true, false])
     func `a check that ends after an unsubscription leaves no mark`(isSubscribedAgain: Bool) {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.libraryAnswers = false
         publish(queue, [1, 2])
@@ -93,7 +93,7 @@ struct QueueRuleTests {
     }
 
     @Test func `new episodes that couldn’t be saved aren’t checked again after unsubscribing`() {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.holdsCommits = true
         publish(queue, [1, 2])
@@ -105,7 +105,7 @@ struct QueueRuleTests {
     }
 
     @Test func `the newest episode is new however late its feed publishes it`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         publish(queue, [1, 2], published: -40 * Self.day)
         set(queue, "autoEnqueue", "bottom")
         publish(queue, [3], seen: 10, published: -30 * Self.day)
@@ -118,11 +118,11 @@ struct QueueRuleTests {
     }
 
     @Test func `played and queued episodes aren’t enqueued`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
         detail(queue, 4, seen: 10)
-        queue.details[QueueHarness.episode(4)]?.state.played = true
+        queue.details[QueueRig.episode(4)]?.state.played = true
         detail(queue, 5, seen: 10)
         queue.add(5)
         publish(queue, [6], seen: 10)
@@ -131,7 +131,7 @@ struct QueueRuleTests {
 
     @Test(arguments: [true, false])
     func `a rule names its queue, which can’t be deleted before the rule`(isForgotten: Bool) throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         publish(queue, [3])
         #expect(code(set(queue, "autoEnqueueQueue", "news")) == .notFound)
         queue.send {
@@ -142,12 +142,12 @@ struct QueueRuleTests {
         set(queue, "autoEnqueue", "top")
         publish(queue, [7], seen: 10)
         #expect(queue.numbers.isEmpty)
-        #expect(queue.machine.queues.named("news").queue.entries.map(\.episode) == [QueueHarness.episode(7)])
+        #expect(queue.machine.queues.named("news").queue.entries.map(\.episode) == [QueueRig.episode(7)])
         queue.send {
             $0.queue = "news"
             $0.clear = WireClearQueue()
         }
-        let delete = { (queue: QueueHarness) in
+        let delete = { (queue: QueueRig) in
             queue.send {
                 $0.queue = "news"
                 $0.delete = WireDeleteQueue()
@@ -167,7 +167,7 @@ struct QueueRuleTests {
     }
 
     @Test func `a rule that is turned on ignores existing episodes`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
         set(queue, "autoEnqueue", "off")
@@ -179,8 +179,8 @@ struct QueueRuleTests {
     }
 
     /// Returns a queue with a limit of two that holds one entry, and a podcast whose new episodes are added at the end.
-    private func narrow() -> QueueHarness {
-        let queue = QueueHarness()
+    private func narrow() -> QueueRig {
+        let queue = QueueRig()
         publish(queue, [3])
         queue.add(1)
         queue.send { $0.setModes.limit = 2 }
@@ -192,16 +192,16 @@ struct QueueRuleTests {
         let queue = narrow()
         publish(queue, [4, 5], seen: 10)
         #expect(queue.numbers == [1, 4])
-        let first = try #require(queue.alerts.values.first)
+        let first = try #require(queue.alerts.first)
         #expect(first.message.contains("Episode 5") && first.message.contains("Show"))
         #expect(first.title == "Up Next is full" && first.podcast == Self.podcast && first.owner == "queue")
         queue.now.wall = Timestamp(milliseconds: queue.now.wall.milliseconds + 60_000)
         publish(queue, [6, 7], seen: 20)
-        let second = try #require(queue.alerts.values.first)
+        let second = try #require(queue.alerts.first)
         #expect(queue.alerts.count == 1 && second.id != first.id && second.message.contains("2 new episodes"))
         queue.restart()
-        #expect(queue.alerts == [second.id: second])
-        let answer = { (queue: QueueHarness, action: String) in
+        #expect(queue.alerts == [second])
+        let answer = { (queue: QueueRig, action: String) in
             queue.send {
                 $0.answerAlert.alert = second.id
                 $0.answerAlert.action = action
@@ -230,7 +230,7 @@ struct QueueRuleTests {
     }
 
     @Test func `new episodes that couldn’t be saved are checked again`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")
         queue.holdsCommits = true
@@ -244,12 +244,12 @@ struct QueueRuleTests {
 
     @Test(arguments: [("speed", "2"), ("autoEnqueue", "sideways"), ("nonsense", "1"), ("autoEnqueueQueue", "no name")])
     func `invalid settings are refused`(key: String, value: String) throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         #expect(code(set(queue, key, value)) == .invalidArgument)
     }
 
     @Test func `settings are published and survive a restart`() throws {
-        let queue = QueueHarness()
+        let queue = QueueRig()
         set(queue, "autoEnqueue", "top")
         queue.restart()
         let topic = Topic.settings(.queue, podcast: Self.podcast)
@@ -263,7 +263,7 @@ struct QueueRuleTests {
 
     @discardableResult
     private func set(
-        _ queue: QueueHarness, _ key: String, _ value: String, podcast: String = Self.podcast
+        _ queue: QueueRig, _ key: String, _ value: String, podcast: String = Self.podcast
     ) -> Result<WireQueueReply, Failure>? {
         queue.send {
             $0.setSetting.podcast = podcast
@@ -272,9 +272,9 @@ struct QueueRuleTests {
         }
     }
 
-    private func detail(_ queue: QueueHarness, _ number: Int, seen: Int64, published: Int64 = 0) {
-        queue.details[QueueHarness.episode(number)] = .with {
-            $0.id = QueueHarness.episode(number)
+    private func detail(_ queue: QueueRig, _ number: Int, seen: Int64, published: Int64 = 0) {
+        queue.details[QueueRig.episode(number)] = .with {
+            $0.id = QueueRig.episode(number)
             $0.podcastID = Self.podcast
             $0.podcastTitle = "Show"
             $0.title = "Episode \(number)"
@@ -286,19 +286,19 @@ struct QueueRuleTests {
 
     /// Adds new episodes of the podcast to the library and, if `announced`, publishes them.
     private func publish(
-        _ queue: QueueHarness, _ numbers: [Int], seen: Int64 = 0, published: Int64 = 0, announced: Bool = true
+        _ queue: QueueRig, _ numbers: [Int], seen: Int64 = 0, published: Int64 = 0, announced: Bool = true
     ) {
         for number in numbers { detail(queue, number, seen: seen, published: published) }
         guard announced else { return }
         let news = WireEpisodesChanged.with {
             $0.podcast = Self.podcast
-            $0.added = numbers.map(QueueHarness.episode)
+            $0.added = numbers.map(QueueRig.episode)
         }
         queue.observe(.event, .episodes(of: Self.podcast), news.wireBytes)
         observePodcast(queue, count: queue.details.count)
     }
 
-    private func observePodcast(_ queue: QueueHarness, count: Int, subscribed: Bool = true) {
+    private func observePodcast(_ queue: QueueRig, count: Int, subscribed: Bool = true) {
         let podcast = WirePodcast.with {
             $0.id = Self.podcast
             $0.episodeCount = UInt32(count)

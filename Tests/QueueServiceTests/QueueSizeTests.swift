@@ -11,9 +11,9 @@ import WireMessages
 /// printed, not checked: they depend on the machine and the build.
 struct QueueSizeTests {
     @Test func `changes of a long queue are deltas and a restart restores it completely`() throws {
-        let queue = QueueHarness(episodes: 10_100)
+        let queue = QueueRig(episodes: 10_100)
         for start in stride(from: 1, to: 10_000, by: 500) {
-            queue.send { $0.add.episodes = (start..<min(start + 500, 9_900)).map(QueueHarness.episode) }
+            queue.send { $0.add.episodes = (start..<min(start + 500, 9_900)).map(QueueRig.episode) }
         }
         let clock = ContinuousClock()
         var times: [String: [Duration]] = [:]
@@ -42,17 +42,17 @@ struct QueueSizeTests {
     }
 
     /// Returns a queue of `count` entries with addresses as long as signed ones.
-    private func signed(_ count: Int) -> QueueHarness {
-        let queue = QueueHarness(episodes: 1)
+    private func signed(_ count: Int) -> QueueRig {
+        let queue = QueueRig(episodes: 1)
         for number in 1...count {
-            queue.details[QueueHarness.episode(number)] = .with {
-                $0.id = QueueHarness.episode(number)
+            queue.details[QueueRig.episode(number)] = .with {
+                $0.id = QueueRig.episode(number)
                 $0.title = "Episode \(count - number)"
                 $0.enclosureURL = "https://a.b/\(number).mp3?token=" + String(repeating: "x", count: 4_500)
             }
         }
         for start in stride(from: 1, through: count, by: 500) {
-            queue.send { $0.add.episodes = (start..<min(start + 500, count + 1)).map(QueueHarness.episode) }
+            queue.send { $0.add.episodes = (start..<min(start + 500, count + 1)).map(QueueRig.episode) }
         }
         return queue
     }
@@ -87,7 +87,7 @@ struct QueueSizeTests {
         let queue = signed(200)
         queue.send { $0.clear = WireClearQueue() }
         queue.published = []
-        let ids = (1...200).map(QueueHarness.episode)
+        let ids = (1...200).map(QueueRig.episode)
         for _ in 0..<10 {
             queue.send { $0.add.episodes = ids }
             queue.send { $0.undo = WireUndo() }
@@ -121,13 +121,13 @@ struct QueueSizeTests {
     }
 
     @Test func `a hundred texts are matched in a full queue, and a search beyond the limit is refused`() throws {
-        func full(_ title: String) -> QueueHarness {
-            let queue = QueueHarness()
+        func full(_ title: String) -> QueueRig {
+            let queue = QueueRig()
             for number in 1...10_000 {
-                let id = QueueHarness.episode(number)
+                let id = QueueRig.episode(number)
                 queue.details[id] = .with { ($0.id, $0.title) = (id, "\(number): \(title)") }
             }
-            queue.send { $0.add.episodes = (1...10_000).map(QueueHarness.episode) }
+            queue.send { $0.add.episodes = (1...10_000).map(QueueRig.episode) }
             return queue
         }
         let queue = full("Überall, a title of an ordinary length")

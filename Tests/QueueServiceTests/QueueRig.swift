@@ -9,7 +9,7 @@ import WireMessages
 @testable import QueueService
 
 /// A queue machine with a library and a player that respond at once, or as late as a test requires.
-final class QueueHarness: OwnerRig {
+final class QueueRig: OwnerRig {
     typealias Request = WireQueueRequest
     typealias Reply = WireQueueReply
 
@@ -74,12 +74,6 @@ final class QueueHarness: OwnerRig {
 
     /// The value of `stream/queue/next`.
     var next: WireQueueNext? { retained[.queueNext].flatMap { try? WireQueueNext(wireBytes: $0) } }
-
-    /// The published alerts, by ID.
-    var alerts: [String: WireAlert] {
-        let shown = retained.filter { $0.key.text.hasPrefix("stream/queue/alert/") }.values
-        return Dictionary(uniqueKeysWithValues: shown.compactMap { try? WireAlert(wireBytes: $0) }.map { ($0.id, $0) })
-    }
 
     // MARK: Player
 
@@ -185,9 +179,4 @@ final class QueueHarness: OwnerRig {
                 $0.changed = changed
             }.wireBytes)
     }
-}
-
-extension Result where Success == WireQueueReply, Failure == PodcastModel.Failure {
-    var failure: PodcastModel.Failure? { if case .failure(let failure) = self { failure } else { nil } }
-    var reply: WireQueueReply? { try? get() }
 }
