@@ -130,6 +130,7 @@ private enum DefaultRoutes {
     }
 
     private static func lines(_ path: String) -> [[String]] {
-        SmallFile.text(of: path).split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace).map(String.init) }
+        SmallFile.text(of: path).split(separator: "\n")
+            .map { $0.split(whereSeparator: \.isWhitespace).map(String.init) }
     }
 }

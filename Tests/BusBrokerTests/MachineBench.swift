@@ -22,9 +22,9 @@ struct BrokerSummary: Hashable {
 extension BrokerMachine {
     var summary: BrokerSummary {
         BrokerSummary(
-            head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count, retainedBytes: store.bytes,
-            services: registry.count, requestsInFlight: requests.count, clientsWaiting: requests.clientCount,
-            malformed: malformed.total)
+            head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count,
+            retainedBytes: store.bytes, services: registry.count, requestsInFlight: requests.count,
+            clientsWaiting: requests.clientCount, malformed: malformed.total)
     }
 }
 

@@ -97,14 +97,16 @@ public struct LibraryClient: Sendable {
     ///
     /// - Throws: `notFound`; `ambiguous`, with the candidates in its message.
     public func findEpisode(_ text: String) async throws(Failure) -> Episode {
-        try Self.readable(try await ask({ $0.findEpisode.text = text }, { $0.episodes.episodes.first.flatMap(Episode.init) }))
+        try Self.readable(
+            try await ask({ $0.findEpisode.text = text }, { $0.episodes.episodes.first.flatMap(Episode.init) }))
     }
 
     /// The only podcast that matches an ID, the beginning of one, an address or a part of a title.
     ///
     /// - Throws: `notFound`; `ambiguous`, with the candidates in its message.
     public func findPodcast(_ text: String) async throws(Failure) -> Podcast {
-        try Self.readable(try await ask({ $0.findPodcast.text = text }, { $0.podcasts.podcasts.first.flatMap(Podcast.init) }))
+        try Self.readable(
+            try await ask({ $0.findPodcast.text = text }, { $0.podcasts.podcasts.first.flatMap(Podcast.init) }))
     }
 
     // MARK: - The database
