@@ -15,12 +15,17 @@ struct QueueHistory: Sendable {
     /// The maximum size of the steps in one record, in bytes.
     private static let partBytes = 384 * 1_024
 
-    private struct Change: Sendable {
-        var record: WireQueueHistoryRecord
+    /// One reference, as every edit of a queue copies the list of changes.
+    private final class Change: Sendable {
+        let record: WireQueueHistoryRecord
         /// The stored size, in bytes.
-        var size: Int
+        let size: Int
         /// The number of parts that are still missing during restoration.
-        var missing: UInt32 = 0
+        let missing: UInt32
+
+        init(record: WireQueueHistoryRecord, size: Int, missing: UInt32 = 0) {
+            (self.record, self.size, self.missing) = (record, size, missing)
+        }
     }
 
     private var changes: [Change] = []
@@ -155,14 +160,13 @@ extension QueueHistory {
         guard key.contains(".") else {
             return changes.append(Change(record: record, size: size, missing: record.parts))
         }
-        guard var whole = changes.last, whole.missing > 0,
+        guard let whole = changes.last, whole.missing > 0,
             key == Self.key(whole.record.item.revision, part: whole.record.parts - whole.missing + 1)
         else { return }
-        whole.record.undo += record.undo
-        whole.record.redo += record.redo
-        whole.size += size
-        whole.missing -= 1
-        changes[changes.count - 1] = whole
+        var joined = whole.record
+        joined.undo += record.undo
+        joined.redo += record.redo
+        changes[changes.count - 1] = Change(record: joined, size: whole.size + size, missing: whole.missing - 1)
     }
 
     /// Ends the restoration: drops changes that lack a part, and returns their revisions. `undone` is nil for records
@@ -171,7 +175,12 @@ extension QueueHistory {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }
         let marked = changes.reversed().prefix { $0.record.item.undone }.count
-        for index in changes.indices { changes[index].record.item.undone = false }
+        changes = changes.map { change in
+            guard change.record.item.undone else { return change }
+            var record = change.record
+            record.item.undone = false
+            return Change(record: record, size: change.size)
+        }
         self.undone = undone ?? marked
         return broken
     }

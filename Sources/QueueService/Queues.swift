@@ -37,7 +37,10 @@ extension Queues {
 
     /// Returns the queue that a load came from, even if its entry was removed since.
     func source(of state: WirePlaybackState) -> NamedQueue {
-        inOrder.first { $0.queue.index(of: state.queueEntry) != nil } ?? self[state.queue] ?? named(QueueName.default)
+        // Mostly the first look-up finds it; entry IDs are unique over all queues.
+        if let named = self[state.queue], named.queue.index(of: state.queueEntry) != nil { return named }
+        return values.first { $0.queue.index(of: state.queueEntry) != nil }
+            ?? self[state.queue] ?? named(QueueName.default)
     }
 
     /// Whether the queue decided the loaded entry when the load before it had ended or failed.
