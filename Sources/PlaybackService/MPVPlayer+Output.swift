@@ -7,7 +7,7 @@ struct MPVOutputs {
     var chosen = ""
     /// The device that libmpv is set to use: the chosen one, or the default if that is missing.
     var selected = ""
-    /// That device has disappeared, and the sound server has moved the sound to another one.
+    /// The selected device has disappeared, and the sound server has moved the sound to another one.
     var hasLeft = false
     /// The driver of the open output; nil: no output is open.
     var driver: String?

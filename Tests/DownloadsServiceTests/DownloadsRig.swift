@@ -15,15 +15,15 @@ final class DownloadsRig: OwnerRig {
 
     let owner = OwnerHarness(DownloadsMachine(root: "/d")) { Issue.record("\($0)") }
     var library: [String: WireEpisode] = [:]
-    /// Podcasts of it that no page names, as they have moved from one to another.
+    /// Podcasts of the library that no page contains, because they moved between two pages.
     var overlooked: Set<String> = []
-    /// Podcasts of it that are not subscribed to any more.
+    /// Podcasts of the library that are unsubscribed.
     var unsubscribed: Set<String> = []
-    /// What lies where the files of episodes were put, if it is not the file.
+    /// The contents at the paths of episodes’ files, if they aren’t the file.
     var found: [String: FoundFile] = [:]
-    /// Nothing can be looked at.
+    /// Whether the disk is unreadable.
     var isDiskOut = false
-    /// A disk that hangs: looks are not answered.
+    /// Whether the disk hangs: file checks stay unanswered.
     var isDiskHanging = false
     /// The folder's marker, and the podcasts' folders that are mounted; nil: nothing can be marked.
     var marker: String? = ""
@@ -44,14 +44,14 @@ final class DownloadsRig: OwnerRig {
         start()
     }
 
-    /// A new life of the process.
+    /// Starts a new process.
     func start(root: String = "/d") {
         actions = []
         restart(DownloadsMachine(root: root))
         verify(machine.knownPodcasts)
     }
 
-    /// Reports those podcasts that the library does not have, as the runtime does.
+    /// Reports the podcasts that are missing in the library, as the runtime does.
     private func verify(_ podcasts: Set<PodcastID>) {
         let existing = Set(library.values.map(\.podcastID))
         for podcast in podcasts.sorted() where !existing.contains(podcast.text) { handle(.podcastForgotten(podcast)) }
@@ -79,14 +79,14 @@ final class DownloadsRig: OwnerRig {
         }
     }
 
-    /// Lets time pass, and the timers with it.
+    /// Advances the clocks and fires the due timers.
     func advance(_ seconds: Double) { advance(by: .seconds(seconds)) }
 
-    /// The orders that were begun and not ended since the process started.
+    /// The transfers that were started since the process started.
     var orders: [TransferOrder] { actions.compactMap { if case .start(let order) = $0 { order } else { nil } } }
     func order(_ episode: String) throws -> TransferOrder { try #require(orders.last { $0.episode == episode }) }
 
-    /// A transfer of an episode goes on to its end.
+    /// Completes the transfer of an episode.
     func complete(_ episode: String, bytes: UInt64 = 1_000, etag: String = "\"a\"") throws {
         let number = try order(episode).number
         begin(number, bytes: bytes, etag: etag)
@@ -108,7 +108,7 @@ final class DownloadsRig: OwnerRig {
         records["download"]?[episode].flatMap { try? WireDownload(wireBytes: $0) }
     }
 
-    /// What the stream shows, which must be what is stored.
+    /// The retained value of a download, which must equal the stored one.
     func shown(_ episode: String) -> WireDownload? {
         retained[.download(episode)].flatMap { try? WireDownload(wireBytes: $0) }
     }
@@ -123,7 +123,7 @@ final class DownloadsRig: OwnerRig {
         if case .mark(let id) = action { mark(id) }
     }
 
-    /// The folder as it is seen now.
+    /// The folder’s present snapshot.
     var snapshot: FolderSnapshot { FolderSnapshot(marker: marker ?? "", mounts: mounts) }
 
     private func answer(_ number: UInt64, _ paths: [String: String]) {

@@ -33,7 +33,7 @@ final class FeedsRig: OwnerRig {
         owner = OwnerHarness(machine) { Issue.record("\($0)") }
     }
 
-    /// A rig with another process, which starts with what this one's library holds.
+    /// Returns a rig with a new process and this one’s library.
     func restarted() -> FeedsRig {
         let next = FeedsRig()
         (next.podcasts, next.episodes, next.aliases, next.documents) = (podcasts, episodes, aliases, documents)
@@ -42,7 +42,7 @@ final class FeedsRig: OwnerRig {
         return next
     }
 
-    /// Sends a command and gives its ID.
+    /// Sends a command and returns its ID.
     @discardableResult
     func send(_ build: (inout WireFeedsRequest) -> Void) -> RequestID {
         let id = RequestID.random()
@@ -57,7 +57,7 @@ final class FeedsRig: OwnerRig {
         }
     }
 
-    /// The last order is answered with this feed.
+    /// Answers the last order with this feed.
     func deliver(_ text: String, to index: Int? = nil, at address: String? = nil, etag: String = "") throws {
         let order = orders[index ?? orders.count - 1]
         let place = address.flatMap { WebAddress($0) } ?? order.address
@@ -96,7 +96,7 @@ final class FeedsRig: OwnerRig {
         switch change.change {
         case .putPodcast(let podcast):
             podcasts[podcast.id] = podcast
-            // The database gives an owner its podcasts back as records.
+            // The database returns an owner’s podcasts as records.
             owner.records["podcast", default: [:]][podcast.id] = podcast.wireBytes
         case .deletePodcast(let id):
             podcasts[id] = nil

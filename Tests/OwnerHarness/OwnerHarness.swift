@@ -3,10 +3,10 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// An owner's machine with the runtime and the database around it, in memory: they obey at once, or as late as a test wants.
-/// What else the machine needs (a library, a player, a disk) its `OwnerRig` adds.
+/// An owner’s machine with its runtime and database in memory, which respond at once or as late as a test requires.
+/// An `OwnerRig` adds what else the machine needs: a library, a player, a disk.
 package final class OwnerHarness<Machine: OwnerMachine> {
-    /// What is still to happen, in order.
+    /// The pending items, in order.
     enum Item {
         case event(Machine.Event)
         case call(Machine.Call)
@@ -18,7 +18,7 @@ package final class OwnerHarness<Machine: OwnerMachine> {
     package var now = Moment(
         monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000), wall: Timestamp(milliseconds: 1_700_000_000_000))
 
-    // What outlives the process.
+    // State that survives the process.
     /// The stored records by collection and key.
     package var records: [String: [String: [UInt8]]] = [:]
     /// Whether transactions have no outcome until they are settled or refused.
@@ -26,7 +26,7 @@ package final class OwnerHarness<Machine: OwnerMachine> {
     /// The reason for which commits are refused.
     package var refusal: Failure?
 
-    // What others see.
+    // Output that others observe.
     package var published: [Publication] = []
     /// The values that the stream shows.
     package private(set) var retained: [Topic: [UInt8]] = [:]
@@ -34,7 +34,7 @@ package final class OwnerHarness<Machine: OwnerMachine> {
     package var committed: [Machine.Transaction] = []
     package private(set) var logged: [(level: LogLevel, text: String)] = []
 
-    // What waits.
+    // Pending work.
     /// The transactions without an outcome, in order.
     package internal(set) var heldTransactions: [Machine.Transaction] = []
     /// The calls without an answer, in order.
@@ -42,24 +42,24 @@ package final class OwnerHarness<Machine: OwnerMachine> {
     package internal(set) var timers: [Machine.Timer: MonotonicTime] = [:]
     var inbox: [Item] = []
     var requests: UInt64 = 0
-    /// The number of effects that were performed, in all lives.
+    /// The number of effects that were performed, over all processes.
     package internal(set) var performed = 0
-    /// The process is killed when it is to perform more effects than these; nil: never.
+    /// The number of effects after which the process is killed; nil: never.
     package var killAfter: Int?
-    /// Whether the process was killed: nothing more is done until the next life.
+    /// Whether the process was killed: nothing happens until the next start.
     package var isKilled = false
     let fail: (String) -> Void
 
-    /// - Parameter fail: records what an owner must never do.
+    /// - Parameter fail: records a violation of the owner’s contract.
     package init(_ machine: Machine, fail: @escaping (String) -> Void) {
         self.machine = machine
         self.fail = fail
     }
 
-    /// Has an event handled in its turn; for reports that follow from an action.
+    /// Enqueues an event; for reports that follow from an action.
     package func enqueue(_ event: Machine.Event) { inbox.append(.event(event)) }
 
-    /// What the owner publishes, or puts at the start of an epoch.
+    /// Applies the owner’s publications, also those at the start of an epoch.
     package func publish(_ publications: [Publication]) {
         for publication in publications {
             if !publication.topic.isPublishable(by: Machine.owner, kind: publication.kind) {
@@ -105,7 +105,7 @@ package final class OwnerHarness<Machine: OwnerMachine> {
 
     func log(_ level: LogLevel, _ text: String) { logged.append((level, text)) }
 
-    /// Begins a new life of the process; what the old one had in memory is gone.
+    /// Starts a new process with the stored records; the old one’s memory is lost.
     func restart(_ machine: Machine) -> [Machine.Effect] {
         (timers, inbox, heldTransactions, heldCalls, isKilled) = ([:], [], [], [], false)
         self.machine = machine

@@ -4,20 +4,20 @@ package import PodcastModel
 package import SwiftProtobuf
 package import WireMessages
 
-/// What a test drives: an owner's harness with the world around it, and the verbs of its domain.
+/// The part that a test drives: an owner’s harness, its environment, and the commands of its domain.
 package protocol OwnerRig: AnyObject {
     associatedtype Machine: OwnerMachine
     associatedtype Request: SwiftProtobuf.Message
     associatedtype Reply: SwiftProtobuf.Message
 
     var owner: OwnerHarness<Machine> { get }
-    /// What the shell has reported since it was asked last.
+    /// Returns the shell’s reports since the last call.
     func reported() -> [Machine.Input]
     /// Whether a call has no answer yet.
     func holds(_ call: Machine.Call) -> Bool
     func answer(_ call: Machine.Call) -> Result<[UInt8], Failure>
     func perform(_ action: Machine.Action)
-    /// Applies the committed changes that are no records.
+    /// Applies the committed changes other than records.
     func apply(_ changes: [WireChange])
 }
 
@@ -45,7 +45,7 @@ extension OwnerRig {
     package var machine: Machine { owner.machine }
     package var records: [String: [String: [UInt8]]] { owner.records }
     package var retained: [Topic: [UInt8]] { owner.retained }
-    /// The answers to the requests that are answered.
+    /// The replies to requests so far.
     package var replies: [RequestID: Result<Reply, Failure>] { owner.replies.mapValues(Self.read) }
     /// The alerts on the stream.
     package var alerts: [WireAlert] {
@@ -55,13 +55,13 @@ extension OwnerRig {
 
     // MARK: Events
 
-    /// A new life of the process.
+    /// Starts a new process.
     package func restart(_ machine: Machine) {
         perform(owner.restart(machine))
         run()
     }
 
-    /// Has something happen that others report, and all that follows from it.
+    /// Handles an event and everything that follows from it.
     package func handle(_ event: Machine.Event) {
         owner.inbox.append(.event(event))
         run()
@@ -69,13 +69,13 @@ extension OwnerRig {
 
     package func report(_ input: Machine.Input) { handle(.input(input)) }
 
-    /// The origin sequence is 0 of what the bus publishes for a service.
+    /// Events that the bus publishes on behalf of a service have the origin sequence 0.
     package func observe(_ kind: MessageKind, _ topic: Topic, _ payload: [UInt8] = [], originSequence: UInt64 = 1) {
         let header = BusHeader(kind, generation: 1, epoch: 1, sequence: 1, originSequence: originSequence)
         handle(.observed(StreamEvent(topic: topic, header: header, payload: payload)))
     }
 
-    /// Sends a command and gives the answer; nil while it is not answered.
+    /// Sends a command and returns the reply; nil while there is none.
     @discardableResult
     package func send(id: RequestID? = nil, _ fill: (inout Request) -> Void) -> Result<Reply, Failure>? {
         var request = Request()
@@ -92,7 +92,7 @@ extension OwnerRig {
         return reply(to: id)
     }
 
-    /// The answer to a request; nil while it is not answered.
+    /// The reply to a request; nil while there is none.
     package func reply(to request: RequestID) -> Result<Reply, Failure>? {
         owner.replies[request].map(Self.read)
     }
@@ -105,21 +105,21 @@ extension OwnerRig {
 
     // MARK: The database
 
-    /// The oldest transaction without an outcome becomes durable, or is refused.
+    /// Commits or refuses the oldest pending transaction.
     package func settle() {
         guard !owner.heldTransactions.isEmpty else { return }
         conclude(owner.heldTransactions.removeFirst())
         run()
     }
 
-    /// All transactions without an outcome, and those that come, get one.
+    /// Settles all pending transactions, and later ones at once.
     package func releaseCommits() {
         owner.holdsCommits = false
         settleAll()
         run()
     }
 
-    /// The first transactions without an outcome are refused; all unless a number is given.
+    /// Refuses the first pending transactions; all by default.
     package func refuse(
         _ failure: Failure = Failure(.diskFull, "The disk is full."), first count: Int = .max
     ) {
@@ -129,7 +129,7 @@ extension OwnerRig {
         run()
     }
 
-    /// The transactions without an outcome get one, of which the owner hears when it runs.
+    /// Settles all pending transactions; the owner gets the outcomes when it runs.
     package func settleAll() {
         while !owner.heldTransactions.isEmpty { conclude(owner.heldTransactions.removeFirst()) }
     }
@@ -142,13 +142,13 @@ extension OwnerRig {
 
     // MARK: Calls
 
-    /// The first calls that were held are answered now; all unless a number is given.
+    /// Answers the first held calls; all by default.
     package func releaseCalls(first count: Int = .max) {
         owner.inbox += takeCalls(count).map { .answer($0) }
         run()
     }
 
-    /// The first calls that were held get this answer; all unless a number is given.
+    /// Gives the first held calls this answer; all by default.
     package func releaseCalls(as result: Result<[UInt8], Failure>, first count: Int = .max) {
         owner.inbox += takeCalls(count).map { .event(.answered($0.query, result)) }
         run()
@@ -162,14 +162,14 @@ extension OwnerRig {
 
     // MARK: Time
 
-    /// Moves the clocks, and nothing else.
+    /// Advances the clocks without firing timers.
     package func turn(_ duration: Duration) {
         owner.now.monotonic = owner.now.monotonic.advanced(by: duration)
         let milliseconds = Int64((duration / .milliseconds(1)).rounded())
         owner.now.wall = Timestamp(milliseconds: owner.now.wall.milliseconds + milliseconds)
     }
 
-    /// Lets time pass, and the timers with it.
+    /// Advances the clocks and fires the due timers.
     package func advance(by duration: Duration) {
         turn(duration)
         fireDueTimers()
@@ -182,7 +182,7 @@ extension OwnerRig {
         }
     }
 
-    /// All timers that are set become due.
+    /// Fires all timers.
     package func fireTimers() {
         let due = owner.timers.sorted { $0.value < $1.value }.map(\.key)
         owner.timers = [:]
@@ -192,7 +192,7 @@ extension OwnerRig {
 
     // MARK: The runtime
 
-    /// Does all that is to be done now.
+    /// Processes all pending items.
     package func run() {
         while !owner.isKilled {
             owner.inbox += reported().map { .event(.input($0)) }

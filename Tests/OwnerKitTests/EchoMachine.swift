@@ -72,7 +72,7 @@ struct EchoMachine: OwnerMachine {
     private mutating func commanded(_ command: Command) -> [Effect] {
         switch String(decoding: command.payload, as: UTF8.self) {
         case "count": return [.reply(command.id, .success([UInt8(words.current.count)]))]
-        // What it reports is durable already.
+        // A report is durable already.
         case "answer alone": return [commit("answer alone", command.id, onRefusal: .success([0]))]
         case "paused": return [commit("paused", command.id, onRefusal: .notSaved("Paused"))]
         case let word: return [commit(word, command.id)]

@@ -398,7 +398,7 @@ struct OwnerRuntimeTests {
         trial.perform(trial.runtime.finish(now: trial.now))
         #expect(trial.actions == [.heard("fact")])
         #expect(trial.runtime.finish(now: trial.now).isEmpty)
-        // What comes in between is handled behind the rest.
+        // Inputs that arrive in between are handled after the rest.
         _ = trial.runtime.handle(.input(.machine(.say("one"))), now: trial.now)
         trial.perform(Array(trial.runtime.handle(.bus(.timerFired), now: trial.now).prefix(1)))
         #expect(trial.actions == [.heard("fact"), .heard("one")])

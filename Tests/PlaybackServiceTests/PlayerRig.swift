@@ -11,7 +11,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// A player with a simulated engine, a disk and a library in memory, and a clock that the test turns.
+/// A player with a simulated engine, a disk and a library in memory, and a manual clock.
 final class PlayerRig: OwnerRig {
     typealias Request = WirePlaybackRequest
     typealias Reply = WirePlaybackReply
@@ -24,30 +24,30 @@ final class PlayerRig: OwnerRig {
     private let engineEvents = NIOLockedValueBox<[EngineEvent]>([])
     var context: PlaybackContext
 
-    // What outlives the process.
+    // State that survives the process.
     var library: [String: WireEpisode] = [:]
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
     /// The sound devices that the engine of the next process lists; nil: the simulated one.
     var devices: [OutputDevice]?
-    /// Lookups have no answer yet.
+    /// Whether lookups stay unanswered.
     var holdsLookups = false
-    /// Why lookups are answered with a failure; one that has no limit waits then.
+    /// The failure that lookups are answered with; a lookup without a time limit waits instead.
     var lookupFailure: Failure?
 
-    // What the world has seen.
+    // Output that others observe.
     private(set) var examined: [String] = []
     private(set) var probes: [String] = []
     private(set) var allowedSuspends = 0
-    /// Why the process was to end by itself.
+    /// The reasons for which the process was to exit.
     private(set) var endings: [Failure] = []
-    /// Which audio servers have.
+    /// The tags of the servers’ audio, by address.
     var tags: [String: AudioTag] = [:]
-    /// What servers say when they are asked beside the engine, where that is not which audio they have.
+    /// The servers’ answers to probes, by address, if they aren’t the audio’s tag.
     var answers: [String: ProbeAnswer] = [:]
-    /// Servers give no answer yet.
+    /// Whether probes stay unanswered.
     var holdsProbes = false
     private var heldProbes: [(load: LoadID, serial: UInt64, url: String)] = []
-    /// The process is killed when something has become durable, before it hears of it.
+    /// Whether the process is killed after a commit is durable and before it gets the outcome.
     var killsAtOutcome = false
 
     init(fleetRun: String = "run1", bootID: String = "boot1") {
@@ -56,7 +56,7 @@ final class PlayerRig: OwnerRig {
         engine = SimulatedEngine(observer: { _ in })
     }
 
-    /// A new life of the process; what the old one had in memory is gone.
+    /// Starts a new process; the old one’s memory is lost.
     func start() throws {
         heldProbes = []
         engineEvents.withLockedValue { $0 = [] }
@@ -146,7 +146,7 @@ final class PlayerRig: OwnerRig {
         engine.setFile(.file(path: "/audio/\(id).mp3"), audio)
     }
 
-    /// An episode that is streamed; `setStream` says what its server has.
+    /// An episode that is streamed; `setStream` sets its server’s audio.
     func streamedEpisode(_ id: String = "e1", announced: Double = 600) -> WireEpisodeSummary {
         var summary = episode(id, announced: announced)
         summary.enclosureURL = "https://a/\(id).mp3"
@@ -170,17 +170,17 @@ final class PlayerRig: OwnerRig {
         engine.setFile(source, audio)
     }
 
-    /// Puts a record into the database behind the player's back.
+    /// Writes a record into the database without the player.
     func store(_ collection: String, _ key: String, _ value: [UInt8]) {
         owner.records[collection, default: [:]][key] = value
     }
 
-    // MARK: Looking
+    // MARK: State
 
-    /// How often the engine was told to open something.
+    /// The number of `open` commands to the engine.
     var opens: Int { engine.performed.count { if case .open = $0 { true } else { false } } }
 
-    /// What the engine's word of the loaded episode carries, unless it is past.
+    /// The serial number of the engine’s present reports about the loaded episode.
     var serial: UInt64 { machine.session?.tracker.seekAsked ?? 0 }
 
     /// The states that were published, in order.
@@ -196,12 +196,12 @@ final class PlayerRig: OwnerRig {
     }
     func stored(_ episode: String = "e1") -> WireEpisodeState { library[episode]?.state ?? WireEpisodeState() }
 
-    /// How often the engine was asked where it is.
+    /// The number of `sample` commands to the engine.
     var samples: Int { engine.performed.count { $0 == .sample } }
 
     // MARK: Time
 
-    /// Lets time pass for the clock, the engine and the timers.
+    /// Advances the clocks, the engine and the timers.
     func advance(_ seconds: Double) throws {
         for _ in 0..<Int((seconds * 20).rounded()) {
             rest(0.05)
@@ -211,16 +211,16 @@ final class PlayerRig: OwnerRig {
         }
     }
 
-    /// Moves the clocks alone, as while the process is not there.
+    /// Advances the clocks alone, as while no process runs.
     func turn(_ seconds: Double) { turn(.seconds(seconds)) }
 
-    /// Lets time pass in which nothing happens, for the clocks and the engine's.
+    /// Advances the clocks and the engine, without firing timers.
     func rest(_ seconds: Double) {
         turn(seconds)
         engine.advance(seconds: seconds)
     }
 
-    /// Gives the commits that were held back their outcome.
+    /// Settles the held commits.
     func releaseCommits() throws {
         owner.isKilled = killsAtOutcome
         holdsCommits = false
@@ -229,7 +229,7 @@ final class PlayerRig: OwnerRig {
         try checkAlive()
     }
 
-    /// Refuses the first of the commits that were held back, and holds the others.
+    /// Refuses the first held commit and keeps holding the others.
     func refuseFirstCommit() throws {
         refuse(Failure(.storageFailed, "away"), first: 1)
         try checkAlive()
@@ -244,7 +244,7 @@ final class PlayerRig: OwnerRig {
         try checkAlive()
     }
 
-    /// The library does not have a podcast any more.
+    /// Removes a podcast from the library.
     func forget(_ podcast: String) throws {
         handle(.podcastForgotten(try #require(PodcastID(podcast))))
         try checkAlive()
@@ -300,7 +300,7 @@ final class PlayerRig: OwnerRig {
         return .success(WirePersistenceReply.with { $0.episodes.episodes = ids.compactMap { library[$0] } }.wireBytes)
     }
 
-    /// Lets servers answer what they were asked while they were silent.
+    /// Answers the held probes.
     func releaseProbes() throws {
         holdsProbes = false
         answerProbes()
@@ -308,7 +308,7 @@ final class PlayerRig: OwnerRig {
         try checkAlive()
     }
 
-    /// Gives the lookups that were held back their answers.
+    /// Answers the held lookups.
     func releaseLookups() throws {
         holdsLookups = false
         lookupFailure = nil

@@ -45,7 +45,7 @@ import Testing
         try await fetching { server, client in
             let start = try request("http://start.example/start")
             for text in Self.addresses {
-                // What no server can put into a field.
+                // No server can put these into a field.
                 let location = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 }))
                 server.route("/start", .redirect(to: location), .status(404))
                 do throws(WebFailure) {

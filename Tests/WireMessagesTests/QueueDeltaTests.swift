@@ -17,10 +17,10 @@ struct QueueDeltaTests {
 
     private func ids(_ state: WireQueueState) -> [String] { state.entries.map(\.id) }
 
-    /// How a long put goes on, and where it does not.
+    /// Deltas that append to the end, and deltas that leave it: by moving, by an unknown anchor, by a removal.
     static let deltas: [[WireQueueStep]] = [
         (100..<300).map { insert($0, after: $0 - 1) },
-        // One that is there already, an anchor that is elsewhere or gone, a removal in between.
+        // An entry that exists already, an anchor elsewhere or unknown, a removal in between.
         (100..<200).map { insert($0, after: $0 - 1) } + [insert(3, after: 199)]
             + (200..<300).map { insert($0, after: $0 == 200 ? 3 : $0 - 1) },
         (100..<200).map { insert($0, after: $0 - 1) } + [insert(500, after: 5), insert(501, after: 9_999)],

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ZeroMQ
 
-/// What a handler saw, for the test that waits for it.
+/// Records a handler’s events for the test that awaits them.
 final class Journal: Sendable {
     private let stream: AsyncStream<String>
     private let continuation: AsyncStream<String>.Continuation
