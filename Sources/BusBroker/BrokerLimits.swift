@@ -40,8 +40,11 @@ package struct BrokerLimits: Sendable, Hashable {
     /// The silence after which a service is down.
     package var serviceSilence = Duration.seconds(5)
 
+    /// The maximum number of messages that libzmq holds for one subscriber of the stream. Further ones are dropped, and the
+    /// subscriber detects the gap in the sequence.
+    package var messagesToSubscriber = BusLimits.highWaterMark
     /// The maximum number of messages that libzmq holds for one client, enough for the replies to all its requests.
-    /// Further ones wait in `ClientOutbox`, which bounds their bytes.
+    /// Further ones wait in `ReplyOutbox`, which bounds their bytes.
     package var messagesToClient: Int32 = 40
     /// The maximum number of messages that libzmq reads ahead from one client.
     package var messagesFromClient: Int32 = 256

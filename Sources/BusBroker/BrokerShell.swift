@@ -20,7 +20,7 @@ struct BrokerShell: PollHandler {
     private var services: SocketID?
     private var clients: SocketID?
     private var descriptors = DescriptorWatch()
-    private var outbox = ClientOutbox()
+    private var outbox = ReplyOutbox()
     private var memory = MemoryRelease()
     private var nextPulse: UInt64 = 0
     /// The time of the first message of this turn; nil if there is none yet.
@@ -43,13 +43,18 @@ struct BrokerShell: PollHandler {
         _ = lockstep_shorten_slice()
         for endpoint in endpoints.all { try endpoint.removeStaleFile() }
         let router: [SocketOption] = [.routerMandatory(true), .maximumMessageSize(BusLimits.frame), .backlog(1_024)]
-        let marks: [SocketOption] = [
-            .sendHighWaterMark(BusLimits.highWaterMark), .receiveHighWaterMark(BusLimits.highWaterMark),
-        ]
+        // Without `xpubNoDrop`, libzmq drops the messages to a subscriber at its limit.
         let publishing = try sockets.open(
             .extendedPublish,
-            options: marks + [.xpubVerbose(true), .maximumMessageSize(limits.subscriptionBytes), .backlog(1_024)])
-        let services = try sockets.open(.router, options: router + marks)
+            options: [
+                .sendHighWaterMark(limits.messagesToSubscriber), .receiveHighWaterMark(BusLimits.highWaterMark),
+                .xpubVerbose(true), .maximumMessageSize(limits.subscriptionBytes), .backlog(1_024),
+            ])
+        let services = try sockets.open(
+            .router,
+            options: router + [
+                .sendHighWaterMark(BusLimits.highWaterMark), .receiveHighWaterMark(BusLimits.highWaterMark),
+            ])
         let clients = try sockets.open(
             .router,
             options: router + [

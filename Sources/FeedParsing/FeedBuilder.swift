@@ -4,8 +4,8 @@ import PodcastModel
 struct FeedBuilder {
     private let limits: FeedLimits
     private var channel = FeedChannel()
-    private var items: [FeedItem] = []
-    private var item: FeedItem?
+    private var items: [FeedEpisode] = []
+    private var item: FeedEpisode?
     private var ranks: [FeedTag: Int] = [:]
     private var channelRanks: [FeedTag: Int] = [:]
     private var enclosureRank = 0
@@ -20,7 +20,7 @@ struct FeedBuilder {
     }
 
     mutating func beginItem() {
-        item = FeedItem()
+        item = FeedEpisode()
         itemNumber += 1
         itemWarnings = []
         ranks.removeAll(keepingCapacity: true)
@@ -199,7 +199,7 @@ struct FeedBuilder {
     // MARK: - Values
 
     private mutating func put<Value>(
-        _ value: Value, _ path: WritableKeyPath<FeedItem, Value>, _ key: FeedTag, rank: Int
+        _ value: Value, _ path: WritableKeyPath<FeedEpisode, Value>, _ key: FeedTag, rank: Int
     ) {
         guard item != nil, rank > ranks[key, default: 0] else { return }
         ranks[key] = rank

@@ -14,9 +14,9 @@ package struct FeedReport: Sendable, Hashable {
     package var withChapters: Int
     package var warnings: [FeedWarning]
     /// The newest episodes by their dates, at most five; without dates, the first of the feed.
-    package var newestItems: [FeedItem]
+    package var newestItems: [FeedEpisode]
     /// The oldest episode, unless it is among the newest.
-    package var oldestItem: FeedItem?
+    package var oldestItem: FeedEpisode?
 
     package init(_ document: FeedDocument) {
         let (items, duplicates) = document.identified()

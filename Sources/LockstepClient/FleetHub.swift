@@ -9,7 +9,7 @@ import WireMessages
 /// filled the next time.
 final class FleetHub: Sendable {
     private struct Subscriber {
-        weak var feed: Feed?
+        weak var feed: FleetUpdateBuffer?
     }
 
     private struct Shared {
@@ -65,8 +65,8 @@ final class FleetHub: Sendable {
     // MARK: - Observing
 
     /// Returns a feed of updates that starts with the state if one is known; a limit of 1 keeps the newest.
-    func updates(limit: Int = updateLimit) -> Feed {
-        let feed = Feed(limit: limit)
+    func updates(limit: Int = updateLimit) -> FleetUpdateBuffer {
+        let feed = FleetUpdateBuffer(limit: limit)
         let isObserved = shared.withLockedValue { shared in
             guard !shared.isEnded, shared.state.selection != nil else { return false }
             shared.subscribers.append(Subscriber(feed: feed))
@@ -78,7 +78,7 @@ final class FleetHub: Sendable {
     }
 
     /// Repeats the state to a feed while a value is counting, until the feed is released.
-    func repeatState(in feed: Feed, every tick: Duration) {
+    func repeatState(in feed: FleetUpdateBuffer, every tick: Duration) {
         let tick = max(tick, .milliseconds(10))
         Task { [weak feed] in
             while true {
@@ -89,7 +89,7 @@ final class FleetHub: Sendable {
         }
     }
 
-    func repeatState(in feed: Feed) {
+    func repeatState(in feed: FleetUpdateBuffer) {
         shared.withLockedValue { shared in
             guard !shared.isEnded, shared.hasState, shared.state.player.isCounting else { return }
             feed.push(FleetUpdate(state: shared.state, changes: []))

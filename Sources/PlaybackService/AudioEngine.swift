@@ -92,8 +92,8 @@ package enum EngineEvent: Sendable, Hashable {
     case measured(LoadID, MeasuredDuration)
     /// The position, at every start and stop of the sound, after a seek, and in response to `sample`.
     case progress(LoadID, EngineProgress)
-    /// The audio has ended and was heard to the last sample. `EndOfFile` decides whether it is the episode’s end.
-    case ended(LoadID, EndOfFile)
+    /// The audio has ended and was heard to the last sample. `ReportedEnd` decides whether it is the episode’s end.
+    case ended(LoadID, ReportedEnd)
     /// The file could not be opened, or no more of it can be played; it is closed.
     case failed(LoadID, Failure)
     case outputs(EngineOutputs)

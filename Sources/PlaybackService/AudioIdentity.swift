@@ -152,7 +152,7 @@ struct AudioIdentity: Sendable, Hashable {
     }
 
     /// The position at which to continue if nothing was heard beyond the declared end; nil: the episode has ended.
-    mutating func resumption(afterEnd end: EndOfFile, playedFrom: PlaybackPosition) -> PlaybackPosition? {
+    mutating func resumption(afterEnd end: ReportedEnd, playedFrom: PlaybackPosition) -> PlaybackPosition? {
         defer { isBehindEnd = false }
         guard isBehindEnd, end.position.seconds < playedFrom.seconds + 1 else { return nil }
         return Self.before(end.measured?.duration.seconds ?? end.position.seconds)

@@ -239,7 +239,7 @@ extension MPVPlayer {
         else { return }
         current?.isEndReported = true
         let position = core.number("time-pos") ?? now.duration ?? 0
-        let end = EndOfFile(
+        let end = ReportedEnd(
             position: PlaybackPosition(clamping: position), measured: measured,
             cut: isCut(log: now.log),
             hasSize: core.number("stream-end").map { $0 > 0 } ?? false)

@@ -126,7 +126,7 @@ extension PlaybackSession {
     // MARK: The end
 
     /// Handles the end of the engine’s audio. Only a proven end finishes the episode.
-    mutating func ended(_ end: EndOfFile, _ pending: inout PendingEffects) {
+    mutating func ended(_ end: ReportedEnd, _ pending: inout PendingEffects) {
         guard tracker.hasReachedSeek else { return }
         if let failure = replacedAudioFailure(end.measured) { return recover(from: failure, &pending) }
         audio.measured(end.measured ?? audio.measured)

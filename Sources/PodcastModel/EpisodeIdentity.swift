@@ -41,7 +41,7 @@ extension PodcastID {
 /// An item of a feed with its identities.
 public struct IdentifiedItem: Sendable, Hashable {
     /// The item from the feed.
-    public var item: FeedItem
+    public var item: FeedEpisode
     /// The identity under which it is first known.
     public var identity: EpisodeIdentity
     /// All its identities that no other item of the document has, `identity` first.
@@ -60,7 +60,7 @@ extension FeedDocument {
         let shared = Set(audio.lazy.filter { $0.value.count > 1 }.map(\.key))
 
         var uses: [EpisodeIdentity: Int] = [:]
-        var candidates: [(item: FeedItem, names: [EpisodeIdentity])] = []
+        var candidates: [(item: FeedEpisode, names: [EpisodeIdentity])] = []
         var seen: Set<EpisodeIdentity> = []
         var repeated = 0
         for (item, name) in zip(items, names) {
@@ -99,7 +99,7 @@ private struct ItemNames {
     let enclosure: String
     let title: EpisodeIdentity
 
-    init(_ item: FeedItem) {
+    init(_ item: FeedEpisode) {
         guid = item.guid
         enclosure = WebAddress(item.enclosureURL)?.identity ?? item.enclosureURL
         title = .title(item.title, published: item.published, duration: item.duration)

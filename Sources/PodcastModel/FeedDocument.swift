@@ -3,12 +3,12 @@ public struct FeedDocument: Sendable, Hashable {
     /// The podcast that the feed describes.
     public var channel: FeedChannel
     /// The episodes that have audio, in the feed’s order.
-    public var items: [FeedItem]
+    public var items: [FeedEpisode]
     /// The faults of the feed, each kind once.
     public var warnings: [FeedWarning]
 
     /// Creates a document of these parts.
-    public init(channel: FeedChannel, items: [FeedItem] = [], warnings: [FeedWarning] = []) {
+    public init(channel: FeedChannel, items: [FeedEpisode] = [], warnings: [FeedWarning] = []) {
         (self.channel, self.items, self.warnings) = (channel, items, warnings)
     }
 }
@@ -17,7 +17,7 @@ public struct FeedDocument: Sendable, Hashable {
 public struct FeedChannel: Sendable, Hashable {
     /// The title, as plain text.
     public var title = ""
-    /// The authors.
+    /// The authors’ names, as the feed lists them.
     public var author = ""
     /// The description, in the feed’s HTML.
     public var description = ""
@@ -39,7 +39,7 @@ public struct FeedChannel: Sendable, Hashable {
 }
 
 /// An episode as its feed describes it. A text is empty if the feed has none.
-public struct FeedItem: Sendable, Hashable {
+public struct FeedEpisode: Sendable, Hashable {
     /// The feed’s own identifier of it; unique only if the feed conforms to the rules.
     public var guid = ""
     /// The title, as plain text.

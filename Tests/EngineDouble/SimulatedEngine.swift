@@ -314,7 +314,7 @@ package final class SimulatedEngine: AudioEngine {
 
     private static func end(_ state: inout State, _ load: EngineLoad) {
         state.ended = true
-        let end = EndOfFile(
+        let end = ReportedEnd(
             position: PlaybackPosition(clamping: state.position), measured: measured(state.audio, at: state.position),
             cut: state.audio.cut)
         state.events.append(.ended(load.id, end))

@@ -3,7 +3,7 @@ import PodcastModel
 import Testing
 
 private func item(_ chapters: String, declaration: String = #"xmlns:psc="http://podlove.org/simple-chapters""#) throws
-    -> FeedItem
+    -> FeedEpisode
 {
     let feed = """
         <rss version="2.0" \(declaration)><channel><title>T</title>

@@ -68,7 +68,7 @@ import WireMessages
         state.retry.nextAt = Self.now.monotonic.nanoseconds + 5_000_000_000
         state.retry.error.message = "The server said 503."
         let snapshot = Self.snapshot(state)
-        #expect(MiniLine.text(snapshot, columns: 80).hasPrefix("… 11:40/1:00:00 retry 2 of 3 in 5 s"))
+        #expect(SingleLineText.text(snapshot, columns: 80).hasPrefix("… 11:40/1:00:00 retry 2 of 3 in 5 s"))
         #expect(
             Sentence.status(snapshot)
                 == "Loading at 11:40 of 1:00:00: The first one. Retry 2 of 3 in 5 s: The server said 503.")
@@ -79,7 +79,7 @@ import WireMessages
         #expect(Self.snapshot(state, at: later).retry.map(Sentence.retry) == "retry 2 of 3 in 2 s")
         #expect(PlayerState(state).json(at: later)["retry"]?["nextInSeconds"] == .number(1.5))
         state.retry.nextAt = 0
-        #expect(MiniLine.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3, trying now "))
+        #expect(SingleLineText.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3, trying now "))
     }
 
     @Test func `a waiting command prints the failure once, and then each further attempt`() {
@@ -143,7 +143,7 @@ import WireMessages
         state.retry.attempt = 1
         state.retry.of = 3
         state.retry.nextAt = Self.now.monotonic.nanoseconds + 2_000_000_000
-        var narrator = PlainNarrator()
+        var narrator = PlainSentences()
         #expect(narrator.lines(for: Self.snapshot(Self.player()), now: Self.now.monotonic).count == 4)
         #expect(narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic).count == 1)
         let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(1)), wall: Self.now.wall)
@@ -157,7 +157,7 @@ import WireMessages
             (.sleepTimer, "Paused by the sleep timer at 11:40 of 1:00:00: The first one.", "sleepTimer"),
             (.stop, "Stopped at 11:40 of 1:00:00: The first one.", "stop"),
         ]
-        var narrator = PlainNarrator()
+        var narrator = PlainSentences()
         _ = narrator.lines(for: PlayerSnapshot(), now: Self.now.monotonic)
         for (cause, sentence, word) in cases {
             state.pausedBy = cause
@@ -175,7 +175,7 @@ import WireMessages
         state.speed = 1
         state.anchor.running = true
         state.anchor.speed = 2.5
-        var narrator = PlainNarrator()
+        var narrator = PlainSentences()
         _ = narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic)
         let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(2)), wall: Self.now.wall)
         let snapshot = Self.snapshot(state, at: later)
@@ -192,7 +192,7 @@ import WireMessages
     }
 
     @Test func `a plain player prints changes of the chapter and the sleep timer, and no countdown`() {
-        var narrator = PlainNarrator()
+        var narrator = PlainSentences()
         var state = Self.player()
         func lines(after seconds: Int = 0) -> [String] {
             let now = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(seconds)), wall: Self.now.wall)
@@ -216,7 +216,7 @@ import WireMessages
         state.sleep.endsAt = Self.now.monotonic.nanoseconds + 872_000_000_000
         state.sleep.bootID = SystemClocks.bootID
         let snapshot = Self.snapshot(state)
-        #expect(MiniLine.text(snapshot, columns: 100).hasSuffix(" ☾14:32"))
+        #expect(SingleLineText.text(snapshot, columns: 100).hasSuffix(" ☾14:32"))
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 60, rows: 24).text.contains("☾ sleep in 14:32"))
         #expect(snapshot.nextTick != nil)
         #expect(Self.snapshot(Self.player()).nextTick == nil)
@@ -228,7 +228,7 @@ import WireMessages
         state.sound.boost = true
         state.sound.gain = -2.5
         let snapshot = Self.snapshot(state)
-        #expect(MiniLine.text(snapshot, columns: 60) == "‖ 11:40/1:00:00 ━━─────────── The first one › News ↓")
+        #expect(SingleLineText.text(snapshot, columns: 60) == "‖ 11:40/1:00:00 ━━─────────── The first one › News ↓")
         let screen = PlayerScreen(snapshot: snapshot).image(columns: 80, rows: 24).text
         #expect(screen.contains("Chapter 2 of 3: News"))
         #expect(screen.contains("paused · 1× · vol 80 · of 1:00:00 · downloaded file · gain -2.5 dB · boost"))
@@ -322,12 +322,12 @@ import WireMessages
                 actions: ["retry", "dismiss", "skip"], keys: [1, 2, 3]),
             .init(id: "a2", owner: .feeds, severity: .warning, title: "x", message: "", actions: ["dismiss"]),
         ]
-        let line = MiniLine.text(snapshot, columns: 100)
+        let line = SingleLineText.text(snapshot, columns: 100)
         #expect(line.hasSuffix(" ! The stream failed  1 retry  2 dismiss  3 skip ! x  dismiss"))
         #expect(DisplayText.width(line) <= 100)
-        let narrow = MiniLine.text(snapshot, columns: 82)
+        let narrow = SingleLineText.text(snapshot, columns: 82)
         #expect(narrow.contains("  1 retry  2 dismiss  3 skip  and 1 more"), "\(narrow)")
-        #expect(MiniLine.text(snapshot, columns: 40).contains("!2"))
+        #expect(SingleLineText.text(snapshot, columns: 40).contains("!2"))
         #expect(
             PlayerScreen(snapshot: snapshot).intent(for: .character("3"), forward: 30, back: 10)
                 == .answer(alert: "a1", owner: .playback, action: "skip"))
@@ -460,7 +460,7 @@ import WireMessages
         let clock = NIOLockedValueBox(Self.now)
         let said = NIOLockedValueBox<[String]>([])
         let player = NIOLockedValueBox(PlayerMachine(settings: Settings(), form: .words))
-        let teller = PlainTeller(
+        let teller = PlainPlayer(
             Output(json: false, quiet: false), keys: player, now: { clock.withLockedValue { $0 } },
             say: { line in said.withLockedValue { $0.append(line) } })
         let nine = Self.alert("a1", .error, actions: (1...9).map { "do\($0)" })
@@ -483,15 +483,17 @@ import WireMessages
             WirePlaybackState(), [Self.alert("a1", .error, actions: ["retry"]), Self.alert("a2", actions: ["dismiss"])])
         machine.tick(now: Self.now)
         let snapshot = machine.screen(at: Self.now).snapshot
-        let line = MiniLine.text(snapshot, columns: 100)
+        let line = SingleLineText.text(snapshot, columns: 100)
         #expect(line.hasSuffix("Nothing is loaded. ! Trouble a1  1 retry ! Trouble a2  2 dismiss"), "\(line)")
-        let narrow = MiniLine.text(snapshot, columns: 56)
+        let narrow = SingleLineText.text(snapshot, columns: 56)
         #expect(narrow.hasSuffix("  1 retry  and 1 more"), "\(narrow)")
-        for columns in 1...100 { #expect(DisplayText.width(MiniLine.text(snapshot, columns: columns)) <= columns) }
+        for columns in 1...100 {
+            #expect(DisplayText.width(SingleLineText.text(snapshot, columns: columns)) <= columns)
+        }
     }
 
     @Test func `with keys, an alert’s digits are printed, and again when they change`() {
-        var narrator = PlainNarrator()
+        var narrator = PlainSentences()
         var snapshot = Self.snapshot(Self.player())
         snapshot.alerts = ([("a1", [1, 2]), ("a2", [3, nil])] as [(AlertID, [Int?])]).map { id, keys in
             .init(

@@ -194,11 +194,13 @@ import WireMessages
         var machine = Self.machine(.line)
         _ = machine.press(.character("<"), now: Self.now)
         let screen = machine.screen(at: Self.now)
-        #expect(MiniLine.text(screen.snapshot, columns: 79, notice: screen.notice) == "This episode has no chapters.")
+        #expect(
+            SingleLineText.text(screen.snapshot, columns: 79, notice: screen.notice) == "This episode has no chapters.")
         _ = machine.press(.character("i"), now: Self.now)
         let described = machine.screen(at: Self.now)
         #expect(described.noticeNumber > screen.noticeNumber)
-        #expect(MiniLine.text(described.snapshot, columns: 79, notice: described.notice).contains("‖ 11:40/1:00:00 "))
+        #expect(
+            SingleLineText.text(described.snapshot, columns: 79, notice: described.notice).contains("‖ 11:40/1:00:00 "))
     }
 
     @Test func `a text that isn’t a key is answered`() {

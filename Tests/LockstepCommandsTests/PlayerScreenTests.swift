@@ -95,7 +95,7 @@ import WireMessages
         #expect(image.lines.count <= rows)
         for line in image.text { #expect(DisplayText.width(line) <= columns) }
         if let cursor = image.cursor { #expect(cursor.row < rows) }
-        #expect(DisplayText.width(MiniLine.text(snapshot, columns: columns)) <= columns)
+        #expect(DisplayText.width(SingleLineText.text(snapshot, columns: columns)) <= columns)
     }
 
     @Test func `a tiny screen keeps the most important lines`() {
@@ -110,7 +110,7 @@ import WireMessages
         snapshot.connection = .reconnecting
         snapshot.isStale = true
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 40, rows: 10).text[0].hasSuffix("(old) reconnecting …"))
-        #expect(MiniLine.text(snapshot, columns: 60).hasPrefix("(reconnecting …)"))
+        #expect(SingleLineText.text(snapshot, columns: 60).hasPrefix("(reconnecting …)"))
     }
 
     @Test func `digits answer alerts in their order`() {
@@ -182,7 +182,7 @@ import WireMessages
     }
 
     @Test func `plain players print changes and no ticks`() {
-        var narrator = PlainNarrator()
+        var narrator = PlainSentences()
         var snapshot = Self.sample()
         func at(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }
         #expect(narrator.lines(for: snapshot, now: at(0))[0] == "Playing at 12:34 of 58:10: The first one, A podcast.")
@@ -197,7 +197,7 @@ import WireMessages
     @Test func `plain players name what follows the current entry`() {
         let now = MonotonicTime(nanoseconds: 1_000_000_000)
         func queue(_ current: Int?) -> String? {
-            var narrator = PlainNarrator()
+            var narrator = PlainSentences()
             return narrator.lines(for: Self.sample(current: current.map { "q\($0 + 1)" } ?? ""), now: now).last
         }
         #expect(queue(0) == "Up Next: 3 entries, next 日本語のタイトル.")

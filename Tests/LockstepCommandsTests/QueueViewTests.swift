@@ -42,7 +42,7 @@ import WireMessages
     }
 
     @Test func `a player names the services that aren’t ready`() {
-        var narrator = PlainNarrator()
+        var narrator = PlainSentences()
         var snapshot = PlayerSnapshot()
         snapshot.connection = .live
         let now = MonotonicTime(nanoseconds: 1)

@@ -65,7 +65,7 @@ struct AudioIdentityTests {
     @Test mutating func `if nothing is heard beyond the declared end, playback continues before it, once`() throws {
         audio.measured(try length(600))
         #expect(start(at: 700) == nil)
-        let end = EndOfFile(position: PlaybackPosition(clamping: 700), measured: try length(600))
+        let end = ReportedEnd(position: PlaybackPosition(clamping: 700), measured: try length(600))
         let playedFrom = PlaybackPosition(clamping: 700)
         #expect(audio.resumption(afterEnd: end, playedFrom: playedFrom)?.seconds == 570)
         #expect(audio.resumption(afterEnd: end, playedFrom: playedFrom) == nil)

@@ -88,7 +88,7 @@ final class EngineHarness: Sendable {
         }
     }
 
-    func ended() async throws -> EndOfFile {
+    func ended() async throws -> ReportedEnd {
         try await sampling { if case .ended(_, let end) = $0 { end } else { nil } }
     }
 

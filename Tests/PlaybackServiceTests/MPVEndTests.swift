@@ -18,7 +18,7 @@ struct MPVEndTests {
     private static func end(
         of source: AudioSource, at speed: Double, _ harness: EngineHarness,
         _ disturb: @escaping @Sendable (any AudioEngine, Int) -> Void
-    ) async throws -> EndOfFile {
+    ) async throws -> ReportedEnd {
         let speed = try #require(PlaybackSpeed(factor: speed))
         let engine = harness.engine
         engine.perform(.open(EngineLoad(id: .random(), source: source, start: try PlaybackPosition(3), speed: speed)))

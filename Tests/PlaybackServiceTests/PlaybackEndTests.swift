@@ -148,7 +148,7 @@ struct PlaybackEndTests {
         Proof(50, 50, .declared, nil, false, true, hasSize: false),
     ])
     func `an end is proven by the best known length`(_ proof: Proof) throws {
-        let end = EndOfFile(
+        let end = ReportedEnd(
             position: try PlaybackPosition(proof.position),
             measured: proof.measured.flatMap(EpisodeDuration.init).map { MeasuredDuration($0, proof.source) },
             cut: proof.cut, hasSize: proof.hasSize)

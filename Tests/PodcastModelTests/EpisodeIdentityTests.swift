@@ -1,8 +1,8 @@
 import PodcastModel
 import Testing
 
-private func item(guid: String = "", audio: String = "", title: String = "", date: Int64? = nil) -> FeedItem {
-    var item = FeedItem()
+private func item(guid: String = "", audio: String = "", title: String = "", date: Int64? = nil) -> FeedEpisode {
+    var item = FeedEpisode()
     item.guid = guid
     item.enclosureURL = audio
     item.title = title
@@ -10,7 +10,7 @@ private func item(guid: String = "", audio: String = "", title: String = "", dat
     return item
 }
 
-private func identities(_ items: [FeedItem]) -> [String] {
+private func identities(_ items: [FeedEpisode]) -> [String] {
     FeedDocument(channel: FeedChannel(), items: items).identified().items.map(\.identity.alias)
 }
 

@@ -43,7 +43,7 @@ package final class BusClient: Service {
     /// Subscribes one consumer to the stream: `.snapshot` first (after `.connection` while there is none yet), then
     /// every event in order, each once. A consumer that falls further behind than the bus’s ring gets `.snapshot` again
     /// in place of the missed events.
-    package func subscribe() -> FeedSubscription { FeedSubscription(thread: thread, feed: UpdateFeed()) }
+    package func subscribe() -> FeedSubscription { FeedSubscription(thread: thread, feed: UpdateBuffer()) }
 
     /// Sends a request to a service, and repeats it under its ID until it is answered, refused or past its deadline.
     /// - Parameters:
@@ -102,10 +102,10 @@ package final class BusClient: Service {
 
 /// A consumer’s update feed, which is removed when this is released.
 package final class FeedSubscription: Sendable {
-    package let feed: UpdateFeed
+    package let feed: UpdateBuffer
     private let thread: BusThread
 
-    init(thread: BusThread, feed: UpdateFeed) {
+    init(thread: BusThread, feed: UpdateBuffer) {
         self.thread = thread
         self.feed = feed
         thread.send(.follow(feed))

@@ -6,7 +6,7 @@ package import WireMessages
 package enum BusCommand: Sendable {
     case ask(OutgoingRequest, @Sendable (Result<Answer, Failure>) -> Void)
     case cancel(RequestID)
-    case follow(UpdateFeed)
+    case follow(UpdateBuffer)
     case unfollow(ObjectIdentifier)
     case wait(PositionWait, @Sendable (Result<Void, Failure>) -> Void)
     case publish([Publication], @Sendable (Result<StreamPosition, Failure>) -> Void)

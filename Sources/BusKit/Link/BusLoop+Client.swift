@@ -93,7 +93,7 @@ extension BusLoop {
         retry(.ready(name), now, sockets)
     }
 
-    mutating func follow(_ feed: UpdateFeed) {
+    mutating func follow(_ feed: UpdateBuffer) {
         guard let reducer else { return feed.finish() }
         feeds[ObjectIdentifier(feed)] = feed
         if reducer.replica.position.epoch != 0 {

@@ -21,7 +21,7 @@ struct BusLoop: PollHandler, ~Copyable {
     var reducer: StreamReducer?
     var retrier: RequestRetrier
     var completions: [RequestID: [@Sendable (Result<Answer, Failure>) -> Void]] = [:]
-    var feeds: [ObjectIdentifier: UpdateFeed] = [:]
+    var feeds: [ObjectIdentifier: UpdateBuffer] = [:]
     var waits: [(wait: PositionWait, completion: @Sendable (Result<Void, Failure>) -> Void)] = []
     var epoch: UInt64 = 0
 

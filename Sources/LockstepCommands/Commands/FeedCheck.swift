@@ -73,7 +73,7 @@ struct FeedCheck: LockstepCommand {
         ])
     }
 
-    private static func json(_ item: FeedItem) -> JSONValue {
+    private static func json(_ item: FeedEpisode) -> JSONValue {
         .object([
             "title": .string(item.title), "guid": .text(WebAddress.withoutCredentials(in: item.guid)),
             "audioURL": .string(WebAddress.withoutCredentials(in: item.enclosureURL)),
@@ -96,7 +96,7 @@ struct FeedCheck: LockstepCommand {
         return lines + ["Warnings:"] + report.warnings.map(line)
     }
 
-    private static func line(_ item: FeedItem) -> String {
+    private static func line(_ item: FeedEpisode) -> String {
         let day = TimeText.day(milliseconds: item.published?.milliseconds ?? 0)
         let title = DisplayText.sanitised(item.title)
         return "  \(day)  \(ClockText.format(item.duration?.seconds))  \(title.isEmpty ? "(no title)" : title)"

@@ -17,7 +17,7 @@ struct Mini: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.runPlayer(origin: "mini", form: .line) { () throws(Failure) in SingleLine() }
+        try await context.runPlayer(origin: "mini", form: .line) { () throws(Failure) in SingleLineTerminal() }
     }
 }
 
@@ -31,7 +31,9 @@ struct Expanded: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.runPlayer(origin: "expanded", form: .screen) { () throws(Failure) in try FullScreen() }
+        try await context.runPlayer(origin: "expanded", form: .screen) { () throws(Failure) in
+            try FullScreenTerminal()
+        }
     }
 }
 
@@ -76,7 +78,7 @@ extension CommandContext {
             PlayerMachine(settings: settings, form: .words, advice: output.advice))
         let isTyped = !output.json && TypedLines.isPossible
         let output = output
-        let teller = PlainTeller(output, keys: isTyped ? keys : nil) { try output.line($0) }
+        let teller = PlainPlayer(output, keys: isTyped ? keys : nil) { try output.line($0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
             let (digits, freeing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -124,7 +124,7 @@ struct PlayerScreen: Sendable {
     }
 
     private func progress(columns: Int) -> String {
-        let left = "\(MiniLine.symbol(snapshot.player.status)) \(ClockText.format(snapshot.position)) "
+        let left = "\(SingleLineText.symbol(snapshot.player.status)) \(ClockText.format(snapshot.position)) "
         let right = " " + (snapshot.remaining.map { "-" + ClockText.format($0) } ?? "--:--")
         let room = columns - DisplayText.width(left) - DisplayText.width(right)
         guard room >= 4 else { return left + right.dropFirst() }

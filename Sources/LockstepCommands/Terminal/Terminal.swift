@@ -12,7 +12,7 @@ protocol PlayerTerminal: TerminalUser {
 }
 
 /// The whole screen, drawn with ncurses, which writes only changes.
-final class FullScreen: PlayerTerminal {
+final class FullScreenTerminal: PlayerTerminal {
     private let screen: OpaquePointer
     private let window: UnsafeMutablePointer<WINDOW>
     private let files: (input: UnsafeMutablePointer<FILE>, output: UnsafeMutablePointer<FILE>)

@@ -2,7 +2,7 @@ import LockstepClient
 import PodcastModel
 
 /// The player on one line.
-enum MiniLine {
+enum SingleLineText {
     /// The line, at most `columns` wide. A notice replaces it if it fits.
     static func text(_ snapshot: PlayerSnapshot, columns: Int, notice: String? = nil) -> String {
         if let notice, DisplayText.width(notice) <= columns { return notice }

@@ -2,7 +2,7 @@ import LockstepClient
 import PodcastModel
 
 /// Reports a player as plain text: a line for each change.
-struct PlainNarrator: Sendable {
+struct PlainSentences: Sendable {
     private var last: PlayerSnapshot?
     private var expected: (position: Double, at: MonotonicTime)?
 

@@ -7,7 +7,7 @@ import WireMessages
 ///
 /// Its limit is the size of the bus’s ring plus the events that arrive during a full replay: a consumer whose backlog a
 /// replay could still cover misses nothing here either.
-package final class UpdateFeed: Sendable {
+package final class UpdateBuffer: Sendable {
     private struct State {
         var buffer: [ReplicaUpdate] = []
         var bytes = 0

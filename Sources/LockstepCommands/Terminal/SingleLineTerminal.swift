@@ -3,7 +3,7 @@ import LockstepClient
 import PodcastModel
 
 /// One live line below the terminal’s existing content.
-final class SingleLine: PlayerTerminal {
+final class SingleLineTerminal: PlayerTerminal {
     private var line: LiveBlock
     private let keyboard = Keyboard()
     private var isClosed = false
@@ -21,7 +21,7 @@ final class SingleLine: PlayerTerminal {
         let columns = TerminalLocale.size?.columns ?? 80
         // The last column stays empty: writing there wraps on some terminals.
         let room = max(1, columns - 1)
-        let text = MiniLine.text(screen.snapshot, columns: room, notice: screen.notice)
+        let text = SingleLineText.text(screen.snapshot, columns: room, notice: screen.notice)
         // A notice that is longer than the line is printed above it.
         let isNew = screen.noticeNumber != lastShownNotice && DisplayText.width(screen.notice ?? "") > room
         let above = isNew ? DisplayText.wrapped(screen.notice ?? "", to: room) : []

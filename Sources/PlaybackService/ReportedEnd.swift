@@ -3,7 +3,7 @@ package import PodcastModel
 /// An end of audio that the engine reports; it decides whether the episode was played to its end.
 ///
 /// libmpv reports a cut connection as an ordinary end, so an end proves nothing by itself.
-package struct EndOfFile: Sendable, Hashable {
+package struct ReportedEnd: Sendable, Hashable {
     package var position: PlaybackPosition
     package var measured: MeasuredDuration?
     /// The stream was cut and not reconnected, or the file is truncated.

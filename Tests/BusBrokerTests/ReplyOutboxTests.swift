@@ -5,7 +5,7 @@ import ZeroMQ
 
 @testable import BusBroker
 
-@Suite struct ClientOutboxTests {
+@Suite struct ReplyOutboxTests {
     private static let start = MonotonicTime(nanoseconds: 1_000_000_000)
 
     /// A client that accepts a limited number of messages until it is given more space.
@@ -37,7 +37,7 @@ import ZeroMQ
     }
 
     @Test func `a stalled reader of a fetch answer buffers no more than it has accepted`() throws {
-        var outbox = ClientOutbox()
+        var outbox = ReplyOutbox()
         var reader = Reader(room: 3)
         outbox.send(Self.answer(10), now: Self.start) { reader.take($0) }
         #expect(reader.taken.count == 3 && outbox.count == 1)
@@ -48,7 +48,7 @@ import ZeroMQ
     }
 
     @Test func `a client that accepts nothing for two seconds is dropped`() {
-        var outbox = ClientOutbox()
+        var outbox = ReplyOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(10), now: Self.start) { reader.take($0) }
         outbox.flush(now: Self.start.advanced(by: .milliseconds(1_999))) { reader.take($0) }
@@ -58,7 +58,7 @@ import ZeroMQ
     }
 
     @Test func `an answer that is read chunk by chunk ends within a minute, and waiting messages follow`() {
-        var outbox = ClientOutbox()
+        var outbox = ReplyOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(1_000), now: Self.start) { reader.take($0) }
         outbox.send(["a", "reply"], now: Self.start) { reader.take($0) }
@@ -74,7 +74,7 @@ import ZeroMQ
     }
 
     @Test func `dropped messages are reported at intervals`() {
-        var outbox = ClientOutbox()
+        var outbox = ReplyOutbox()
         func drop(at second: Int) -> String? {
             let now = Self.start.advanced(by: .seconds(second))
             outbox.send(["a", "reply"], now: now) { _ in .wouldBlock }
@@ -89,7 +89,7 @@ import ZeroMQ
     }
 
     @Test func `replies wait for an unfinished answer and arrive in order`() {
-        var outbox = ClientOutbox()
+        var outbox = ReplyOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(3), now: Self.start) { reader.take($0) }
         reader.room = 1
@@ -102,7 +102,7 @@ import ZeroMQ
     }
 
     @Test func `a new fetch replaces the unfinished answer to an old one`() {
-        var outbox = ClientOutbox()
+        var outbox = ReplyOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(5), now: Self.start) { reader.take($0) }
         outbox.send(Self.answer(2, nonce: "n2"), now: Self.start) { reader.take($0) }
@@ -112,10 +112,10 @@ import ZeroMQ
     }
 
     @Test func `unread replies are bounded for one client and for all`() {
-        var limits = ClientOutbox.Limits()
+        var limits = ReplyOutbox.Limits()
         limits.bytes = 1_000
         limits.totalBytes = 1_500
-        var outbox = ClientOutbox(limits: limits)
+        var outbox = ReplyOutbox(limits: limits)
         for client in ["a", "b", "c"] as [Frame] {
             for _ in 0..<20 {
                 outbox.send([client, Frame([UInt8](repeating: 0, count: 199))], now: Self.start) { _ in .wouldBlock }
@@ -128,7 +128,7 @@ import ZeroMQ
     }
 
     @Test func `a client that has left holds no memory`() {
-        var outbox = ClientOutbox()
+        var outbox = ReplyOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(5), now: Self.start) { reader.take($0) }
         outbox.flush(now: Self.start.advanced(by: .milliseconds(2))) { _ in .unreachable }

@@ -6,9 +6,9 @@ import WireMessages
 
 @testable import BusKit
 
-struct UpdateFeedTests {
+struct UpdateBufferTests {
     @Test func `a consumer that is too slow gets a snapshot in place of the missed updates`() async {
-        let feed = UpdateFeed(limit: 4)
+        let feed = UpdateBuffer(limit: 4)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
         for index in 0..<7 {
@@ -29,7 +29,7 @@ struct UpdateFeedTests {
     }
 
     @Test func `a feed is drained when its consumer requests the next update`() async {
-        let feed = UpdateFeed()
+        let feed = UpdateBuffer()
         feed.push(.connection(.live), replica: Replica(), connection: .live)
         feed.push(.connection(.resyncing), replica: Replica(), connection: .resyncing)
         let handled = NIOLockedValueBox(0)
@@ -47,7 +47,7 @@ struct UpdateFeedTests {
     }
 
     @Test func `a replay of the whole ring isn’t an overflow`() async {
-        let feed = UpdateFeed()
+        let feed = UpdateBuffer()
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
         for index in 0..<16_384 {
@@ -65,7 +65,7 @@ struct UpdateFeedTests {
     }
 
     @Test func `telemetry is dropped first`() async {
-        let feed = UpdateFeed(limit: 2)
+        let feed = UpdateBuffer(limit: 2)
         var bus = ModelBus(epoch: 5)
         let event = bus.publish(.event, .playbackState)
         for _ in 0..<5 { feed.push(.live(event), replica: Replica(), connection: .live) }
@@ -76,7 +76,7 @@ struct UpdateFeedTests {
     }
 
     @Test func `waiting updates are also bounded in bytes`() async {
-        let feed = UpdateFeed(byteLimit: 1_000)
+        let feed = UpdateBuffer(byteLimit: 1_000)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
         func push(_ size: Int) {
@@ -100,7 +100,7 @@ struct UpdateFeedTests {
     }
 
     @Test func `the end of the thread is reported`() async {
-        let feed = UpdateFeed()
+        let feed = UpdateBuffer()
         async let next = feed.next()
         feed.finish()
         let isOver = await next == nil
@@ -108,7 +108,7 @@ struct UpdateFeedTests {
     }
 
     @Test func `cancelling ends the wait`() async {
-        let feed = UpdateFeed()
+        let feed = UpdateBuffer()
         let task = Task { await feed.next() == nil }
         task.cancel()
         #expect(await task.value)

@@ -3,13 +3,13 @@ import NIOConcurrencyHelpers
 import PodcastModel
 
 /// Prints a player as plain text or JSON, and the digits that answer alerts.
-actor PlainTeller {
+actor PlainPlayer {
     private let output: Output
     private let keys: NIOLockedValueBox<PlayerMachine>?
     private let now: @Sendable () -> Moment
     private let say: @Sendable (String) throws -> Void
     private var state: FleetState?
-    private var narrator = PlainNarrator()
+    private var narrator = PlainSentences()
 
     /// Creates a printer; `keys` is the machine that handles keys, or nil.
     init(

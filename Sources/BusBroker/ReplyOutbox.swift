@@ -4,7 +4,7 @@ import ZeroMQ
 
 /// The messages that wait for slow clients, in order. libzmq holds a few for each client; the others wait here, within
 /// limits, until the client reads or its time is over.
-struct ClientOutbox: Sendable {
+struct ReplyOutbox: Sendable {
     struct Limits: Sendable {
         /// The maximum number of waiting replies and failures for one client.
         var messages = 64

@@ -4,7 +4,7 @@ import NIOConcurrencyHelpers
 /// as changed.
 ///
 /// No consumer is resumed under the lock: a cancellation handler acquires it while the runtime holds a task’s lock.
-final class Feed: Sendable {
+final class FleetUpdateBuffer: Sendable {
     private struct State {
         var updates: ArraySlice<FleetUpdate> = []
         var waiter: CheckedContinuation<FleetUpdate?, Never>?

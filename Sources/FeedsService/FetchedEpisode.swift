@@ -1,0 +1,43 @@
+package import PodcastModel
+package import WireMessages
+
+/// An episode of a fetched feed, as it is stored.
+///
+/// A new field of an episode goes into `Episode` of `library.proto`, into `FeedEpisode` with its element in `FeedTag` and
+/// `FeedBuilder`, here, and into `WireEpisode.json`; into `WireEpisodeSummary` if queues and the player show it, too.
+package struct FetchedEpisode: Sendable {
+    /// The ID by its first name; another one if it is known under an alias.
+    package var id: EpisodeID
+    /// The fingerprint of all of the feed’s data on the episode.
+    package var fingerprint: UInt64
+    package var aliases: [String]
+    /// The episode to store, without the IDs and the time at which it was first seen.
+    package var episode: WireEpisode
+}
+
+extension FetchedEpisode {
+    init(_ identified: IdentifiedItem, of podcast: PodcastID) {
+        let item = identified.item
+        var episode = WireEpisode()
+        episode.guid = item.guid
+        episode.title = item.title.isEmpty ? "Untitled" : item.title
+        episode.description_p = item.description
+        episode.link = item.link
+        episode.imageURL = item.imageURL
+        episode.published = item.published?.milliseconds ?? 0
+        episode.duration = item.duration?.seconds ?? 0
+        episode.enclosureURL = item.enclosureURL
+        episode.enclosureType = item.enclosureType
+        episode.enclosureLength = item.enclosureLength
+        episode.season = item.season
+        episode.number = item.number
+        episode.explicit = item.isExplicit
+        episode.chaptersURL = item.chaptersURL
+        episode.chapters = item.chapters.map(WireChapter.init)
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in episode.wireBytes { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        self.init(
+            id: identified.identity.episodeID(in: podcast), fingerprint: max(1, hash),
+            aliases: identified.aliases.map(\.alias), episode: episode)
+    }
+}
