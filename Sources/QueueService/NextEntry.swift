@@ -12,14 +12,15 @@ struct NextEntry: Sendable {
 extension NamedQueue {
     /// Returns the entry that follows the loaded one when that has ended, or is skipped because it failed.
     func nextEntry(after loaded: String, skipping: Bool) -> NextEntry {
-        let own = queue.entry(loaded)
+        let index = queue.index(of: loaded)
+        let own = index.map { queue.entries[$0] }
         let leaves = own != nil && !skipping && !modes.keep && modes.repeat != .one
         // Another entry is current already: it was requested before the end arrived.
         if let current = queue.current, current != loaded {
             return NextEntry(queue: self, entry: queue.entry(current), leaves: leaves)
         }
         if let own, modes.repeat == .one, !skipping { return NextEntry(queue: self, entry: own, leaves: false) }
-        var next = queue.entry(after: loaded)
+        var next = queue.entry(behind: index)
         if next == nil, modes.repeat == .all, let first = queue.entries.first,
             first.id != loaded || !leaves && !skipping
         {

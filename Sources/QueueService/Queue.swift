@@ -94,7 +94,12 @@ struct Queue: Sendable {
 
     /// Returns the entry after `id`, or, if that was removed, the one that took its index.
     func entry(after id: String) -> Entry? {
-        guard let index = index(of: id) else { return fallbackCurrent }
+        entry(behind: index(of: id))
+    }
+
+    /// Returns the entry after an index; if that is nil, because the entry was removed, the one that took its index.
+    func entry(behind index: Int?) -> Entry? {
+        guard let index else { return fallbackCurrent }
         return index + 1 < entries.count ? entries[index + 1] : nil
     }
 

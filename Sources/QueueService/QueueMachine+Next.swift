@@ -10,21 +10,24 @@ extension QueueMachine {
     /// The value of `stream/queue/next`: the entry that plays next, and the outcomes of the newest loads.
     var next: WireQueueNext {
         var next = WireQueueNext()
-        next.queue = playingQueue
+        let following = following
+        next.queue = following.queue
         let queue = queues.named(next.queue).queue
         if let current = queue.current.flatMap({ queue.entry($0) }) { next.current = current.wire }
-        let following = following
         if let entry = following.entry { next.following = entry } else { next.reason = following.reason }
         next.loads = loads.decided
         return next
     }
 
-    /// The entry that follows, or the reason why there is none.
-    var following: (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
-        if let upcoming = upcomingLoad { return (upcoming.entry, .unknown) }
-        guard let player else { return (nil, .unknown) }
-        guard !player.loadID.isEmpty, player.status != .idle else { return (nil, .nothingLoaded) }
-        return queues.source(of: player).following(player)
+    /// The playing queue and the entry that follows, or the reason why there is none.
+    var following: (queue: String, entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
+        if let upcoming = upcomingLoad { return (upcoming.queue, upcoming.entry, .unknown) }
+        guard let player else { return (QueueName.default, nil, .unknown) }
+        guard !player.loadID.isEmpty else { return (QueueName.default, nil, .nothingLoaded) }
+        let source = queues.source(of: player)
+        guard player.status != .idle else { return (source.name, nil, .nothingLoaded) }
+        let following = source.following(player)
+        return (source.name, following.entry, following.reason)
     }
 
     /// The name of the playing queue: that of the decided load, else of the loaded episode, else the default one.

@@ -233,8 +233,9 @@ package struct QueueMachine: OwnerMachine {
         let named = queues.named(answer.queue)
         reply.revision = named.queue.revision
         reply.queue = named.name
-        reply.playing = named.name == playingQueue
         reply.limit = UInt32(clamping: named.limit)
+        let following = following
+        reply.playing = named.name == following.queue
         if let entry = following.entry { reply.following = entry }
         return reply
     }
