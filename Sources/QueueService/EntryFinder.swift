@@ -70,15 +70,7 @@ struct EntryFinder {
     }
 
     private static func ambiguous(_ message: String, _ entries: [Queue.Entry]) -> Failure {
-        var detail = WireCandidates()
-        detail.candidates = entries.prefix(20).map { entry in
-            .with {
-                $0.id = entry.id
-                $0.title = entry.wire.episode.title
-            }
-        }
-        return Failure(
-            code: FailureCode.ambiguous.rawValue, message: message + " Say which by its ID:", detail: detail.wireBytes)
+        Failure(ambiguous: message, entries.lazy.map { ($0.id, $0.wire.episode.title) })
     }
 }
 

@@ -1,7 +1,21 @@
 import FoundationEssentials
 package import PodcastModel
+import SwiftProtobuf
 
 extension Failure {
+    /// More than one thing has the name that a user gave.
+    ///
+    /// - Parameter candidates: the things that have it; the detail holds the first 20.
+    package init(ambiguous message: String, _ candidates: some Sequence<(id: String, title: String)>) {
+        let detail = WireCandidates.with {
+            $0.candidates = candidates.prefix(20).map { candidate in
+                .with { ($0.id, $0.title) = (candidate.id, candidate.title) }
+            }
+        }
+        self.init(
+            code: FailureCode.ambiguous.rawValue, message: message + " Say which by its ID:", detail: detail.wireBytes)
+    }
+
     /// The failure of a service process whose name a newer generation has registered.
     package static func fenced(by generation: UInt32) -> Failure {
         var superseded = WireSuperseded()

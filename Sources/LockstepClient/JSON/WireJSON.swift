@@ -33,13 +33,7 @@ extension Failure {
 
     /// Creates the failure of a text with several matches, of which it lists 20.
     package static func ambiguous(_ message: String, _ candidates: [(id: String, title: String)]) -> Failure {
-        let detail = WireCandidates.with {
-            $0.candidates = candidates.prefix(20).map { candidate in
-                .with { ($0.id, $0.title) = (candidate.id, candidate.title) }
-            }
-        }
-        return Failure(
-            code: FailureCode.ambiguous.rawValue, message: message + " Say which by its ID:", detail: detail.wireBytes)
+        Failure(ambiguous: message, candidates)
     }
 }
 
