@@ -112,7 +112,7 @@ static int handle_signal(sd_bus_message *message, void *argument, void *unused) 
 }
 
 // How long `poll` may wait, in ms: the bus names a point in time, or none.
-static int patience(sd_bus *bus) {
+static int poll_timeout(sd_bus *bus) {
     uint64_t until;
     if (sd.get_timeout(bus, &until) < 0 || until == UINT64_MAX) return -1;
     struct timespec time;
@@ -134,7 +134,7 @@ static void *listen_to_bus(void *argument) {
             {.fd = sd.get_fd(logind->bus), .events = (short)events},
             {.fd = logind->ending, .events = POLLIN},
         };
-        if (poll(sources, 2, patience(logind->bus)) < 0 && errno != EINTR) break;
+        if (poll(sources, 2, poll_timeout(logind->bus)) < 0 && errno != EINTR) break;
         if (sources[1].revents) return NULL;
     }
     clogind_release(logind);

@@ -1,6 +1,5 @@
 import BusKit
 import Dispatch
-import FoundationEssentials
 import OwnerKit
 import PodcastModel
 package import ProcessKit

@@ -132,8 +132,8 @@ static void broker(void) {
 static void service(void) {
     while (!atomic_load(&shared->begun)) usleep(1000);
     void *context = zmq_ctx_new(), *dealer = open_socket(context, ZMQ_DEALER);
-    int patience = 100;
-    zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &patience, sizeof patience);
+    int receive_timeout = 100;
+    zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &receive_timeout, sizeof receive_timeout);
     connect_named(dealer, "service", svc_end);
     publish(dealer, 0);  // the broker knows it from now on
     zmq_msg_t waiting[2], parts[2];

@@ -213,7 +213,7 @@ struct OwnerRuntimeTests {
         trial.command("a", id: id)
         let answer = trial.take()
         trial.newBus()
-        // The commit's fate is not known: not ready yet.
+        // The commit’s outcome is unknown: the owner isn’t ready yet.
         #expect(trial.readies == 1)
         if let answer { trial.handle(answer) }
         #expect(trial.replies.isEmpty)

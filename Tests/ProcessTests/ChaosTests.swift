@@ -93,15 +93,15 @@ struct ChaosTests {
                         return name.text != service || now > generation
                     }
             }
-            try await goOn(observer, editors)
+            try await awaitMoreEdits(observer, editors)
         }
     }
 
     /// Waits until more edits have been acknowledged, despite the faults.
-    private func goOn(_ observer: FleetObserver, _ editors: [QueueEditor]) async throws {
+    private func awaitMoreEdits(_ observer: FleetObserver, _ editors: [QueueEditor]) async throws {
         let changes = editors.reduce(0) { $0 + $1.changes }
         let revision = observer.view.mainQueue?.revision ?? 0
-        try await observer.until("edits go on") { $0.mainQueue?.revision ?? 0 > revision + 10 }
+        try await observer.until("more edits are acknowledged") { $0.mainQueue?.revision ?? 0 > revision + 10 }
         #expect(editors.reduce(0) { $0 + $1.changes } > changes)
     }
 

@@ -9,7 +9,7 @@ private let terminated: Int32 = 156_384_765
 
 @Suite struct SocketTests {
     /// Long enough for a machine under load.
-    private static let patience = SocketOption.receiveTimeout(30_000)
+    private static let receiveTimeout = SocketOption.receiveTimeout(30_000)
 
     @Test(arguments: [
         [Frame("one")],
@@ -21,8 +21,8 @@ private let terminated: Int32 = 156_384_765
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
-        var left = try Socket(.pair, in: context, options: [Self.patience])
-        var right = try Socket(.pair, in: context, options: [Self.patience])
+        var left = try Socket(.pair, in: context, options: [Self.receiveTimeout])
+        var right = try Socket(.pair, in: context, options: [Self.receiveTimeout])
         try left.bind(folder.endpoint())
         try right.connect(folder.endpoint())
         #expect(try right.send(message, wait: true) == .sent)
@@ -46,7 +46,7 @@ private let terminated: Int32 = 156_384_765
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var router = try Socket(
-            .router, in: context, options: [.routerMandatory(true), .sendHighWaterMark(10), Self.patience])
+            .router, in: context, options: [.routerMandatory(true), .sendHighWaterMark(10), Self.receiveTimeout])
         try router.bind(folder.endpoint())
         var dealer = try Socket(
             .dealer, in: context, options: [.routingID(Array("slow#1".utf8)), .receiveHighWaterMark(10)])
@@ -73,12 +73,12 @@ private let terminated: Int32 = 156_384_765
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
-        var publisher = try Socket(.extendedPublish, in: context, options: [.xpubVerbose(true), Self.patience])
+        var publisher = try Socket(.extendedPublish, in: context, options: [.xpubVerbose(true), Self.receiveTimeout])
         try publisher.bind(folder.endpoint())
-        var first = try Socket(.subscribe, in: context, options: [.subscribe(Array("a".utf8)), Self.patience])
+        var first = try Socket(.subscribe, in: context, options: [.subscribe(Array("a".utf8)), Self.receiveTimeout])
         try first.connect(folder.endpoint())
         #expect(try publisher.receive(wait: true) == [Frame([1] + Array("a".utf8))])
-        var second = try Socket(.subscribe, in: context, options: [.subscribe(Array("a".utf8)), Self.patience])
+        var second = try Socket(.subscribe, in: context, options: [.subscribe(Array("a".utf8)), Self.receiveTimeout])
         try second.connect(folder.endpoint())
         #expect(try publisher.receive(wait: true) == [Frame([1] + Array("a".utf8))])
         #expect(try publisher.send(["abc", "1"]) == .sent)
@@ -97,10 +97,10 @@ private let terminated: Int32 = 156_384_765
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var publisher = try Socket(
-            .extendedPublish, in: context, options: [.xpubVerbose(true), .sendHighWaterMark(50), Self.patience])
+            .extendedPublish, in: context, options: [.xpubVerbose(true), .sendHighWaterMark(50), Self.receiveTimeout])
         try publisher.bind(folder.endpoint())
         var subscriber = try Socket(
-            .subscribe, in: context, options: [.subscribe([]), .receiveHighWaterMark(50), Self.patience])
+            .subscribe, in: context, options: [.subscribe([]), .receiveHighWaterMark(50), Self.receiveTimeout])
         try subscriber.connect(folder.endpoint())
         #expect(try publisher.receive(wait: true) == [Frame([1])])
         let payload = Frame([UInt8](repeating: 0, count: 20_000))
@@ -114,8 +114,8 @@ private let terminated: Int32 = 156_384_765
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
-        var left = try Socket(.pair, in: context, options: [Self.patience])
-        var right = try Socket(.pair, in: context, options: [Self.patience])
+        var left = try Socket(.pair, in: context, options: [Self.receiveTimeout])
+        var right = try Socket(.pair, in: context, options: [Self.receiveTimeout])
         try left.bind(folder.endpoint())
         try right.connect(folder.endpoint())
         #expect(try right.send(Message(repeating: "x", count: Socket.maximumFrames + 10), wait: true) == .sent)
@@ -129,8 +129,8 @@ private let terminated: Int32 = 156_384_765
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
-        var left = try Socket(.pair, in: context, options: [Self.patience])
-        var right = try Socket(.pair, in: context, options: [Self.patience])
+        var left = try Socket(.pair, in: context, options: [Self.receiveTimeout])
+        var right = try Socket(.pair, in: context, options: [Self.receiveTimeout])
         try left.bind(folder.endpoint())
         try right.connect(folder.endpoint())
         let long = (0..<count).map { Frame([UInt8](repeating: UInt8($0), count: 100 * $0)) }
