@@ -96,7 +96,7 @@ let package = Package(
         library(
             "ProcessKit",
             [
-                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "CProcess", "CSodium", locks, logging,
+                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "CProcess", locks, logging,
                 lifecycle, signals,
             ]),
         library(

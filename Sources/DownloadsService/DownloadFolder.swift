@@ -237,7 +237,7 @@ struct DownloadFolder: Sendable {
 
     func failure(_ what: String, _ path: String, _ reason: Int32 = errno) -> Failure {
         let place = path.isEmpty ? root : "\(root)/\(path)"
-        let text = "\(what) (\(place)): \(String(cString: strerror(reason)))."
+        let text = "\(what) (\(place)): \(SystemError.reason(reason))."
         return Failure(reason == ENOSPC || reason == EDQUOT ? .insufficientStorage : .storageFailed, text)
     }
 }

@@ -16,7 +16,7 @@ struct LocalFeedFile: ~Copyable {
         let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
             let isMissing = errno == ENOENT || errno == ENOTDIR
-            let reason = String(cString: strerror(errno))
+            let reason = SystemError.reason()
             throw isMissing
                 ? Failure(.fileMissing, "There is no file \(path).")
                 : Failure(.fetchFailed, "The file \(path) can’t be read: \(reason).")
@@ -45,7 +45,7 @@ struct LocalFeedFile: ~Copyable {
             filled = max(0, count)
         }
         guard count >= 0 else {
-            throw Failure(.fetchFailed, "The file \(path) can’t be read: \(String(cString: strerror(errno))).")
+            throw Failure(.fetchFailed, "The file \(path) can’t be read: \(SystemError.reason()).")
         }
         return count == 0 ? nil : bytes
     }

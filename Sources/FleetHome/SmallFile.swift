@@ -1,14 +1,5 @@
-import LibC
+package import LibC
 package import PodcastModel
-
-/// A failed call of the C library.
-package struct SystemError: Error {
-    package let number: Int32
-    package var reason: String { Self.reason(number) }
-
-    /// The description of an error number.
-    package static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
-}
 
 /// Reads and writes small files: epochs, generations, locks, passwords, and the system’s in `/proc`.
 package enum SmallFile {

@@ -21,3 +21,14 @@ extension stat {
         #endif
     }
 }
+
+/// A failed call of the C library.
+package struct SystemError: Error {
+    package let number: Int32
+    package var reason: String { Self.reason(number) }
+
+    package init(number: Int32) { self.number = number }
+
+    /// The description of an error number.
+    package static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
+}

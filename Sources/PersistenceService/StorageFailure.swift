@@ -16,7 +16,7 @@ enum StorageFailure {
         switch error {
         case let failure as Failure: failure
         case let error as DatabaseError: of(error, doing: doing, path: path)
-        case let error as SystemError where error.number == ENOSPC || error.number == EDQUOT: full(path)
+        case let error as FileCallError where error.number == ENOSPC || error.number == EDQUOT: full(path)
         default: Failure(.storageFailed, "The database \(path) failed while \(doing): \(error)")
         }
     }

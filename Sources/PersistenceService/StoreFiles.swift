@@ -16,7 +16,7 @@ package struct StoreFiles: Sendable, Hashable {
     /// Makes the next start read the whole database before it is used.
     func suspect() throws {
         guard FileManager.default.createFile(atPath: suspicion, contents: nil) else {
-            throw SystemError(call: "create", path: suspicion)
+            throw FileCallError(call: "create", path: suspicion)
         }
     }
 
@@ -62,15 +62,15 @@ package struct StoreFiles: Sendable, Hashable {
     /// Renames a finished file durably: its content is synchronised before the name.
     static func publish(_ partial: String, as path: String) throws {
         try synchronise(partial)
-        guard rename(partial, path) == 0 else { throw SystemError(call: "rename", path: path) }
+        guard rename(partial, path) == 0 else { throw FileCallError(call: "rename", path: path) }
         try synchronise(Self.folder(of: path))
     }
 
     static func synchronise(_ path: String) throws {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw SystemError(call: "open", path: path) }
+        guard descriptor >= 0 else { throw FileCallError(call: "open", path: path) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw SystemError(call: "fsync", path: path) }
+        guard fsync(descriptor) == 0 else { throw FileCallError(call: "fsync", path: path) }
     }
 
     /// Moves the database and its companions, durably, to a name that is not in use.
@@ -84,7 +84,7 @@ package struct StoreFiles: Sendable, Hashable {
         let target = DatabaseCopy.unusedPath(stamp)
         for suffix in DatabaseCopy.companions + [""] where Self.exists(database + suffix) {
             guard rename(database + suffix, target + suffix) == 0 else {
-                throw SystemError(call: "rename", path: database + suffix)
+                throw FileCallError(call: "rename", path: database + suffix)
             }
         }
         try Self.synchronise(Self.folder(of: database))
@@ -129,7 +129,7 @@ package struct StoreFiles: Sendable, Hashable {
 }
 
 /// A failed system call.
-struct SystemError: Error, CustomStringConvertible {
+struct FileCallError: Error, CustomStringConvertible {
     let call: String
     let path: String
     let number: Int32
@@ -141,5 +141,5 @@ struct SystemError: Error, CustomStringConvertible {
         self.path = path
     }
 
-    var description: String { "\(call) of \(path): \(String(cString: strerror(number)))" }
+    var description: String { "\(call) of \(path): \(SystemError.reason(number))" }
 }

@@ -64,7 +64,7 @@ package final class MPVEngine: AudioEngine {
 
     private func startThread() {
         if let thread = SystemThread(stackSize: Self.stackSize, { self.run() }) { return thread.detach() }
-        let reason = String(cString: strerror(errno))
+        let reason = SystemError.reason()
         stopped()
         observer(.unusable(Failure(.internalError, "Couldn’t start a thread for the audio engine: \(reason).")))
     }

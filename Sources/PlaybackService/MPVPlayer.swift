@@ -240,13 +240,13 @@ final class MPVPlayer {
             let reason = errno
             return reason == ENOENT || reason == ENOTDIR
                 ? Failure(.fileMissing, "The file \(path) doesn’t exist.")
-                : Failure(.streamFailed, "The file \(path) can’t be read: \(String(cString: strerror(reason))).")
+                : Failure(.streamFailed, "The file \(path) can’t be read: \(SystemError.reason(reason)).")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
             return Failure(.decoderFailed, "\(path) isn’t a regular file.")
         }
         guard access(path, R_OK) == 0 else {
-            return Failure(.streamFailed, "The file \(path) can’t be read: \(String(cString: strerror(errno))).")
+            return Failure(.streamFailed, "The file \(path) can’t be read: \(SystemError.reason()).")
         }
         return nil
     }

@@ -262,7 +262,7 @@ final class Transfer {
         case CURLE_COULDNT_CONNECT:
             let number = ccurl_get_long(easy, CURLINFO_OS_ERRNO)
             let reason =
-                number > 0 ? String(cString: strerror(Int32(truncatingIfNeeded: number))) : "there is no answer"
+                number > 0 ? SystemError.reason(Int32(truncatingIfNeeded: number)) : "there is no answer"
             return .couldNotConnect(host, reason)
         case CURLE_OPERATION_TIMEDOUT:
             return phase == .connecting

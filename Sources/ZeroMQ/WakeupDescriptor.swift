@@ -53,7 +53,3 @@ struct WakeupDescriptor: Sendable {
         if writable != readable { closeDescriptor(writable) }
     }
 }
-
-private func closeDescriptor(_ descriptor: Int32) {
-    _ = close(descriptor)
-}

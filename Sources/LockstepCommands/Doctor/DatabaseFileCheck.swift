@@ -15,7 +15,7 @@ struct DatabaseFileCheck: Sendable {
         var status = stat()
         guard lstat(home.database, &status) == 0 else {
             guard errno == ENOENT || errno == ENOTDIR else {
-                return unreadable(String(cString: strerror(errno)))
+                return unreadable(SystemError.reason())
             }
             guard newestBackup == nil else {
                 return .warning("database", "\(home.database) is gone.", do: advice)
@@ -24,7 +24,7 @@ struct DatabaseFileCheck: Sendable {
         }
         guard status.st_mode & S_IFMT == S_IFREG else { return unreadable("it isn’t a regular file") }
         guard access(home.database, R_OK | W_OK) == 0, let header = header() else {
-            return unreadable(String(cString: strerror(errno)))
+            return unreadable(SystemError.reason())
         }
         if status.st_size == 0, newestBackup == nil { return .ok("database", "It is empty.") }
         let hasLog = size(home.database + "-wal") > 0

@@ -90,7 +90,7 @@ struct HomeCheck: Sendable {
     func disk() -> Finding {
         var status = statvfs()
         guard statvfs(LockstepHome.nearestFile(to: home.dataDirectory), &status) == 0 else {
-            let reason = String(cString: strerror(errno))
+            let reason = SystemError.reason()
             return .warning("disk", "Couldn’t find out how much space is free: \(reason).", do: "See `df`.")
         }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)

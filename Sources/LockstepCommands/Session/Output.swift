@@ -108,7 +108,7 @@ struct Output: Sendable {
                 // The pipe has no reader, or the terminal was closed.
                 throw Closed()
             } else if errno != EINTR {
-                let reason = String(cString: strerror(errno))
+                let reason = SystemError.reason()
                 throw Failure(
                     errno == ENOSPC ? .diskFull : .storageFailed, "Couldn’t write the output: \(reason).")
             }

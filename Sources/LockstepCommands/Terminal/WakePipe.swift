@@ -29,6 +29,6 @@ struct WakePipe: Sendable {
     }
 
     func close() {
-        for end in [descriptor, writing] { _ = LibC.close(end) }
+        for end in [descriptor, writing] { closeDescriptor(end) }
     }
 }
