@@ -98,18 +98,28 @@ enum ProcessMeasurements {
     /// Measures the time from SIGSTOP, which simulates a hang, until the service answers again.
     static func hungToServing(_ fleet: BenchFleet) throws {
         Thread.sleep(forTimeInterval: 1.2)
-        let time = try strike("queue", SIGSTOP, fleet)
+        let hung = try process(of: "queue", fleet)
+        let start = monotonicSeconds()
+        _ = try strike("queue", SIGSTOP, fleet)
+        // The supervisor continues the process so that it can write a crash report; it may answer until it is killed.
+        while (try? process(of: "queue", fleet)) ?? hung == hung { Thread.sleep(forTimeInterval: 0.01) }
+        let time = try served("queue", RawClient(fleet), start)
         Row(name: "hung.queue", value: time, unit: "s", peer: nil, budget: "<= 13").print()
     }
 
     static func strike(_ service: String, _ signal: Int32, _ fleet: BenchFleet) throws -> Double {
-        guard let pid = try fleet.services().first(where: { $0.name == service })?.pid else {
-            throw BenchFleet.Failed(description: "\(service) does not run")
-        }
+        let pid = try process(of: service, fleet)
         let client = try RawClient(fleet)
         _ = try served(service, client, monotonicSeconds())
         kill(pid, signal)
         return try served(service, client, monotonicSeconds())
+    }
+
+    private static func process(of service: String, _ fleet: BenchFleet) throws -> Int32 {
+        guard let pid = try fleet.services().first(where: { $0.name == service })?.pid else {
+            throw BenchFleet.Failed(description: "\(service) isn’t running")
+        }
+        return pid
     }
 
     /// Returns the seconds until the service itself answers: a query, or an unknown command with a refusal.
