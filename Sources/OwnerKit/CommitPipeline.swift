@@ -222,11 +222,16 @@ extension CommitPipeline {
         size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
     }
 
-    /// The estimated size of changes in a message, computed without encoding records.
+    /// The estimated size of changes in a message. The frequent ones aren’t encoded for it.
     private static func size(_ changes: [WireChange]) -> Int {
         changes.reduce(0) { sum, change in
-            guard case .put(let record) = change.change else { return sum + change.wireBytes.count + 16 }
-            return sum + record.value.count + record.collection.utf8.count + record.key.utf8.count + 48
+            switch change.change {
+            case .put(let record):
+                sum + record.value.count + record.collection.utf8.count + record.key.utf8.count + 48
+            case .putEpisodeState(let state):
+                sum + state.episode.utf8.count + state.reason.utf8.count + state.audioTag.utf8.count + 80
+            default: sum + change.wireBytes.count + 16
+            }
         }
     }
 }
