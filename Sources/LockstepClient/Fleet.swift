@@ -141,7 +141,7 @@ public final class Fleet: Sendable {
             state.connection == .live && owners.allSatisfy(state.isReady)
         }
         guard !isCurrent else { return state }
-        if Task.isCancelled { throw Failure(.unavailable, "The program no longer waits for the state.") }
+        if Task.isCancelled { throw Failure(.unavailable, "Waiting for the state was cancelled.") }
         if case .ended(let failure) = state.connection {
             throw failure ?? Failure(.unavailable, "The connection to the fleet has ended.")
         }

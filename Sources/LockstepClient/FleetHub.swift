@@ -5,8 +5,8 @@ import WireMessages
 
 /// The state of a connection and its observers. One task delivers the updates; any task may call all other members.
 ///
-/// Feeds are filled under the lock, so that each gets the states in order. A released feed is removed when it is
-/// filled the next time.
+/// Buffers are filled under the lock, so that each gets the states in order. A released buffer is removed when the
+/// next update is delivered.
 final class FleetHub: Sendable {
     private struct Subscriber {
         weak var feed: FleetUpdateBuffer?
@@ -18,7 +18,7 @@ final class FleetHub: Sendable {
         var isEnded = false
         var subscribers: [Subscriber] = []
 
-        mutating func tell(_ changes: Set<FleetChange>) {
+        mutating func notify(_ changes: Set<FleetChange>) {
             subscribers.removeAll { $0.feed == nil }
             for subscriber in subscribers { subscriber.feed?.push(FleetUpdate(state: state, changes: changes)) }
         }
@@ -43,7 +43,7 @@ final class FleetHub: Sendable {
             let isFirst = !shared.hasState && shared.state.connection == .live
             if isFirst { shared.hasState = true }
             guard shared.hasState, !changes.isEmpty else { return }
-            shared.tell(isFirst ? [.everything] : changes)
+            shared.notify(isFirst ? [.everything] : changes)
         }
     }
 
@@ -55,7 +55,7 @@ final class FleetHub: Sendable {
             guard !shared.isEnded else { return [] }
             shared.isEnded = true
             shared.state.ending = .some(failure)
-            shared.tell([.connection])
+            shared.notify([.connection])
             defer { shared.subscribers = [] }
             return shared.subscribers
         }
@@ -64,7 +64,7 @@ final class FleetHub: Sendable {
 
     // MARK: - Observing
 
-    /// Returns a feed of updates that starts with the state if one is known; a limit of 1 keeps the newest.
+    /// Returns a buffer of updates that starts with the state if there is one; a limit of 1 keeps the newest.
     func updates(limit: Int = updateLimit) -> FleetUpdateBuffer {
         let feed = FleetUpdateBuffer(limit: limit)
         let isObserved = shared.withLockedValue { shared in
@@ -77,7 +77,7 @@ final class FleetHub: Sendable {
         return feed
     }
 
-    /// Repeats the state to a feed while a value is counting, until the feed is released.
+    /// Repeats the state in a buffer while a value is counting, until the buffer is released.
     func repeatState(in feed: FleetUpdateBuffer, every tick: Duration) {
         let tick = max(tick, .milliseconds(10))
         Task { [weak feed] in
@@ -103,7 +103,7 @@ final class FleetHub: Sendable {
         within limit: Duration, where condition: @escaping @Sendable (FleetState) -> Bool
     ) async -> (state: FleetState, isMet: Bool) {
         let feed = updates(limit: 1)
-        // A cancelled wait ends the feed.
+        // Cancelling the wait ends the buffer.
         let timer = Task {
             try? await Task.sleep(for: limit)
             feed.finish()

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// The states, updates or events of a connection, which the sequence keeps alive while it is read, and ends with.
+/// The states, updates or events of a connection. Its iterator retains the connection and ends with it.
 public struct FleetSequence<Element: Sendable>: AsyncSequence, Sendable {
     let fleet: Fleet
     let begin: @Sendable (Fleet) -> () async -> Element?

@@ -35,7 +35,7 @@ final class FleetUpdateBuffer: Sendable {
         waiter?.resume(returning: update)
     }
 
-    /// Ends the feed after the buffered updates.
+    /// Ends the sequence after the buffered updates.
     func finish() {
         let waiter = state.withLockedValue { state in
             state.isFinished = true

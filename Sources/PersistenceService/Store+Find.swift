@@ -111,19 +111,13 @@ private struct NameSearch {
     }
 
     private func ambiguous(_ ids: [String], _ label: (String) throws -> (String, String)) throws -> Failure {
-        let labels = try ids.prefix(Store.candidateLimit).map { id in (id: id, label: try label(id)) }
-        let titles = Dictionary(grouping: labels, by: \.label.0)
-        let candidates = labels.map { id, label in
-            let isOnlyOne = label.1.isEmpty || (titles[label.0]?.count ?? 0) < 2
-            return WireCandidates.Candidate.with {
-                $0.id = id
-                $0.title = isOnlyOne ? label.0 : "\(label.0) \(label.1)"
-            }
+        let candidates = try ids.prefix(Store.candidateLimit).map { id in
+            let (title, detail) = try label(id)
+            return (id: id, title: title, detail: detail)
         }
         let more = ids.count > Store.candidateLimit ? ", and these are not all" : ""
         return Failure(
-            code: FailureCode.ambiguous.rawValue,
-            message: "“\(text)” fits more than one \(what)\(more). Use an ID or more of the title.",
-            detail: WireCandidates.with { $0.candidates = candidates }.wireBytes)
+            ambiguous: "“\(text)” fits more than one \(what)\(more).", advice: "Use an ID or more of the title.",
+            candidates)
     }
 }

@@ -31,7 +31,7 @@ struct EpisodeStates: Sendable {
 
 extension WireSetPlayed {
     func reason(_ command: Command) -> String {
-        "marked as \(played ? "" : "not ")played \(CommandOrigin(command.origin).phrase)"
+        "marked as \(played ? "" : "un")played \(CommandOrigin(command.origin).phrase)"
     }
 }
 
@@ -177,7 +177,7 @@ extension PlaybackMachine {
             pending.writes.mark(state)
         }
         answer(
-            command, set.played ? "Marked as played" : "Marked as not played", .episodeState(state), changed: isChanged)
+            command, set.played ? "Marked as played" : "Marked as unplayed", .episodeState(state), changed: isChanged)
     }
 
     /// Commits the marks of episodes whose current states the library has returned.

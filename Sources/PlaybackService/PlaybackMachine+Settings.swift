@@ -108,7 +108,7 @@ extension OwnerSettings {
         guard let speed = PlaybackSpeed(factor: factor) else {
             let range = PlaybackSpeed.range
             throw Failure(
-                .invalidArgument, "The speed must be from \(range.lowerBound) to \(range.upperBound), not \(factor).")
+                .invalidArgument, "The speed must be from \(range.lowerBound) to \(range.upperBound).")
         }
         var setting = WireSetSetting()
         setting.key = SettingKey.speed.rawValue

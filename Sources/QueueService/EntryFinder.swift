@@ -42,7 +42,8 @@ struct EntryFinder {
             guard let first = found.first else { continue }
             guard found.count == 1 else {
                 throw Self.ambiguous(
-                    "“\(text)” could be \(found.count) entries of \(QueueName.shown(queue.name)).", found)
+                    "“\(text)” could be \(found.count) entries of \(QueueName.shown(queue.name)).",
+                    advice: "Repeat the command with one of these IDs:", found)
             }
             return (queue, first)
         }
@@ -59,18 +60,23 @@ struct EntryFinder {
             let queue = queues.first ?? NamedQueue(name: QueueName.default)
             throw Failure(
                 .notFound,
-                "\(QueueName.shown(queue.name)) has no entry \(number); it has \(queue.queue.counted).")
+                queue.queue.entries.isEmpty
+                    ? "\(QueueName.shown(queue.name)) is empty, so it has no entry \(number)."
+                    : "\(QueueName.shown(queue.name)) has no entry \(number); it has \(queue.queue.counted).")
         }
         guard found.count == 1 else {
             let names = found.map { "\(QueueName.shown($0.queue.name)) (--queue \($0.queue.name))" }
             throw Self.ambiguous(
-                "Number \(number) could be an entry of \(names.joined(separator: " or ")).", found.map(\.entry))
+                "Number \(number) could be an entry of \(names.joined(separator: " or ")).",
+                advice: "Repeat the command with --queue or with one of these IDs:", found.map(\.entry))
         }
         return first
     }
 
-    private static func ambiguous(_ message: String, _ entries: [Queue.Entry]) -> Failure {
-        Failure(ambiguous: message, entries.lazy.map { ($0.id, $0.wire.episode.title) })
+    private static func ambiguous(_ message: String, advice: String, _ entries: [Queue.Entry]) -> Failure {
+        Failure(
+            ambiguous: message, advice: advice,
+            entries.lazy.map { ($0.id, $0.wire.episode.title, $0.wire.episode.podcastTitle) })
     }
 }
 

@@ -100,7 +100,7 @@ struct QueueEdit {
         var steps: [WireQueueStep] = [.removing(move.entry), .inserting(entry.wire, after: anchor?.id ?? "")]
         // The entry remains current after the move.
         if queue.current == move.entry { steps.append(.settingCurrent(move.entry)) }
-        edit(steps, "Moved “\(entry.wire.episode.title)” to place \(index + 1)")
+        edit(steps, "Moved “\(entry.wire.episode.title)” to position \(index + 1)")
     }
 
     private mutating func sort(_ sort: WireSortEntries) throws(Failure) {

@@ -3,17 +3,26 @@ package import PodcastModel
 import SwiftProtobuf
 
 extension Failure {
-    /// More than one thing has the name that a user gave.
+    /// Creates the failure of a name that several objects have.
     ///
-    /// - Parameter candidates: the things that have it; the detail holds the first 20.
-    package init(ambiguous message: String, _ candidates: some Sequence<(id: String, title: String)>) {
+    /// - Parameters:
+    ///   - message: the sentence that the advice follows.
+    ///   - candidates: the objects, of which the first 20 are listed; `detail` distinguishes equal titles.
+    package init(
+        ambiguous message: String, advice: String = "Repeat the command with one of these IDs:",
+        _ candidates: some Sequence<(id: String, title: String, detail: String)>
+    ) {
+        let listed = Array(candidates.prefix(20))
+        let titles = Dictionary(grouping: listed, by: \.title)
         let detail = WireCandidates.with {
-            $0.candidates = candidates.prefix(20).map { candidate in
-                .with { ($0.id, $0.title) = (candidate.id, candidate.title) }
+            $0.candidates = listed.map { candidate in
+                let isOnlyOne = candidate.detail.isEmpty || titles[candidate.title]?.count == 1
+                let title = isOnlyOne ? candidate.title : "\(candidate.title) (\(candidate.detail))"
+                return .with { ($0.id, $0.title) = (candidate.id, title) }
             }
         }
         self.init(
-            code: FailureCode.ambiguous.rawValue, message: message + " Say which by its ID:", detail: detail.wireBytes)
+            code: FailureCode.ambiguous.rawValue, message: "\(message) \(advice)", detail: detail.wireBytes)
     }
 
     /// The failure of a service process whose name a newer generation has registered.

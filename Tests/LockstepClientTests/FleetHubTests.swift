@@ -53,7 +53,7 @@ import WireMessages
         #expect(hub.state.player.sentence == "Paused at 0:12: A [31m title.")
     }
 
-    @Test func `a position moves on at the speed of the anchor`() {
+    @Test func `a position advances at the speed of the anchor`() {
         var state = Self.player(.playing, position: 10)
         let now = Moment.now
         state.anchor.running = true
@@ -133,7 +133,7 @@ import WireMessages
         #expect(hub.state.download(of: "e1")?.bytesPerSecond == 7)
     }
 
-    @Test func `an event about many played marks is a change of each episode`() async {
+    @Test func `an event about many played marks is reported as a change of each episode`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
         let updates = hub.updates()
@@ -190,7 +190,7 @@ import WireMessages
         #expect(await updates.next()?.changes == [.service(.downloads)])
     }
 
-    @Test func `new episodes are a change that names them`() async {
+    @Test func `new episodes are reported as a change with their IDs`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
         let updates = hub.updates()
@@ -227,7 +227,7 @@ import WireMessages
         await fleet.disconnect()
     }
 
-    @Test func `waiting for a state ends with its task`() async {
+    @Test func `waiting for a state ends when its task is cancelled`() async {
         let hub = FleetHub(observing: .all)
         let waiting = Task { await hub.first(within: .seconds(3_600)) { _ in true } }
         waiting.cancel()

@@ -97,7 +97,7 @@ struct FleetViewTests {
         "x", "stream", "stream/playback", "stream/playback/state", "", "stream//", "stream/queue/queue/main",
         "stream/downloads/download/e1", "stream/playback/bookmarks/e1", "stream/queue/settings/all",
     ])
-    func `a payload that can’t be read counts as absent`(_ topic: String) {
+    func `an unreadable payload counts as absent`(_ topic: String) {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         _ = view.apply(.event(bus.publish(.put, Topic(topic), [0xff, 0xff, 0xff])))

@@ -30,7 +30,7 @@ import WireMessages
         #expect(values.value(of: .speed, for: "p1") == .init(text: "2", source: .podcast))
         #expect(values.value(of: .speed, for: "p2") == .init(text: "1.2", source: .all))
         #expect(values.value(of: .gain, for: "p1") == .init(text: "3", source: .all))
-        #expect(values.value(of: .boost, for: "p1") == .init(text: "off", source: .standard))
+        #expect(values.value(of: .boost, for: "p1") == .init(text: "off", source: .default))
         #expect(values.podcasts(with: .speed).map(\.podcast) == ["p1"])
     }
 

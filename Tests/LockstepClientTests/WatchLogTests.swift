@@ -36,7 +36,7 @@ import WireMessages
             ))
     }
 
-    @Test func `topics that are gone after a resync have a null payload`() {
+    @Test func `topics that no longer exist after a resync are reported with a null payload`() {
         var log = WatchLog(prefixes: ["playback"], changesOnly: true)
         let put = Self.event(.put, .playbackState, 3)
         #expect(log.events(for: .snapshot(Self.replica([put], at: 9))).isEmpty)

@@ -29,12 +29,12 @@ import Testing
         let lines = BackUp.lines([Self.copy(.snapshot, in: home), Self.copy(.backup, in: home)], in: home)
         let database = "/nowhere/me/.local/share/lockstep/lockstep.sqlite"
         func move(_ suffix: String) -> String {
-            let (old, new) = (database + suffix, database + ".before-restore" + suffix)
-            return "  { [ ! -e \(old) ] || mv \(old) \(new); } &&"
+            "  { [ ! -e \(database + suffix) ] || mv \(database + suffix) \"$aside\"; } &&"
         }
         #expect(
-            lines.suffix(8) == [
+            lines.suffix(9) == [
                 "To go back to a backup, for example the newest:", "  lockstep down &&",
+                "  aside=$(mktemp -d \(database).before-restore-XXXXXX) &&",
                 move("-wal"), move("-shm"), move("-journal"), move(""),
                 "  cp \(home.backupDirectory)/backup-20260102T030405678Z.db \(database) &&", "  lockstep up --detach",
             ])
@@ -66,20 +66,21 @@ import Testing
         }
         func read(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
         try write(backup.path, "backup")
+        let lines = BackUp.lines([backup], in: home)
         for time in ["first", "second"] {
             try write(home.database, time)
             try write(home.database + "-wal", time + " log")
-            let lines = BackUp.lines([backup], in: home)
             // A fleet that doesn’t stop keeps its files.
             #expect(try Self.run(lines, lockstep: "false") != 0)
             #expect(read(home.database) == time && read(home.database + "-wal") == time + " log")
             #expect(try Self.run(lines, lockstep: "echo \"$@\" >> '\(record)'") == 0)
             #expect(read(home.database) == "backup" && read(home.database + "-wal") == nil)
         }
-        #expect(read(home.database + ".before-restore") == "first")
-        #expect(read(home.database + ".before-restore-wal") == "first log")
-        #expect(read(home.database + ".before-restore-2") == "second")
-        #expect(read(home.database + ".before-restore-2-wal") == "second log")
+        // The same commands, run twice, keep both databases.
+        let kept = try FileManager.default.contentsOfDirectory(atPath: home.dataDirectory)
+            .filter { $0.contains(".before-restore-") }.map { "\(home.dataDirectory)/\($0)/lockstep.sqlite" }
+        #expect(Set(kept.compactMap(read)) == ["first", "second"])
+        #expect(Set(kept.compactMap { read($0 + "-wal") }) == ["first log", "second log"])
         let option = "--home \(folder.path)/a home\n"
         #expect(read(record) == String(repeating: "down \(option)up --detach \(option)", count: 2))
     }

@@ -21,13 +21,13 @@ import WireMessages
         }
     }
 
-    @Test func `the values that an argument takes are listed in one sentence`() {
+    @Test func `the values that an argument accepts are listed in one sentence`() {
         let said =
             "The value 'x' is invalid for '<kind>'. Please provide one of the following:\n  - a\n  - b\n  - c\nUsage: …"
         #expect(
-            ParserWords.inHouse(said)
+            ParserWords.reworded(said)
                 == "The value “x” is invalid for “<kind>”. Please provide one of “a”, “b” or “c”.\nUsage: …")
-        #expect(ParserWords.inHouse("It is not") == "It is not.")
+        #expect(ParserWords.reworded("It is not") == "It is not.")
     }
 
     @Test func `thousands of IDs are joined for the parser and split again`() throws {
@@ -126,7 +126,7 @@ import WireMessages
         (["episodes", "--limit", "-5"], ["episodes", "--limit", "-5"]), (["show", "-x"], ["show", "-x"]),
         (["bookmark", "add", "--at", "-5%"], ["bookmark", "add", "--at", "−5%"]),
     ])
-    func `a number below 0 is an argument, unless it follows an option`(
+    func `a negative number is parsed as an argument, unless it follows an option`(
         arguments: [String], words: [String]
     ) throws {
         #expect(try CommandLineWords(arguments).words == words)
@@ -140,8 +140,8 @@ import WireMessages
             "There is no command “queue ad”. Did you mean `lockstep queue add`? `lockstep queue --help` lists them."
         ),
         (["queue", "foo"], "There is no command “queue foo”. `lockstep queue --help` lists them."),
-        (["help", "pause", "now"], "There is no command “pause now”. `lockstep pause --help` says more."),
-        (["--home"], "--home takes a folder: `lockstep --home FOLDER status`."),
+        (["help", "pause", "now"], "There is no command “pause now”. `lockstep pause --help` describes it."),
+        (["--home"], "--home expects a folder: `lockstep --home FOLDER status`."),
         (["--json"], "Name a command, as in `lockstep --json status`. `lockstep --help` lists them."),
     ])
     func `an unknown command is named in the error`(arguments: [String], message: String) {
@@ -182,7 +182,7 @@ import WireMessages
         #expect(
             Unsubscribe.sentences([("main", 2), ("evening", 1)], files: 1) == [
                 "Removed 2 entries from Up Next and 1 entry from “evening”.",
-                "1 downloaded file will be deleted when nothing uses it any more.",
+                "1 downloaded file will be deleted when no longer in use.",
             ])
         #expect(
             Unsubscribe.sentences([("main", 2), ("evening", 1), ("sl", 3)], files: 0)
@@ -196,11 +196,11 @@ import WireMessages
         ("Positions count from 1.", "Positions count from 1."),
         ("It isn't one", "It isn’t one."),
     ])
-    func `errors of the parser are worded like all others`(said: String, shown: String) {
-        #expect(ParserWords.inHouse(said) == shown)
+    func `the parser’s errors are reworded with typographic quotes and a full stop`(said: String, shown: String) {
+        #expect(ParserWords.reworded(said) == shown)
     }
 
-    @Test func `a queue shows its limit only where it isn’t the default`() {
+    @Test func `a queue shows its limit only if it differs from the default`() {
         for (limit, words) in [(0, []), (50, ["holds 50 at most"]), (UInt32(RequestSizes.queueEntries), [])]
             as [(UInt32, [String])]
         {
@@ -220,6 +220,45 @@ import WireMessages
             reply.count = 1_200
         }
         #expect(QueueAdd.sentence(QueueAnswer(reply), []) == "Added 1200 episodes to “evening”.")
+    }
+
+    @Test(arguments: [
+        (["queue", "create", ""], "create"), (["output", ""], "output"), (["queue", ""], "queue"),
+        (["queue", "add", "--queue", "", "e1"], "--queue"), (["queue", "--queue="], "--queue"),
+        (["subscribe", "--user", "", "https://h/feed"], "--user"), (["mark", "played", "e1", ""], "e1"),
+    ])
+    func `an empty argument is refused by every command`(arguments: [String], before: String) throws {
+        let failure = #expect(throws: Failure.self) { try CommandLineWords(arguments) }
+        #expect(failure?.code == "usage")
+        #expect(failure?.message == "The argument after “\(before)” is empty. Give a value, or omit it.")
+    }
+
+    @Test(arguments: [
+        ["bookmark", "note", "b1", ""], ["bookmark", "add", "--note", ""], ["bookmark", "add", "--note="],
+        ["--home", "", "status"],
+    ])
+    func `only a note can be empty, and an empty home has its own error`(arguments: [String]) throws {
+        #expect(throws: Never.self) { try CommandLineWords(arguments) }
+    }
+
+    @Test(arguments: [
+        (["status", "--format", "{state}", "--json"], "--format and --json can’t be used together."),
+        (["queue", "add", "--podcast", "p1", "e1"], "Episodes and --podcast can’t be combined"),
+        (["queue", "add"], "Name the episodes to add"),
+    ])
+    func `options that contradict each other are refused`(arguments: [String], message: String) {
+        #expect {
+            _ = try Lockstep.command(arguments)
+        } throws: { error in
+            Lockstep.fullMessage(for: error).contains(message)
+        }
+    }
+
+    @Test func `alerts, bookmarks and entries with equal titles are distinguished in a list of candidates`() {
+        let candidates = [("a1", "Gone", "Far"), ("a2", "Gone", "Near"), ("a3", "Other", "Near")]
+        let failure = Failure.ambiguous("Three match.", candidates.map { ($0, $1, $2) })
+        #expect(failure.candidates.map(\.title) == ["Gone (Far)", "Gone (Near)", "Other"])
+        #expect(failure.message == "Three match. Repeat the command with one of these IDs:")
     }
 
     @Test func `a list of alternatives ends with “or”`() {

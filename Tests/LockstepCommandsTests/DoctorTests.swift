@@ -25,7 +25,7 @@ import WireMessages
             directoryExists: { _ in true })
     }
 
-    @Test func `a fresh home is in order`() throws {
+    @Test func `a fresh home has no findings`() throws {
         try Self.withHome { check in
             #expect(check.folders().map(\.level) == [.ok])
             #expect(check.sockets().level == .ok)
@@ -35,7 +35,7 @@ import WireMessages
         }
     }
 
-    @Test func `a missing home is no fault and isn’t created`() throws {
+    @Test func `a missing home is neither reported as a fault nor created`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/absent"
         let home = try Self.home(in: path)
@@ -97,7 +97,7 @@ import WireMessages
         withExtendedLifetime(folder) {}
     }
 
-    @Test func `a run folder that is a link is refused by both`() throws {
+    @Test func `a run folder that is a symbolic link is refused by up and doctor`() throws {
         try Self.withHome { check in
             let run = check.home.runDirectory
             try FileManager.default.moveItem(atPath: run, toPath: run + "-elsewhere")
@@ -161,11 +161,11 @@ import WireMessages
     }
 
     @Test(arguments: [("ready", true), ("late", true), ("hung", false), ("starting", false), ("failed", false)])
-    func `doctor still asks a service that is late`(state: String, serves: Bool) throws {
+    func `doctor queries a service whose heartbeat is late`(state: String, serves: Bool) throws {
         #expect(try FleetCheck.serves(.bus, [Self.service(.queue, "ready"), Self.service(.bus, state)]) == serves)
     }
 
-    @Test func `a warning about the home doesn’t hide the faults after it`() throws {
+    @Test func `a warning about the home doesn’t suppress later faults`() throws {
         try Self.withHome { check in
             let manager = FileManager.default
             #expect(chmod(check.home.configurationDirectory, 0o777) == 0)
@@ -181,7 +181,7 @@ import WireMessages
             (["One thing"], "The fleet is up. One thing. See `lockstep alerts`."),
             (["One thing", "Another"], "The fleet is up. One thing. Another. See `lockstep alerts`."),
         ] as [([String], String)])
-    func `up refers to alerts once`(alerts: [String], sentence: String) {
+    func `up mentions the alerts command once for several alerts`(alerts: [String], sentence: String) {
         #expect(Up.sentence(true, alerts) == sentence)
     }
 
@@ -242,11 +242,11 @@ import WireMessages
 
     @Test(
         arguments: [(10_000_000, .fault), (200_000_000, .warning), (5_000_000_000, .ok)] as [(UInt64, Finding.Level)])
-    func `less free space is a more severe finding`(free: UInt64, level: Finding.Level) {
+    func `the severity of the disk finding increases as free space decreases`(free: UInt64, level: Finding.Level) {
         #expect(HomeCheck.disk(free: free, at: "/x").level == level)
     }
 
-    @Test func `an old backup is worth a warning only if the database has changed since`() throws {
+    @Test func `an old backup is a warning only if the database has changed since`() throws {
         try Self.withHome { check in
             let manager = FileManager.default
             let backup = check.home.backupDirectory + "/backup-20260101T000000000Z.db"
@@ -303,7 +303,7 @@ import WireMessages
             ("episodeUnavailable", .warning), ("decoderFailed", .warning), ("downloadFailed", .warning),
             ("insufficientStorage", .fault), ("diskFull", .fault),
         ] as [(String, Finding.Level)])
-    func `an episode that can’t be played is no fault of the installation`(code: String, level: Finding.Level) throws {
+    func `an alert about an unplayable episode is a warning, not a fault`(code: String, level: Finding.Level) throws {
         let alert = try #require(
             AlertState(
                 .with {

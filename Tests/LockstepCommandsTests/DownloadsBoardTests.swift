@@ -49,7 +49,7 @@ import WireMessages
 
     private static func board(_ updates: [ReplicaUpdate]) -> DownloadsBoard { DownloadsBoard(state(updates)) }
 
-    @Test func `downloads under way come first, then those that wait, then the finished ones`() {
+    @Test func `active downloads are listed first, then queued ones, then finished ones`() {
         let board = Self.board(
             [.downloaded, .paused, .failed, .queued, .downloading].enumerated().map {
                 Self.put(Self.download("e\($0)", $1))
@@ -58,7 +58,7 @@ import WireMessages
         #expect(board.isActive)
     }
 
-    @Test func `progress is taken from telemetry if that is ahead of the state`() {
+    @Test func `progress is taken from telemetry if that is newer than the state`() {
         var state = Self.state([Self.put(Self.download("e1", .downloading, 100, 1_000))])
         var view = state.view
         #expect(view.apply(Self.live("e1", 500, 1_000, rate: 100)) == [.download("e1")])
@@ -69,7 +69,7 @@ import WireMessages
         #expect(!DownloadsBoard(state).isActive)
     }
 
-    @Test func `a download under way has progress once telemetry has arrived`() {
+    @Test func `an active download has progress once telemetry has arrived`() {
         var state = Self.state([
             Self.put(Self.download("e1", .downloading, 0, 1_000)), Self.put(Self.download("e2", .paused, 5, 1_000), 2),
         ])
@@ -80,7 +80,7 @@ import WireMessages
         #expect(!DownloadsBoard(state).hasProgressForAll)
     }
 
-    @Test func `a download under way has a bar, a rate and the remaining time`() {
+    @Test func `an active download has a bar, a rate and the remaining time`() {
         let board = Self.board([
             Self.put(Self.download("e1", .downloading, 0, 20_000_000)),
             Self.live("e1", 5_000_000, 20_000_000, rate: 1_000_000), Self.put(Self.download("e2", .failed), 2),
@@ -123,7 +123,7 @@ import WireMessages
                 "paused at 5 B of 10 B. Mind this.", "downloaded, 10 B. Mind this.",
                 "failed: The server said 404. Mind this.", "downloading 50 %, 5 B of 10 B",
             ]))
-    func `a note is shown with the state, but not while the download is under way`(
+    func `a note is shown with the state, but not while the download is active`(
         state: WireDownload.State, text: String
     ) {
         var download = Self.download("e1", state, 5, 10)
@@ -138,7 +138,7 @@ import WireMessages
         #expect(DownloadText.named(text, in: downloads)?.episode.text == episode)
     }
 
-    @Test func `JSON has the documented members first`() {
+    @Test func `the JSON of a download begins with the documented members`() {
         let json = Self.download("e1", .failed, 5).json.line
         #expect(
             json.hasPrefix(
@@ -151,7 +151,7 @@ import WireMessages
         arguments: zip(
             [.notDownloaded, .queued, .downloading, .paused, .downloaded, .failed] as [WireDownload.State],
             ["notDownloaded", "queued", "downloading", "paused", "downloaded", "failed"]))
-    func `each state of a download has its words`(state: WireDownload.State, word: String) {
+    func `each state of a download has a description`(state: WireDownload.State, word: String) {
         #expect(state.word == word)
     }
 

@@ -81,6 +81,7 @@ import WireMessages
                         .with {
                             $0.start = 600
                             $0.title = "Coda"
+                            $0.url = "https://b.example/coda"
                         },
                     ]
                 }
@@ -90,9 +91,9 @@ import WireMessages
         #expect(
             details.lines(width: nil) == [
                 "A title", "A podcast", "No date, 10:00 long", "Played: heard to its end", "Downloaded, 5.0 MB",
-                "Number 2 in Up Next: a rule put it there", "Number 1 in “evening”, the current entry", "Id e1",
+                "Number 2 in Up Next: a rule put it there", "Number 1 in “evening”, the current entry", "ID e1",
                 "File /files/a.mp3", "", "Bookmarks", "   1:30  here  b1", "  11:40        b2", "", "Chapters",
-                "   0:05  Hello", "  10:00  Coda", "",
+                "   0:05  Hello", "  10:00  Coda", "        https://b.example/coda", "",
                 "Words and a link [1].", "", "[1] https://a.example",
             ])
         #expect(
@@ -123,30 +124,31 @@ import WireMessages
 
     @Test func `an episode without any details is shown by its ID`() throws {
         let details = try Self.details(.with { $0.id = "e9" })
-        #expect(details.lines(width: 80) == ["", "", "No date and no length are known", "Id e9"])
+        #expect(details.lines(width: 80) == ["", "", "No date and no length are known", "ID e9"])
         #expect(details.json["download"] == .null)
     }
 
-    @Test func `why explains an episode also while the downloads service is away`() throws {
-        let places = try Self.details(Self.episode, [(.queue("main"), Self.queue("main", ["e2", "e1"]))]).places
+    @Test func `why explains an episode also while the downloads service is down`() throws {
+        let places = try Self.details(Self.episode, [(.queue("main"), Self.queue("main", ["e2", "e1"]))]).queuePositions
         #expect(
-            Why.lines("A title", Episode(Self.episode), file: ["It was asked for"], failure: nil, places: places) == [
-                "A title", "It was asked for.", "Played: heard to its end.",
-                "Number 2 in Up Next: a rule put it there.",
-            ])
+            Why.lines(
+                "A title", Episode(Self.episode), file: ["It was asked for"], failure: nil, queuePositions: places) == [
+                    "A title", "It was asked for.", "Played: heard to its end.",
+                    "Number 2 in Up Next: a rule put it there.",
+                ])
         var again = Self.episode
         again.state.position = 1_503
         #expect(
-            Why.lines("A title", Episode(again), file: [], failure: nil, places: [])
-                == ["A title", "Played: heard to its end; it is at 25:03.", "In no queue."])
+            Why.lines("A title", Episode(again), file: [], failure: nil, queuePositions: [])
+                == ["A title", "Played: heard to its end; it is at 25:03.", "It isn’t in a queue."])
         #expect(
             try Self.details(again).lines(width: nil).contains(
                 "Played: heard to its end; it is at 25:03"))
         let away = Failure(.unavailable, "The downloads service is not running.")
         #expect(
-            Why.lines("A title", nil, file: [], failure: away, places: []) == [
+            Why.lines("A title", nil, file: [], failure: away, queuePositions: []) == [
                 "A title", "Couldn’t check its file: The downloads service is not running.", "Not played.",
-                "In no queue.",
+                "It isn’t in a queue.",
             ])
     }
 
@@ -183,7 +185,7 @@ import WireMessages
             (1_767_225_600_000, 0.0, "Published 2026-01-01, of unknown length"),
             (1_767_225_600_000, 60.0, "Published 2026-01-01, 1:00 long"),
         ] as [(Int64, Double, String)])
-    func `an unknown date or length is said in words`(published: Int64, duration: Double, line: String) throws {
+    func `an unknown date or length is shown as words`(published: Int64, duration: Double, line: String) throws {
         let episode = WireEpisode.with {
             $0.id = "e1"
             $0.published = published

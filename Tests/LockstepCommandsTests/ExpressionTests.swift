@@ -36,7 +36,7 @@ import WireMessages
     }
 
     @Test(arguments: [(0, 0), (7, 5), (12, 30), (23, 59)])
-    func `a time of the day lies less than a day ahead`(hour: Int32, minute: Int32) throws {
+    func `the wait until a time of day is less than a day`(hour: Int32, minute: Int32) throws {
         let now = Moment(monotonic: Self.now.monotonic, wall: Timestamp(milliseconds: 1_790_000_000_000))
         let seconds = SleepTimer.seconds(until: hour, minute, from: now.wall)
         #expect(seconds > 0 && seconds <= SleepLimits.seconds)
@@ -70,7 +70,7 @@ import WireMessages
         return sleep
     }
 
-    @Test func `the status shows the rest of the sleep timer`() {
+    @Test func `the status shows the remaining time of the sleep timer`() {
         let player = Self.player(Self.timed(90.5))
         let json = PlayerState(player).json(at: Self.now)["sleep"]
         #expect(json?["remaining"] == .number(90.5))
@@ -106,7 +106,7 @@ import WireMessages
         return PlayerState(player)
     }
 
-    @Test func `a chapter is named by a word or its number`() throws {
+    @Test func `a chapter is specified by a word or its number`() throws {
         let targets: [(String, PlayerClient.SeekTarget)] = [
             ("next", .nextChapter), ("previous", .previousChapter), ("prev", .previousChapter), ("3", .chapter(3)),
         ]

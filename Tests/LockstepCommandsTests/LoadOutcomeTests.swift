@@ -58,14 +58,14 @@ import WireMessages
         #expect(try Self.outcome(shows: shown, status, decided: decided.map { ($0, $1, $2) }) == outcome)
     }
 
-    @Test func `a load stays pending while a service is away`() throws {
+    @Test func `a load stays pending while a service is down`() throws {
         let decided: [Decided] = [("l2", .superseded, "")]
         for ready in [[.playback], [.queue]] as [[ServiceName]] {
             #expect(try Self.outcome(shows: "l3", .playing, decided: decided, ready: ready) == .pending)
         }
     }
 
-    @Test func `a load is superseded when the player shows another`() throws {
+    @Test func `a load is superseded when the player has another load`() throws {
         #expect(try Self.outcome(isLoaded: true, shows: "l3", .playing, decided: []) == .superseded)
         #expect(try Self.outcome(isLoaded: true, shows: "l2", .loading, decided: []) == .pending)
         #expect(

@@ -39,9 +39,9 @@ import WireMessages
     }
 
     private static func machine(
-        _ state: WirePlaybackState, _ more: [StreamEvent] = [], form: PlayerMachine.Form = .screen
+        _ state: WirePlaybackState, _ more: [StreamEvent] = [], presentation: PlayerMachine.Presentation = .fullScreen
     ) -> PlayerMachine {
-        var machine = PlayerMachine(settings: Settings(), form: form)
+        var machine = PlayerMachine(settings: Settings(), presentation: presentation)
         machine.apply(.snapshot(replica(state, more)))
         machine.apply(.connection(.live))
         return machine
@@ -59,7 +59,7 @@ import WireMessages
         return snapshot
     }
 
-    @Test func `a running retry counts down on every player by itself`() {
+    @Test func `a pending retry counts down on every player without updates`() {
         var state = Self.player()
         state.status = .loading
         state.retry.attempt = 2
@@ -97,7 +97,7 @@ import WireMessages
     @Test func `a loading episode shows its queue, and that it will stay paused`() {
         var state = Self.player()
         state.status = .loading
-        #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00, to be paused: The first one.")
+        #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00, then paused: The first one.")
         #expect(PlayerState(state).json(at: Self.now)["willPlay"] == false)
         state.willPlay = true
         #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00: The first one.")
@@ -110,7 +110,7 @@ import WireMessages
         #expect(PlayerState(state).json(at: Self.now)["willPlay"] == .null)
     }
 
-    @Test func `the shown position and the shown rest add up to the length`() {
+    @Test func `the shown position and remaining time add up to the length`() {
         var snapshot = Self.snapshot(Self.player())
         for (position, place, rest) in [(9.98, "0:10", "59:50"), (9.5, "0:09", "59:51"), (0, "0:00", "1:00:00")] {
             snapshot.position = position
@@ -118,7 +118,7 @@ import WireMessages
         }
     }
 
-    @Test func `a failure that an alert shows isn’t shown beside it`() {
+    @Test func `a failure that an alert reports isn’t shown twice`() {
         var state = Self.player()
         state.status = .failed
         state.error.message = "The server said 404."
@@ -150,7 +150,7 @@ import WireMessages
         #expect(narrator.lines(for: Self.snapshot(state, at: later), now: later.monotonic) == [])
     }
 
-    @Test func `the reason for a pause is shown unless it is the user`() {
+    @Test func `the cause of a pause is shown unless a user paused`() {
         var state = Self.player()
         let cases: [(WirePlaybackState.PausedBy, String, JSONValue)] = [
             (.somebody, "Paused at 11:40 of 1:00:00: The first one.", .null),
@@ -169,7 +169,7 @@ import WireMessages
         #expect(PlayerState(state).json(at: Self.now)["pausedBy"] == .null)
     }
 
-    @Test func `a plain player prints nothing about silence that is skipped`() {
+    @Test func `a plain player prints nothing when silence is skipped`() {
         var state = Self.player()
         state.status = .playing
         state.speed = 1
@@ -182,7 +182,7 @@ import WireMessages
         #expect(snapshot.player.pace == 2.5 && narrator.lines(for: snapshot, now: later.monotonic) == [])
     }
 
-    @Test func `the pause key makes a loading episode play that would stay paused`() {
+    @Test func `the pause key starts an episode that was loading to be paused`() {
         var state = Self.player()
         state.status = .loading
         for willPlay in [true, false] {
@@ -249,7 +249,7 @@ import WireMessages
         #expect(PlayerState(state).position(at: Self.now) == 708)
     }
 
-    @Test func `c shows the chapters, arrows select one and Enter goes to it`() {
+    @Test func `c shows the chapters, arrows select one and Enter seeks to it`() {
         var machine = Self.machine(Self.player())
         #expect(machine.screen(at: Self.now).shownList == .queue)
         #expect(machine.press(.character("c"), now: Self.now) == .none)
@@ -263,7 +263,7 @@ import WireMessages
         #expect(machine.screen(at: Self.now).shownList == .queue)
     }
 
-    @Test func `keys go from chapter to chapter, held keys too`() {
+    @Test func `the chapter keys seek to the next and previous chapter, also when held`() {
         var machine = Self.machine(Self.player())
         #expect(machine.press(.character("<"), now: Self.now) == .ask(.seek(load: "l1", to: 600)))
         #expect(machine.press(.character("<"), now: Self.now) == .none)
@@ -276,7 +276,7 @@ import WireMessages
         #expect(machine.screen(at: Self.now).notice == "This is the last chapter.")
     }
 
-    @Test func `in an episode without chapters their keys report that it has none`() {
+    @Test func `in an episode without chapters, the chapter keys report that`() {
         var state = Self.player()
         state.chapters = []
         var machine = Self.machine(state)
@@ -314,7 +314,7 @@ import WireMessages
         #expect(machine.press(.right, now: Self.now) == .ask(.seek(load: "l1", to: 745)))
     }
 
-    @Test func `the line shows the first alert and its keys, which do the same on both players`() {
+    @Test func `an alert is shown with digits that have the same effect on both players`() {
         var snapshot = Self.snapshot(Self.player())
         snapshot.alerts = [
             .init(
@@ -334,10 +334,11 @@ import WireMessages
         snapshot.alerts[0].keys = []
         #expect(
             Sentence.alert(snapshot.alerts[0])
-                == "Alert a1 (error): The stream failed. Answers: retry, dismiss, skip.")
+                == "Alert a1 (error): The stream failed. Answers: retry, dismiss, skip. "
+                + "`lockstep alerts answer a1 ACTION` answers this alert.")
     }
 
-    @Test func `players show and step through the queue of what is loaded`() {
+    @Test func `players show and step through the loaded episode’s queue`() {
         var state = Self.player()
         state.queueEntry = "q9"
         let next = Self.event(.queueNext, WireQueueNext.with { $0.queue = "evening" }.wireBytes)
@@ -404,7 +405,7 @@ import WireMessages
             ])
         // Later its digits are available.
         var later = Self.now
-        later.monotonic = later.monotonic.advanced(by: AlertKeys.pause)
+        later.monotonic = later.monotonic.advanced(by: AlertKeys.reservation)
         machine.apply(.snapshot(Self.replica(Self.player(), [Self.alert("a2"), Self.alert("a3")])))
         machine.tick(now: later)
         #expect(press(machine, "1", at: later) == Self.answer("a3", "retry"))
@@ -422,7 +423,7 @@ import WireMessages
         #expect(keys.applied(to: [alert("a2", actions: 3)]).first?.answers == ["9 do1", "do2", "do3"])
         keys.update([alert("a2", actions: 3)], now: now)
         #expect(keys.applied(to: [alert("a2", actions: 3)]).first?.keys == [9, nil, nil])
-        now = now.advanced(by: AlertKeys.pause)
+        now = now.advanced(by: AlertKeys.reservation)
         keys.update([alert("a2", actions: 3)], now: now)
         #expect(keys.applied(to: [alert("a2", actions: 3)]).first?.keys == [9, 1, 2])
     }
@@ -436,9 +437,9 @@ import WireMessages
         machine.tick(now: Self.now)
         #expect(machine.screen(at: Self.now).snapshot.alerts.map(\.keys) == [[nil]])
         var later = Self.now
-        later.monotonic = later.monotonic.advanced(by: AlertKeys.pause)
+        later.monotonic = later.monotonic.advanced(by: AlertKeys.reservation)
         let change = try #require(machine.nextChange(after: Self.now))
-        #expect(change <= AlertKeys.pause / .seconds(1))
+        #expect(change <= AlertKeys.reservation / .seconds(1))
         machine.tick(now: later)
         #expect(machine.screen(at: later).snapshot.alerts.map(\.keys) == [[1]])
     }
@@ -454,13 +455,13 @@ import WireMessages
         #expect(frame.wait(.connecting, now: start.advanced(by: .milliseconds(2))) == nil)
     }
 
-    @Test func `a player in words assigns a released digit without any other event`()
+    @Test func `a plain player assigns a released digit without any other event`()
         async throws
     {
         let clock = NIOLockedValueBox(Self.now)
         let said = NIOLockedValueBox<[String]>([])
-        let player = NIOLockedValueBox(PlayerMachine(settings: Settings(), form: .words))
-        let teller = PlainPlayer(
+        let player = NIOLockedValueBox(PlayerMachine(settings: Settings(), presentation: .plainText))
+        let printer = PlainPlayer(
             Output(json: false, quiet: false), keys: player, now: { clock.withLockedValue { $0 } },
             say: { line in said.withLockedValue { $0.append(line) } })
         let nine = Self.alert("a1", .error, actions: (1...9).map { "do\($0)" })
@@ -468,14 +469,14 @@ import WireMessages
         var state = FleetState(FleetView()).after(.connection(.live))
         for alerts in [[nine, waiting], [waiting]] {
             state = state.after(.snapshot(Self.replica(Self.player(), alerts)))
-            #expect(try await teller.handle(FleetUpdate(state: state, changes: [.everything])))
+            #expect(try await printer.handle(FleetUpdate(state: state, changes: [.everything])))
         }
-        #expect(await teller.nextDigit == AlertKeys.pause)
+        #expect(await printer.nextDigit == AlertKeys.reservation)
         said.withLockedValue { $0 = [] }
-        clock.withLockedValue { $0.monotonic = $0.monotonic.advanced(by: AlertKeys.pause) }
-        try await teller.giveDigits()
+        clock.withLockedValue { $0.monotonic = $0.monotonic.advanced(by: AlertKeys.reservation) }
+        try await printer.assignDigits()
         #expect(said.withLockedValue { $0 }.contains { $0.hasSuffix("Answers: 1 retry.") })
-        #expect(await teller.nextDigit == nil)
+        #expect(await printer.nextDigit == nil)
     }
 
     @Test func `mini shows the digits of all alerts that fit, also when nothing is loaded`() {
@@ -487,6 +488,11 @@ import WireMessages
         #expect(line.hasSuffix("Nothing is loaded. ! Trouble a1  1 retry ! Trouble a2  2 dismiss"), "\(line)")
         let narrow = SingleLineText.text(snapshot, columns: 56)
         #expect(narrow.hasSuffix("  1 retry  and 1 more"), "\(narrow)")
+        // Without room for a title, the answers are still shown.
+        let narrower = SingleLineText.text(snapshot, columns: 44)
+        #expect(narrower == "~ Nothing is loaded. !2  1 retry  2 dismiss")
+        #expect(SingleLineText.text(snapshot, columns: 36) == "~ Nothing is loaded. !2  1 retry")
+        #expect(SingleLineText.text(snapshot, columns: 24) == "~ Nothing is loaded. !2")
         for columns in 1...100 {
             #expect(DisplayText.width(SingleLineText.text(snapshot, columns: columns)) <= columns)
         }
@@ -503,10 +509,11 @@ import WireMessages
         #expect(
             narrator.lines(for: snapshot, now: Self.now.monotonic).suffix(2) == [
                 "Alert a1 (error): Trouble a1. Answers: 1 retry, 2 dismiss.",
-                "Alert a2 (error): Trouble a2. Answers: 3 retry, dismiss.",
+                "Alert a2 (error): Trouble a2. Answers: 3 retry, dismiss. "
+                    + "`lockstep alerts answer a2 ACTION` answers this alert.",
             ])
         snapshot.alerts.removeFirst()
-        #expect(narrator.lines(for: snapshot, now: Self.now.monotonic) == ["Alert gone: Trouble a1."])
+        #expect(narrator.lines(for: snapshot, now: Self.now.monotonic) == ["Alert closed: Trouble a1."])
         snapshot.alerts[0].keys = [3, 1]
         #expect(
             narrator.lines(for: snapshot, now: Self.now.monotonic) == [

@@ -48,16 +48,16 @@ import WireMessages
         return replica
     }
 
-    private static func machine(_ form: PlayerMachine.Form) -> PlayerMachine {
-        var machine = PlayerMachine(settings: Settings(), form: form)
+    private static func machine(_ presentation: PlayerMachine.Presentation) -> PlayerMachine {
+        var machine = PlayerMachine(settings: Settings(), presentation: presentation)
         machine.apply(.snapshot(replica()))
         machine.apply(.connection(.live))
         return machine
     }
 
-    @Test func `removing entries moves the selection to the next row and never to what plays`() {
+    @Test func `removing entries moves the selection to the next row and never to the playing entry`() {
         let entries = ["q1", "q2", "q3", "q4", "q5"]
-        var machine = Self.machine(.screen)
+        var machine = Self.machine(.fullScreen)
         machine.apply(.snapshot(Self.replica(entries: entries)))
         for _ in 0..<2 { _ = machine.press(.down, now: Self.now) }
         // The key is pressed again before the stream has reported the first removal.
@@ -76,8 +76,8 @@ import WireMessages
         #expect(machine.screen(at: Self.now).selectedIndex == 1)
     }
 
-    @Test func `keys pressed quickly are all performed, one after the other`() {
-        var machine = Self.machine(.screen)
+    @Test func `the commands of keys pressed in quick succession run one after the other`() {
+        var machine = Self.machine(.fullScreen)
         var task = PlayerIntent.next(from: "q1", queue: "main")
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(task)))
         for key in ["n", "n", "p"] as [Character] { #expect(machine.press(.character(key), now: Self.now) == .none) }
@@ -93,26 +93,26 @@ import WireMessages
     }
 
     @Test func `a key that is ignored while a command is pending is reported`() {
-        var machine = Self.machine(.screen)
+        var machine = Self.machine(.fullScreen)
         let pause = PlayerIntent.toggle(queue: "main")
         #expect(machine.press(.character(" "), now: Self.now) == .ask(.command(pause)))
         #expect(machine.press(.character(" "), now: Self.now) == .none)
-        #expect(Self.notice(machine) == "The last key is still being carried out; this one was ignored.")
+        #expect(Self.notice(machine) == "The last command is still running; this key was ignored.")
         for _ in 0..<PlayerMachine.waitingLimit { _ = machine.press(.character("n"), now: Self.now) }
         #expect(Self.notice(machine) == nil)
         #expect(machine.press(.character("n"), now: Self.now) == .none)
-        #expect(Self.notice(machine)?.hasSuffix("this one was ignored.") == true)
+        #expect(Self.notice(machine)?.hasSuffix("this key was ignored.") == true)
         // A failure would affect the others too.
         #expect(machine.finished(.command(pause), Failure(.atEdge, "Done."), now: Self.now) == .none)
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q1", queue: "main"))))
     }
 
     @Test(arguments: [" ", "n", "x", "]", "+", "b", "z", "u"] as [Character])
-    func `keys pressed while the fleet is down are refused and never performed`(key: Character) {
-        for form in [PlayerMachine.Form.screen, .line, .words] {
-            var machine = Self.machine(form)
+    func `keys pressed while the fleet is down are refused and not sent later`(key: Character) {
+        for presentation in [PlayerMachine.Presentation.fullScreen, .singleLine, .plainText] {
+            var machine = Self.machine(presentation)
             machine.apply(.connection(.disconnected(since: Self.now.monotonic)))
-            guard form == .screen || key != "x" else { continue }
+            guard presentation == .fullScreen || key != "x" else { continue }
             #expect(machine.press(.character(key), now: Self.now) == .none)
             #expect(Self.notice(machine) == "Not connected to the fleet; the key was ignored.")
             machine.apply(.connection(.live))
@@ -124,42 +124,42 @@ import WireMessages
     private static func notice(_ machine: PlayerMachine) -> String? { machine.screen(at: now).notice }
 
     @Test func `the effect of a key is reported once`() {
-        var machine = Self.machine(.words)
+        var machine = Self.machine(.plainText)
         #expect(machine.press(.character("i"), now: Self.now) == .none)
         #expect(machine.takeNotice()?.hasPrefix("Paused at 11:40 of 1:00:00: The first one; 48:20 left") == true)
         #expect(machine.takeNotice() == nil)
     }
 
     @Test func `the description names the selection only on screens with a list`() {
-        for form in [PlayerMachine.Form.screen, .line, .words] {
-            var machine = Self.machine(form)
+        for presentation in [PlayerMachine.Presentation.fullScreen, .singleLine, .plainText] {
+            var machine = Self.machine(presentation)
             _ = machine.press(.character("i"), now: Self.now)
             #expect(Self.notice(machine)?.contains("2 entries in Up Next") == true)
-            #expect(Self.notice(machine)?.contains("selected: Entry q1") == (form == .screen))
+            #expect(Self.notice(machine)?.contains("selected: Entry q1") == (presentation == .fullScreen))
         }
     }
 
     @Test(arguments: [PlayerKey.up, .down, .end, .enter, .delete, .character("x"), .character("c")])
-    func `on a screen without a list its keys change nothing and report that`(key: PlayerKey) {
-        for form in [PlayerMachine.Form.line, .words] {
-            var machine = Self.machine(form)
+    func `on a screen without a list, the list’s keys are refused with a notice`(key: PlayerKey) {
+        for presentation in [PlayerMachine.Presentation.singleLine, .plainText] {
+            var machine = Self.machine(presentation)
             #expect(machine.press(key, now: Self.now) == .none)
-            #expect(Self.notice(machine) == "There is no list here to select in. ? shows the keys.")
+            #expect(Self.notice(machine) == "This player has no list. ? shows the keys.")
         }
     }
 
     @Test func `a question mark shows the keys of that screen and no others`() {
-        for form in [PlayerMachine.Form.screen, .line, .words] {
-            var machine = Self.machine(form)
+        for presentation in [PlayerMachine.Presentation.fullScreen, .singleLine, .plainText] {
+            var machine = Self.machine(presentation)
             _ = machine.press(.character("?"), now: Self.now)
             #expect(Self.notice(machine)?.contains("z sleep timer") == true)
-            #expect(Self.notice(machine)?.contains("x removes") == (form == .screen))
+            #expect(Self.notice(machine)?.contains("x removes") == (presentation == .fullScreen))
         }
     }
 
     @Test func `the whole description and all keys fit into 80 columns`() throws {
         for key in ["i", "?"] as [Character] {
-            var machine = Self.machine(.screen)
+            var machine = Self.machine(.fullScreen)
             _ = machine.press(.character(key), now: Self.now)
             let screen = machine.screen(at: Self.now)
             let text = screen.image(columns: 80, rows: 24).text.joined(separator: " ")
@@ -170,7 +170,7 @@ import WireMessages
     }
 
     @Test func `a description stays until the next key or the next episode`() {
-        var machine = Self.machine(.screen)
+        var machine = Self.machine(.fullScreen)
         _ = machine.press(.character("i"), now: Self.now)
         let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(600)), wall: Self.now.wall)
         machine.tick(now: later)
@@ -182,16 +182,16 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
     }
 
-    @Test func `a key removes the notice of the one before`() {
-        var machine = Self.machine(.line)
+    @Test func `a key removes the notice of the previous key`() {
+        var machine = Self.machine(.singleLine)
         _ = machine.press(.character("<"), now: Self.now)
         #expect(Self.notice(machine) == "This episode has no chapters.")
         #expect(machine.press(.character("n"), now: Self.now) != .none)
         #expect(Self.notice(machine) == nil)
     }
 
-    @Test func `a notice replaces the line only where it fits`() {
-        var machine = Self.machine(.line)
+    @Test func `a notice replaces the line only if it fits`() {
+        var machine = Self.machine(.singleLine)
         _ = machine.press(.character("<"), now: Self.now)
         let screen = machine.screen(at: Self.now)
         #expect(
@@ -203,8 +203,8 @@ import WireMessages
             SingleLineText.text(described.snapshot, columns: 79, notice: described.notice).contains("‖ 11:40/1:00:00 "))
     }
 
-    @Test func `a text that isn’t a key is answered`() {
-        var machine = Self.machine(.line)
+    @Test func `a typed text that isn’t a key is refused with a notice`() {
+        var machine = Self.machine(.singleLine)
         #expect(machine.press(.character("f"), now: Self.now) == .none)
         #expect(Self.notice(machine) == "“f” isn’t a key. ? shows the keys.")
         machine.refuse("foo", now: Self.now)
@@ -213,20 +213,20 @@ import WireMessages
         #expect(Self.notice(machine) == "There is no alert to answer.")
     }
 
-    @Test func `the sleep timer’s key is answered, unless the player prints the change itself`() {
-        for form in [PlayerMachine.Form.screen, .line, .words] {
-            var machine = Self.machine(form)
+    @Test func `the sleep timer’s key shows the new timer, unless the player prints the change anyway`() {
+        for presentation in [PlayerMachine.Presentation.fullScreen, .singleLine, .plainText] {
+            var machine = Self.machine(presentation)
             guard case .ask(let task) = machine.press(.character("z"), now: Self.now) else {
                 Issue.record("z asks for nothing")
                 return
             }
             #expect(machine.finished(task, nil, now: Self.now) == .none)
-            #expect(Self.notice(machine) == (form == .words ? nil : "Sleep in 15:00."))
+            #expect(Self.notice(machine) == (presentation == .plainText ? nil : "Sleep in 15:00."))
         }
     }
 
-    @Test func `an undo is answered with the change that was undone`() {
-        var machine = Self.machine(.screen)
+    @Test func `undo reports the change that was undone`() {
+        var machine = Self.machine(.fullScreen)
         guard case .ask(let task) = machine.press(.character("u"), now: Self.now) else {
             Issue.record("u asks for nothing")
             return
@@ -240,7 +240,7 @@ import WireMessages
         ("?", .key(.character("?"))), ("\u{1b}[C", .key(.right)), ("foo", .other("foo")),
         ("play it", .other("play it")), ("\u{1b}[C\u{1b}[C", .other("\u{1b}[C\u{1b}[C")), ("", nil), ("\t", nil),
     ])
-    func `a typed line is one key or none`(line: String, key: TypedKey?) {
+    func `a typed line is parsed as one key or none`(line: String, key: TypedKey?) {
         #expect(TypedKey(line) == key)
     }
 

@@ -47,7 +47,7 @@ import WireMessages
         return snapshot
     }
 
-    @Test func `an ordinary screen shows everything`() {
+    @Test func `a screen of ordinary size shows all sections`() {
         let image = PlayerScreen(snapshot: Self.sample()).image(columns: 50, rows: 14)
         #expect(
             image.text
@@ -98,14 +98,14 @@ import WireMessages
         #expect(DisplayText.width(SingleLineText.text(snapshot, columns: columns)) <= columns)
     }
 
-    @Test func `a tiny screen keeps the most important lines`() {
+    @Test func `a small screen shows only the most important lines`() {
         let image = PlayerScreen(snapshot: Self.sample()).image(columns: 20, rows: 3)
         #expect(image.text[0] == "The first one")
         #expect(image.text[1].hasPrefix("▶ 12:34"))
         #expect(image.text[2].hasPrefix("playing"))
     }
 
-    @Test func `old state is marked while the bus is away`() {
+    @Test func `outdated state is marked while the bus is down`() {
         var snapshot = Self.sample()
         snapshot.connection = .reconnecting
         snapshot.isStale = true
@@ -125,7 +125,7 @@ import WireMessages
             screen.intent(for: .character("2"), forward: 30, back: 10)
                 == .answer(alert: "a1", owner: .feeds, action: "dismiss"))
         #expect(
-            screen.intent(for: .character("3"), forward: 30, back: 10) == .say("No alert has an answer 3."))
+            screen.intent(for: .character("3"), forward: 30, back: 10) == .say("No answer has the digit 3."))
     }
 
     @Test func `the selection follows the arrows and stops at the ends`() {
@@ -136,7 +136,7 @@ import WireMessages
         #expect(screen.intent(for: .enter, forward: 30, back: 10) == .play(entry: "q1", queue: "main"))
     }
 
-    @Test func `a held key has one request in flight and one behind it`() {
+    @Test func `a held key has one request in flight and at most one waiting`() {
         var keys = KeyRepeatCoalescer()
         #expect(keys.press(subject: "l1", from: 10) { $0 + 30 } == 40)
         for _ in 0..<20 { #expect(keys.press(subject: "l1", from: 10) { $0 + 30 } == nil) }
@@ -146,7 +146,7 @@ import WireMessages
         #expect(keys.target == nil)
     }
 
-    @Test func `a held key drops an episode that was unloaded`() {
+    @Test func `a held key’s waiting request is dropped when its episode is unloaded`() {
         var keys = KeyRepeatCoalescer()
         _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
         _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
@@ -181,7 +181,7 @@ import WireMessages
         #expect(next == .ask(.seek(load: "l1", to: 70)))
     }
 
-    @Test func `plain players print changes and no ticks`() {
+    @Test func `plain players print changes, but not the running position`() {
         var narrator = PlainSentences()
         var snapshot = Self.sample()
         func at(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }
@@ -194,7 +194,7 @@ import WireMessages
         #expect(narrator.lines(for: snapshot, now: at(6)) == ["Speed 1.5, volume 80 %."])
     }
 
-    @Test func `plain players name what follows the current entry`() {
+    @Test func `plain players name the entry after the current one`() {
         let now = MonotonicTime(nanoseconds: 1_000_000_000)
         func queue(_ current: Int?) -> String? {
             var narrator = PlainSentences()

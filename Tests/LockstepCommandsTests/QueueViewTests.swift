@@ -26,7 +26,7 @@ import WireMessages
             })
     }
 
-    @Test func `a list marks the current entry only in the queue that plays`() {
+    @Test func `a list marks the current entry only in the playing queue`() {
         let queue = Self.queue("main", ["q1", "q2"], current: "q2")
         let playing = QueueList.lines(queue, playing: "main")
         #expect(playing.count { $0.contains("*") } == 1)
@@ -35,7 +35,7 @@ import WireMessages
         #expect(!waiting.contains { $0.contains("*") })
         #expect(
             waiting.last
-                == "“evening” is playing (`lockstep queue --queue evening`); this one would go on with number 2.")
+                == "“evening” is playing (`lockstep queue --queue evening`); this queue would continue with number 2.")
         #expect(
             QueueList.lines(Self.queue("main", ["q1"], current: ""), playing: "evening").last
                 == "“evening” is playing (`lockstep queue --queue evening`).")

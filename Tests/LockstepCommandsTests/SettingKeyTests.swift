@@ -8,12 +8,12 @@ import Testing
         ("speed", SettingKey.speed), ("trimsilence", .trimSilence), ("trim-silence", .trimSilence),
         ("skip_forward", .skipForward),
     ])
-    func `capitals and dashes in a key don’t count`(text: String, key: SettingKey) throws {
+    func `capitals and dashes in a setting’s name are ignored`(text: String, key: SettingKey) throws {
         #expect(try SettingKey.named(text) == key)
     }
 
     @Test(arguments: [("sped", "Did you mean speed?"), ("autoDownlod", "autoDownload"), ("equaliser", "lockstep set")])
-    func `a mistyped key is refused with the nearest one`(text: String, advice: String) {
+    func `a misspelt setting is refused with the nearest name`(text: String, advice: String) {
         #expect { try SettingKey.named(text) } throws: { error in
             (error as? Failure)?.known == .notFound && (error as? Failure)?.message.contains(advice) == true
         }

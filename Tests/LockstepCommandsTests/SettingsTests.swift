@@ -157,7 +157,7 @@ import Testing
         #expect(settings.skipForward == 45 && settings.skipBack == 15 && settings.problems.isEmpty)
     }
 
-    @Test func `variables of other programs are left alone`() throws {
+    @Test func `environment variables of other programs aren’t reported`() throws {
         let names = [
             "HOME", "PROGRAMS", "FLEET_RUN", "SUPERVISOR_PID", "X", "LOG", "BUILD", "TEST_LIMIT", "CHAOS_SEEDS",
         ]

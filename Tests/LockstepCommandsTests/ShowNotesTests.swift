@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "/relative", "https://a b"])
-    func `an address that can’t be followed isn’t listed`(url: String) {
+    func `an address with an unsupported scheme isn’t listed`(url: String) {
         let notes = ShowNotes("<a href=\"\(url)\">words</a>")
         #expect(notes.links.isEmpty)
         #expect(notes.lines == ["words"])
@@ -52,7 +52,7 @@ import Testing
         #expect(!text.unicodeScalars.contains { $0.value < 32 || $0.value == 0x202e })
     }
 
-    @Test func `lines are broken between words and addresses stay whole`() {
+    @Test func `lines are wrapped between words, and addresses aren’t split`() {
         let notes = ShowNotes("<ul><li>some words for a line</ul><a href=\"https://example.org/a/long/path\">here</a>")
         #expect(
             notes.text(width: 12) == [

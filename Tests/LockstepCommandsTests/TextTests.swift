@@ -52,7 +52,7 @@ import WireMessages
     @Test(arguments: [
         "", " ", "a", " a", "a ", "a  b", "a b", "a\u{7f}", "a\tb", "Plain text, with (all) its ~ signs!", "é a",
     ])
-    func `the fast path for plain text changes nothing`(text: String) {
+    func `the fast path for plain text gives the same result as the slow path`(text: String) {
         // A bidirectional control is removed, and disables the fast path.
         #expect(DisplayText.sanitised(text) == DisplayText.sanitised(text + "\u{200e}"))
         let plain = DisplayText.sanitised(text)
@@ -99,7 +99,7 @@ import WireMessages
         (Int64(0), "-"), (1_772_323_200_000, "2026-03-01"), (951_782_400_000, "2000-02-29"),
         (-86_400_000, "1969-12-31"),
     ])
-    func `moments are shown as days`(milliseconds: Int64, text: String) {
+    func `a time is formatted as a day`(milliseconds: Int64, text: String) {
         #expect(TimeText.day(milliseconds: milliseconds) == text)
     }
 
@@ -126,10 +126,16 @@ import WireMessages
     @Test func `a status format is filled in, and an unknown field is refused`() throws {
         let format = try StatusFormat("{{{state}}} {title}\\n")
         #expect(format.filled { $0.rawValue.uppercased() } == "{STATE} TITLE\n")
-        #expect(throws: Failure.self) { try StatusFormat("{nonsense}") }
+        for (text, message) in [
+            ("{nonsense}", "{nonsense} is an unknown field. The fields are {state}, "),
+            ("at {state", "“{state” in the format has no closing brace."), ("{", "“{” in the format has no closing"),
+        ] {
+            let failure = #expect(throws: Failure.self) { try StatusFormat(text) }
+            #expect(failure?.message.hasPrefix(message) == true, "\(failure?.message ?? "")")
+        }
     }
 
-    @Test func `JSON keeps its order and escapes what it must`() {
+    @Test func `JSON keeps the order of members and escapes control characters`() {
         let value = JSONValue.object([
             "b": .string("a\"\\\n\u{1}"), "a": .number(1.5), "n": .number(3), "x": .number(.nan),
             "l": .array([.null, true]),
@@ -161,12 +167,12 @@ import WireMessages
         ("\u{1b}[200~x", [.character("x")]), ("\u{1b}[I]", [.character("]")]), ("\u{1b}\u{1b}[B", [.down]),
         ("\u{1b}n", []), ("\r", [.enter]),
     ])
-    func `an unknown sequence isn’t taken for other keys`(bytes: String, keys: [PlayerKey]) {
+    func `an unknown escape sequence isn’t parsed as other keys`(bytes: String, keys: [PlayerKey]) {
         var sequence = KeySequence()
         #expect(bytes.utf8.compactMap { sequence.take($0) } == keys)
     }
 
-    @Test func `an escape alone doesn’t swallow the next key`() {
+    @Test func `an escape alone doesn’t change the next key`() {
         var sequence = KeySequence()
         #expect(sequence.take(0x1b) == nil)
         sequence.end()

@@ -129,7 +129,7 @@ struct PlaybackFeatureTests {
             $0.setPlayed.episode = "e1"
             $0.setPlayed.played = false
         }
-        #expect(rig.stored().reason == "marked as not played by test" && !rig.stored().played)
+        #expect(rig.stored().reason == "marked as unplayed by test" && !rig.stored().played)
     }
 
     // MARK: Chapters

@@ -115,7 +115,7 @@ struct PlaybackRegressionTests {
         }
         #expect(reply?.reply?.episodeState.played == false)
         try rig.advance(15)
-        #expect(!rig.stored().played && rig.stored().reason == "marked as not played by test")
+        #expect(!rig.stored().played && rig.stored().reason == "marked as unplayed by test")
         try rig.start()
         try rig.advance(15)
         #expect(!rig.stored().played)

@@ -13,15 +13,15 @@ import WireMessages
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
                 CommandStep("set speed", 0, "speed 1 (default): "),
                 CommandStep("set speed 1.50", 0, "speed is 1.5."),
-                CommandStep("set speed 1.5", 0, "No change: speed is 1.5 already."),
+                CommandStep("set speed 1.5", 0, "No change: speed is already 1.5."),
                 CommandStep("speed", 0, "Speed 1.5."),
                 CommandStep("set --podcast Many speed 2", 0, "speed for “Many parts” is 2."),
-                CommandStep("speed", 0, "Speed 2 for “Many parts” alone; others play at 1.5."),
+                CommandStep("speed", 0, "Speed 2 for “Many parts” only; other podcasts play at 1.5."),
                 CommandStep("set speed", 0, "speed 1.5 (set): the playback speed.\n  2 for Many parts"),
                 CommandStep("set --podcast Many --unset speed", 0, "speed for “Many parts” is 1.5 (set for all)."),
                 CommandStep(
                     "set --podcast Many --unset speed", 0,
-                    "No change: speed for “Many parts” is 1.5 (set for all) already."),
+                    "No change: speed for “Many parts” is already 1.5 (set for all)."),
                 CommandStep("set --unset speed", 0, "speed is 1 (default)."),
                 CommandStep("set gain -5", 0, "gain is -5."),
                 CommandStep("set skip-forward 45", 0, "skipForward is 45."),
@@ -117,7 +117,7 @@ import WireMessages
         var note: String?
     }
 
-    @Test func `bookmarks are added, noted, played and removed`() async throws {
+    @Test func `bookmarks are added, annotated, played and removed`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("bookmark add", 69, "lockstep: Nothing is loaded."),
@@ -170,8 +170,8 @@ import WireMessages
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("seek 9m", 0, "Playing at 9:0"),
                 CommandStep("pause", 0, "Paused at 9:"), CommandStep("seek 100%", 0, "Paused at 9:59"),
                 CommandStep("play Part_2", 0, "Playing at "),
-                CommandStep("seek 10:00", 0, "That is the end of “Part 2 of many”, which counts as played."),
-                CommandStep("mark played Part_2", 0, "No change: “Part 2 of many” is played already."),
+                CommandStep("seek 10:00", 0, "Reached the end of “Part 2 of many”, which is now marked as played."),
+                CommandStep("mark played Part_2", 0, "No change: “Part 2 of many” is already played."),
                 CommandStep("volume 40", 0, "Volume 40 %."), CommandStep("volume +5", 0, "Volume 45 %."),
                 CommandStep("volume -10", 0, "Volume 35 %."),
             ])
@@ -182,10 +182,10 @@ import WireMessages
         try await ProcessFleet.with(podcast: 3) { fleet in
             try await fleet.run([
                 CommandStep("mark played Part_1", 0, "Marked “Part 1 of many” as played."),
-                CommandStep("mark played Part_1", 0, "No change: “Part 1 of many” is played already."),
+                CommandStep("mark played Part_1", 0, "No change: “Part 1 of many” is already played."),
                 CommandStep(
                     "mark played Part_1 Part_2", 0,
-                    "Marked “Part 2 of many” as played; “Part 1 of many” is played already."),
+                    "Marked “Part 2 of many” as played; “Part 1 of many” is already played."),
                 CommandStep("mark unplayed Part_2", 0, "Marked “Part 2 of many” as unplayed."),
                 CommandStep("why Part_1", 0, "Part 1 of many\n"),
             ])

@@ -45,9 +45,13 @@ struct FeedCheckTests {
             #expect(try await fleet.succeed("episodes", address).contains("http://a.example/2.mp3"))
             #expect(try await fleet.succeed("unsubscribe", address).contains("Unsubscribed from Waves."))
             let empty = try await fleet.lockstep(["subscribe", ""])
-            #expect(empty.status == 64 && empty.errors.hasPrefix("lockstep: The address is empty."), "\(empty)")
+            #expect(
+                empty.status == 64 && empty.errors.hasPrefix("lockstep: The argument after “subscribe” is empty."),
+                "\(empty)")
             let both = try await fleet.lockstep(["subscribe", "", path])
-            #expect(both.status == 64 && both.errors.hasPrefix("lockstep: The address is empty."), "\(both)")
+            #expect(
+                both.status == 64 && both.errors.hasPrefix("lockstep: The argument after “subscribe” is empty."),
+                "\(both)")
         }
     }
 }

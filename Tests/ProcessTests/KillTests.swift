@@ -42,7 +42,7 @@ struct KillTests {
             #expect(outcomes.count == 20)
             #expect(outcomes.allSatisfy { $0.status == 0 && $0.errors.isEmpty }, "\(outcomes)")
             #expect(outcomes.count { $0.output == "The fleet is up.\n" } == 1)
-            #expect(outcomes.count { $0.output == "No change: the fleet is up already.\n" } == 19, "\(outcomes)")
+            #expect(outcomes.count { $0.output == "No change: the fleet is already up.\n" } == 19, "\(outcomes)")
             let services = try await fleet.services()
             #expect(services.values.allSatisfy { $0.state == "ready" && $0.restarts == 0 }, "\(services)")
             #expect(fleet.processes.count == ProcessFleet.all.count + 1)

@@ -66,6 +66,8 @@ import Testing
             try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
                 try await Self.withPlayers(fleet, showing: "Nothing is loaded.") { mini, expanded in
                     mini.type(" ")
+                    try await mini.until(sees: "retry 1 of 3")
+                    async let played = fleet.lockstep(["play"])
                     for player in [mini, expanded] {
                         // The players are checked one after the other; these texts are at least a second apart.
                         let moments = player === mini ? ["in 5 s", "in 4 s"] : ["in 3 s", "in 2 s"]
@@ -73,10 +75,16 @@ import Testing
                     }
                     try await programs[0].until("the failure and its alert") { lines in
                         lines.contains { $0.hasPrefix("Failed at 0:00") }
-                            && lines.contains { $0.hasSuffix("Answers: retry, skip, dismiss.") }
+                            && lines.contains { $0.contains("Answers: retry, skip, dismiss. `lockstep alerts answer ") }
                     }
                     let retries = programs[0].lines.filter { $0.contains("Retry 2 of 3") }
                     #expect(retries.count == 1, "\(programs[0].lines)")
+                    // The command, the status and the alert report the same failure.
+                    let (outcome, alerts) = try await (played, fleet.succeed("alerts"))
+                    let error = outcome.errors.split(separator: "\n").last?.dropFirst("lockstep: ".count) ?? ""
+                    #expect(outcome.status == 75 && error.contains("503"), "\(outcome)")
+                    #expect(alerts.contains(error), "\(alerts)")
+                    #expect(try await fleet.succeed("status").contains(error))
                 }
             }
         }
@@ -123,7 +131,7 @@ import Testing
                 shell.type("i\n")
                 try await shell.until(sees: "1 alert, first Playback stopped (answer 1 retry, 2 skip, 3 dismiss)")
                 shell.type("3\n")
-                try await shell.until(sees: "Alert gone: Playback stopped.")
+                try await shell.until(sees: "Alert closed: Playback stopped.")
                 shell.type("q\n")
                 try await shell.until(sees: "left with 0.")
             }

@@ -11,12 +11,12 @@ import WireMessages
             try await fleet.run([
                 CommandStep("queue add Part_3 Part_1 Part_2", 0, "Added "),
                 CommandStep("queue sort title", 0, "Sorted Up Next by title."),
-                CommandStep("queue sort title", 0, "No change: Up Next is in order by title already."),
+                CommandStep("queue sort title", 0, "No change: Up Next is already sorted by title."),
                 CommandStep("queue sort title --descending", 0, "Sorted Up Next by title, descending."),
                 CommandStep("queue undo", 0, "Undone: "),
                 // All parts have the same file of silence.
                 CommandStep("queue dedupe", 0, "Removed “Part 2 of many”, “Part 3 of many”."),
-                CommandStep("queue dedupe", 0, "No change: nothing is in Up Next twice."),
+                CommandStep("queue dedupe", 0, "No change: Up Next has no duplicates."),
                 CommandStep("queue restore 1", 0, "Up Next is as it was at revision 1: 3 entries."),
                 CommandStep("queue restore 1", 0, "No change: "),
                 CommandStep("queue restore 99", 65, "lockstep: "),
@@ -39,7 +39,7 @@ import WireMessages
                 #expect(outcomes.contains { $0.status == 0 })
                 for outcome in outcomes where outcome.status != 0 {
                     #expect(outcome.status == 75, "\(outcome.errors)")
-                    #expect(outcome.errors.hasPrefix("lockstep: Something else was requested in the meantime. "))
+                    #expect(outcome.errors.hasPrefix("lockstep: Another request has replaced this one. "))
                 }
             }
         }
@@ -82,18 +82,18 @@ import WireMessages
         }
     }
 
-    @Test func `modes are kept and a full queue refuses entries`() async throws {
+    @Test func `a queue’s modes persist, and a full queue refuses entries`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             try await fleet.run([
-                CommandStep("queue repeat all", 0, "Up Next begins again after its last entry."),
+                CommandStep("queue repeat all", 0, "Up Next starts over after its last entry."),
                 CommandStep("queue repeat all", 0, "No change: "),
                 CommandStep("queue consume off", 0, "Up Next keeps entries that have ended."),
                 CommandStep("queue consume off", 0, "No change: "),
-                CommandStep("queue limit 2", 0, "Up Next takes 2 entries at most."),
+                CommandStep("queue limit 2", 0, "Up Next holds at most 2 entries."),
                 CommandStep("queue limit 2", 0, "No change: "),
                 CommandStep("queue add Part_1 Part_2", 0, "Added "),
                 CommandStep("queue add Part_3", 65, "lockstep: "),
-                CommandStep("queue limit 0", 0, "Up Next takes 10000 entries at most."),
+                CommandStep("queue limit 0", 0, "Up Next holds at most 10000 entries."),
                 CommandStep("queue add Part_3", 0, "Added "),
             ])
             #expect(

@@ -4,7 +4,7 @@ import Testing
 
 /// Tests that a repeated command reports that nothing changed, or why it fails, with the right status.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SecondTimeTests {
-    @Test func `a command that changes nothing reports that`() async throws {
+    @Test func `a repeated command reports that nothing changed`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             let page = try JSONDecoder().decode(
                 [Named].self, from: Data(try await fleet.succeed("episodes", "--json").utf8))
@@ -12,7 +12,7 @@ import Testing
             try #require(ids.count == 3)
             try await fleet.run(
                 [
-                    CommandStep("up --detach", 0, "No change: the fleet is up already."),
+                    CommandStep("up --detach", 0, "No change: the fleet is already up."),
                     CommandStep("pause", 69, "lockstep: Nothing is loaded. Start something with"),
                     CommandStep("stop", 0, "No change: nothing is loaded."),
                     CommandStep("next", 69, "lockstep: Up Next is empty."),
@@ -29,15 +29,15 @@ import Testing
                     CommandStep("seek 2", 0, "Stopped at 0:02"),
                     CommandStep("seek 2", 0, "No change: stopped at 0:02"),
                     CommandStep("speed 1.5", 0, "Speed 1.5."),
-                    CommandStep("speed 1.5", 0, "No change: the speed is 1.5 already."),
+                    CommandStep("speed 1.5", 0, "No change: the speed is already 1.5."),
                     CommandStep("volume 50", 0, "Volume 50 %."),
-                    CommandStep("volume 50", 0, "No change: the volume is 50 % already."),
+                    CommandStep("volume 50", 0, "No change: the volume is already 50 %."),
                     CommandStep("next", 0, "Paused at 0:00"),
                     CommandStep("next", 69, "lockstep: This is the last entry"),
                     CommandStep("previous", 0, "Paused at "),
                     CommandStep("previous", 69, "lockstep: This is the first entry"),
                     CommandStep("queue move 1 1", 0, "No change: "),
-                    CommandStep("output default", 0, "No change: the output is the system’s default already."),
+                    CommandStep("output default", 0, "No change: the output is already the system’s default."),
                     CommandStep("reset-failed queue", 0, "No change: queue has not failed."),
                     CommandStep("restart supervisor", 64, "lockstep: The supervisor can’t restart itself"),
                     CommandStep("restart nonsense", 65, "lockstep: There is no service nonsense."),
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// Invalid settings prevent the start of a fleet, but not the use of a running one.
-    @Test func `settings that can’t be used prevent only the start`() async throws {
+    @Test func `invalid settings prevent only the start of a fleet`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let file = fleet.root + "/config.yaml"
             try "skip:\n  foward: 30\n".write(toFile: file, atomically: true, encoding: .utf8)

@@ -98,7 +98,7 @@ struct SoundDeviceTests {
                 try await player.untilPlaying(title)
             }
             #expect(!player.states.contains { $0.pausedBy == .soundDevice })
-            #expect(player.alertsTold.allSatisfy { $0.contains("playing silently") }, "\(player.alertsTold)")
+            #expect(player.reportedAlerts.allSatisfy { $0.contains("playing silently") }, "\(player.reportedAlerts)")
         }
     }
 

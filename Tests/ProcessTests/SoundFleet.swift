@@ -121,7 +121,7 @@ struct SoundFleet: Sendable {
     func untilNoAlert() async throws { try await observer.until("there is no alert") { $0.alertsInOrder.isEmpty } }
 
     /// The messages of all alerts on the stream so far.
-    var alertsTold: [String] {
+    var reportedAlerts: [String] {
         observer.events.compactMap { event in
             guard event.topic.text.hasPrefix("stream/playback/alert/"), event.header.kind == .put else { return nil }
             return (try? WireAlert(wireBytes: event.payload))?.message

@@ -20,7 +20,7 @@ struct SoundServerHangTests {
         let life = player.life
         try await player.ask { $0.setOutput.device = player.server.kind.device("headset") }
         try await player.untilLost()
-        #expect(player.alertsTold.contains("The sound system doesn’t respond; playback is paused."))
+        #expect(player.reportedAlerts.contains("The sound system doesn’t respond; playback is paused."))
         try await player.observer.until("another process plays") { SoundFleet.life(in: $0) > life }
         return (speakers, headset)
     }

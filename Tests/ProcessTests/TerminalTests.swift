@@ -168,7 +168,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: [false, true])
-    func `mini leaves nothing behind when the terminal becomes narrower`(wraps: Bool) async throws {
+    func `mini leaves no remains on the screen when the terminal becomes narrower`(wraps: Bool) async throws {
         try await Self.withPaused { fleet in
             let script = "echo above\n" + Self.script("mini")
             try await TerminalShell.with(fleet, script, columns: 200, wraps: wraps) { shell in
@@ -215,7 +215,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `a player shows that the bus is gone and is correct again afterwards`(player: String) async throws {
+    func `a player shows the loss of the bus and the current state after its restart`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             // The supervisor is stopped, so that the bus isn’t restarted before the player notices its absence.
             fleet.signal("supervisor", SIGSTOP)
@@ -246,7 +246,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `the list of keys can be read whole and the player continues`(player: String) async throws {
+    func `the list of keys is shown completely and the player continues`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             for (key, beginning, end) in [
                 ("i", "Paused at 0:00 of 10:00: Part 1 of many, Many parts; 10:00 left;", "in Up Next"),
@@ -285,7 +285,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `text written to a player is pressed as keys, and the end of the input ends it`() async throws {
+    func `each line written to a player is a key, and the end of the input ends it`() async throws {
         try await Self.withPaused { fleet in
             let script = """
                 printf 'b\ni' | "$LOCKSTEP" mini --plain
@@ -302,6 +302,26 @@ struct TerminalTests {
                 #expect(shell.screen.text.contains("10:00 left;"))
                 // Its key ends it too, before the input ends.
                 try await shell.until(sees: "left again with 0.")
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: ["mini", "expanded"])
+    func `a player without input runs until a signal ends it or its output is closed`(player: String) async throws {
+        try await Self.withPaused { fleet in
+            let script = """
+                { "$LOCKSTEP" \(player) </dev/null; echo "closed with $?." >&2; } | head -n 1 >/dev/null
+                mkfifo "$LOCKSTEP_HOME/lines"
+                exec 3<>"$LOCKSTEP_HOME/lines"
+                "$LOCKSTEP" \(player) --plain </dev/null >&3 &
+                read line <&3
+                kill $!
+                wait $!
+                echo "ended with $?."
+                """
+            try await TerminalShell.with(fleet, script, columns: 120) { shell in
+                try await shell.until(sees: "closed with 0.")
+                try await shell.until(sees: "ended with 143.")
             }
         }
     }

@@ -13,7 +13,7 @@ public struct AlertsClient: Sendable {
     @discardableResult
     public func answer(_ alert: AlertID, of owner: ServiceName, _ action: String) async throws(Failure) -> String {
         guard let service = ServiceCatalog[owner], let request = service.request else {
-            throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version doesn’t know.")
+            throw Failure(.notFound, "The alert \(alert) belongs to the unknown service “\(owner)”.")
         }
         let answer = WireAnswerAlert.with {
             $0.alert = alert.text

@@ -34,7 +34,8 @@ package enum LoadOutcome: Sendable, Hashable {
         } else {
             switch decided?.outcome {
             case .refused?:
-                self = .refused(decided?.failure.failure.sanitised ?? Failure(.unavailable, "It couldn’t be loaded."))
+                self = .refused(
+                    decided?.failure.failure.sanitised ?? Failure(.unavailable, "The episode couldn’t be loaded."))
             case .superseded?: self = .superseded
             case .accepted?: self = .superseded
             case .pending?, .unknown?, .UNRECOGNIZED?: self = .pending
@@ -81,11 +82,12 @@ extension Fleet {
         case .superseded:
             throw Failure(
                 .revisionMismatch,
-                "Something else was requested in the meantime. \(await successor(of: load).sentenceWithQueue)")
+                "Another request has replaced this one. \(await successor(of: load).sentenceWithQueue)")
         case .pending:
             let retry = state.player.retry().map { ", \(Sentence.retry($0))" } ?? ""
             throw Failure(
-                .outcomeUnknown, "It is still loading after 30 seconds\(retry). `lockstep status` shows its progress.")
+                .outcomeUnknown,
+                "The episode is still loading after 30 seconds\(retry). `lockstep status` shows its progress.")
         }
     }
 

@@ -23,7 +23,7 @@ public struct QueueClient: Sendable {
     }
 
     /// The target of a move. Another entry is matched by a text, as in `Target.text`.
-    public enum Place: Sendable, Hashable {
+    public enum MoveTarget: Sendable, Hashable {
         /// Before the entry that this text matches.
         case before(String)
         /// After the entry that this text matches.
@@ -142,11 +142,11 @@ public struct QueueClient: Sendable {
 
     /// Moves the entry that matches a text.
     public func move(
-        named text: String, to place: Place, in queue: String? = nil
+        named text: String, to target: MoveTarget, in queue: String? = nil
     ) async throws(Failure) -> QueueAnswer {
         try await ask(queue) {
             $0.move.entryText = text
-            switch place {
+            switch target {
             case .before(let text): $0.move.beforeText = text
             case .after(let text): $0.move.afterText = text
             case .index(let index): $0.move.index = UInt32(clamping: index)

@@ -37,7 +37,7 @@ public struct SettingsClient: Sendable {
             switch reply.source {
             case .podcast: .podcast
             case .all: .all
-            case .default, .unknown, .UNRECOGNIZED: .standard
+            case .default, .unknown, .UNRECOGNIZED: .default
             }
         return Answer(changed: reply.changed, value: SettingValue(text: reply.value, source: source))
     }

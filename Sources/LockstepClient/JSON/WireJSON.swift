@@ -32,7 +32,9 @@ extension Failure {
     }
 
     /// Creates the failure of a text with several matches, of which it lists 20.
-    package static func ambiguous(_ message: String, _ candidates: [(id: String, title: String)]) -> Failure {
+    package static func ambiguous(
+        _ message: String, _ candidates: [(id: String, title: String, detail: String)]
+    ) -> Failure {
         Failure(ambiguous: message, candidates)
     }
 }
@@ -208,7 +210,7 @@ extension WireFeedResult {
 
     package var json: JSONValue {
         .object([
-            // The feeds service doesn’t know which episodes were played.
+            // The feeds service has no played marks.
             "url": .string(url), "result": .string(word),
             "podcast": hasPodcast ? podcast.json(unplayed: .null) : .null,
             "newEpisodes": .integer(Int64(newEpisodes)), "error": hasFailure ? failure.json : .null,

@@ -21,6 +21,8 @@ package struct PlayerSnapshot: Sendable, Hashable {
                 keys.indices.contains(index) ? keys[index].map { "\($0) \(action)" } ?? action : action
             }
         }
+
+        package var hasDigitForEachAnswer: Bool { keys.count == actions.count && !keys.contains(nil) }
     }
 
     /// The connection’s state; `reconnecting` also after its end.
@@ -68,7 +70,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
         services = state.services
     }
 
-    /// Whether an entry’s episode is the loaded one, so that the player knows its position.
+    /// Whether an entry’s episode is the loaded one, whose position is the player’s.
     package func isLoaded(_ entry: QueueState.Entry) -> Bool {
         // A finished episode has no position.
         player.status != .finished && entry.episode.id == episode?.id
@@ -86,7 +88,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
     }
 
     /// `12:34 of 58:10`, or `12:34` while the length is unknown.
-    package var place: String {
+    package var shownPosition: String {
         player.duration.map { "\(ClockText.format(position)) of \(ClockText.format($0))" } ?? ClockText.format(position)
     }
 
@@ -106,7 +108,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
     }
 
     /// Whether an alert already reports the player’s failure.
-    package func isSaid(by alert: Alert) -> Bool {
+    package func isReported(by alert: Alert) -> Bool {
         guard let error, !error.isEmpty else { return false }
         return alert.message.contains(error)
     }

@@ -48,7 +48,7 @@ public struct PlayerState: Sendable, Hashable {
         self.wire = wire
     }
 
-    /// The player before it has published a state.
+    /// The state of a player that hasn’t published one.
     package static let unknown = PlayerState(.with { $0.volume = 100 })
 
     /// The playback state.
@@ -177,7 +177,7 @@ public struct PlayerState: Sendable, Hashable {
     var isCounting: Bool { wire.anchor.running || wire.sleep.endsAt > 0 || wire.retry.nextAt > 0 }
 }
 
-/// The episode data that the player and the queues know.
+/// The episode data in the states of the player and the queues.
 public struct EpisodeSummary: Sendable, Hashable {
     /// The episode’s ID.
     public let id: EpisodeID

@@ -12,7 +12,7 @@ public struct SettingValue: Sendable, Hashable {
         /// The value is in the settings file of the program that shows it.
         case file
         /// The value isn’t set; the default applies.
-        case standard
+        case `default` = "standard"
     }
 
     /// The value in its key’s format.
@@ -52,7 +52,7 @@ public struct SettingValues: Sendable {
         }
         if let text = own(key, of: nil) { return SettingValue(text: text, source: .all) }
         if let text = file[key] { return SettingValue(text: text, source: .file) }
-        return SettingValue(text: key.rule.defaultValue, source: .standard)
+        return SettingValue(text: key.rule.defaultValue, source: .default)
     }
 
     /// Returns the effective number; the default if the text isn’t a number.

@@ -9,7 +9,7 @@ enum StreamTopic: Sendable, Hashable {
     case settings, alert
     case service(String), database
 
-    /// Fails for a topic that this version doesn’t know.
+    /// Returns nil for a topic that isn’t one of these.
     init?(_ topic: Topic) {
         let parts = topic.parts
         guard let first = parts.first, let last = parts.last, first == "stream" else {

@@ -20,15 +20,15 @@ package enum Sentence {
     package static func beginning(_ snapshot: PlayerSnapshot) -> String {
         switch snapshot.player.status {
         case .loading(let willPlay):
-            (snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)")
-                + (!willPlay && snapshot.retry == nil ? ", to be paused" : "")
+            (snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.shownPosition)")
+                + (!willPlay && snapshot.retry == nil ? ", then paused" : "")
         case .finished: "Finished"
-        case .failed: "Failed at \(snapshot.place)"
-        case .playing(let isBuffering): "\(isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"
-        case .paused(by: .sleepTimer): "Paused by the sleep timer at \(snapshot.place)"
-        case .paused(by: .soundDevice): "Paused without a sound device at \(snapshot.place)"
-        case .paused(by: .stop): "Stopped at \(snapshot.place)"
-        case .paused(by: .user), .idle: "Paused at \(snapshot.place)"
+        case .failed: "Failed at \(snapshot.shownPosition)"
+        case .playing(let isBuffering): "\(isBuffering ? "Buffering" : "Playing") at \(snapshot.shownPosition)"
+        case .paused(by: .sleepTimer): "Paused by the sleep timer at \(snapshot.shownPosition)"
+        case .paused(by: .soundDevice): "Paused without a sound device at \(snapshot.shownPosition)"
+        case .paused(by: .stop): "Stopped at \(snapshot.shownPosition)"
+        case .paused(by: .user), .idle: "Paused at \(snapshot.shownPosition)"
         }
     }
 
@@ -36,7 +36,7 @@ package enum Sentence {
     package static func levels(_ snapshot: PlayerSnapshot) -> String {
         var text = "Speed \(NumberText.short(snapshot.speed)), volume \(NumberText.short(snapshot.volume)) %"
         if snapshot.player.isSilent {
-            text += ", no sound device: it plays silently"
+            text += ", playing silently without a sound device"
         } else if let output = snapshot.player.output {
             text += ", output \(output)"
         }
@@ -114,7 +114,7 @@ package enum Sentence {
             let keys = first.answers.joined(separator: ", ")
             let answers = keys.isEmpty ? "" : " (answer \(keys))"
             // The player’s own failure isn’t repeated.
-            let more = snapshot.isSaid(by: first) ? "" : first.message
+            let more = snapshot.isReported(by: first) ? "" : first.message
             let message = more.hasSuffix(".") ? String(more.dropLast()) : more
             let what = "\(first.title)\(answers)" + (message.isEmpty ? "" : ": \(message)")
             parts.append("\(NumberText.counted(snapshot.alerts.count, "alert")), first \(what)")
@@ -132,7 +132,9 @@ package enum Sentence {
     }
 
     package static func alert(_ alert: PlayerSnapshot.Alert) -> String {
-        let actions = alert.answers.isEmpty ? "" : " Answers: \(alert.answers.joined(separator: ", "))."
+        let command =
+            alert.hasDigitForEachAnswer ? "" : " `lockstep alerts answer \(alert.id) ACTION` answers this alert."
+        let actions = alert.answers.isEmpty ? "" : " Answers: \(alert.answers.joined(separator: ", ")).\(command)"
         let message = alert.message.isEmpty ? "" : " \(stopped(alert.message))"
         return "Alert \(alert.id) (\(alert.severity.rawValue)): \(stopped(alert.title))\(message)\(actions)"
     }

@@ -7,10 +7,10 @@ struct BackUp: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Back up the database now, or list the backups.",
         discussion: """
-            A damaged database is replaced by the newest good backup when the fleet starts. To go back to a backup yourself, \
-            stop the fleet, move the database’s log aside and then the database, copy the backup to its place, and start \
-            the fleet again; `lockstep backup --list` prints these commands with the paths. It works while the fleet is \
-            down too.
+            When the fleet starts, a damaged database is replaced by the newest good backup. `lockstep backup --list` prints \
+            the commands that restore a backup by hand: stop the fleet, move the database’s log and then the database to \
+            another folder, copy the backup to the database’s path, and start the fleet. `--list` also works without a \
+            running fleet.
             """)
     @Flag(help: "List the backups, the newest first, and how to restore one.") var list = false
     @OptionGroup var options: GlobalOptions
@@ -54,17 +54,18 @@ struct BackUp: LockstepCommand {
             + "  \(steps)".split(separator: "\n").map(String.init)
     }
 
-    /// The commands that replace the database by a backup. Each runs only if the previous one succeeded; nothing is
-    /// overwritten, and the log is moved first: SQLite would apply it to the other database.
+    /// The commands that replace the database by a backup. Each runs only if the previous one succeeded. The old files are
+    /// moved to a new folder, so that repeating the commands overwrites nothing. The log is moved first, because SQLite
+    /// would apply it to the other database.
     private static func steps(restoring backup: String, in home: LockstepHome) -> [String] {
         // The reader may run these commands in a shell with another home, or none.
         let option = AdvisedCommands(home: home.environment["LOCKSTEP_HOME"]).option
-        let aside = DatabaseCopy.unusedPath(home.database + ".before-restore")
+        let folder = "aside=$(mktemp -d \(ShellText.quoted(home.database + ".before-restore-XXXXXX")))"
         let moves = (DatabaseCopy.companions + [""]).map { suffix in
-            let (old, new) = (ShellText.quoted(home.database + suffix), ShellText.quoted(aside + suffix))
-            return "{ [ ! -e \(old) ] || mv \(old) \(new); }"
+            let old = ShellText.quoted(home.database + suffix)
+            return "{ [ ! -e \(old) ] || mv \(old) \"$aside\"; }"
         }
-        return ["lockstep down\(option)"] + moves
+        return ["lockstep down\(option)", folder] + moves
             + [
                 "cp \(ShellText.quoted(backup)) \(ShellText.quoted(home.database))",
                 "lockstep up --detach\(option)",

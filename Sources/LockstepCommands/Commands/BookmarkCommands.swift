@@ -4,7 +4,7 @@ import PodcastModel
 
 struct BookmarkCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "bookmark", abstract: "Keep bookmarks in episodes, with notes.",
+        commandName: "bookmark", abstract: "Show, add, change and play bookmarks.",
         subcommands: [
             BookmarkList.self, BookmarkAdd.self, BookmarkNote.self, BookmarkRemove.self, BookmarkPlay.self,
         ],
@@ -13,7 +13,7 @@ struct BookmarkCommands: AsyncParsableCommand {
 
 struct BookmarkList: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Show bookmarks.")
-    @Argument(help: "Only those of this episode.", completion: .episodes) var episode: String?
+    @Argument(help: "Show only this episode’s bookmarks.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
     var observation: Observation { .parts([.bookmarks]) }
 
@@ -35,19 +35,19 @@ struct BookmarkAdd: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Add a bookmark, by default at the current position.")
     @Option(help: "The position: 12:34, 90, 1h30m, 50%, +30 or -15.") var at: String?
-    @Option(parsing: .unconditional, help: "What to remember about it.") var note: String?
+    @Option(parsing: .unconditional, help: "A note about the position.") var note: String?
     @Option(help: "An episode other than the loaded one.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        let place = try at.map { text throws(Failure) in try SeekExpression.read(text) }
-        try await context.withFleet(observing: place?.isRelative == true ? .player : .nothing) { fleet in
+        let expression = try at.map { text throws(Failure) in try SeekExpression.read(text) }
+        try await context.withFleet(observing: expression?.isRelative == true ? .player : .nothing) { fleet in
             var named: Episode?
             if let episode { named = try await fleet.library.findEpisode(typed: episode) }
             let bookmark: Bookmark
             do throws(Failure) {
                 bookmark = try await fleet.player.addBookmark(
-                    to: named?.id, at: try await Self.position(place, in: named, fleet), note: note ?? ""
+                    to: named?.id, at: try await Self.position(expression, in: named, fleet), note: note ?? ""
                 ).value
             } catch {
                 guard error.known == .nothingLoaded else { throw error }
@@ -60,15 +60,15 @@ struct BookmarkAdd: LockstepCommand {
 
     /// The position that a text names in an episode, or in the loaded one; nil for its current position.
     private static func position(
-        _ place: SeekExpression?, in episode: Episode?, _ fleet: Fleet
+        _ expression: SeekExpression?, in episode: Episode?, _ fleet: Fleet
     ) async throws(Failure) -> Double? {
-        guard let place else { return nil }
-        guard place.isRelative else { return try place.position(from: 0, duration: nil) }
+        guard let expression else { return nil }
+        guard expression.isRelative else { return try expression.position(from: 0, duration: nil) }
         let player = try await fleet.current([.player]).player
         if let episode, player.episode?.id != episode.id {
-            return try place.position(from: episode.position, duration: episode.duration)
+            return try expression.position(from: episode.position, duration: episode.duration)
         }
-        return try place.position(from: player.position(), duration: player.duration)
+        return try expression.position(from: player.position(), duration: player.duration)
     }
 }
 
@@ -83,7 +83,7 @@ struct BookmarkNote: LockstepCommand {
             let answer = try await fleet.player.setNote(CommandLineWords.typed(text), of: bookmark.id)
             try context.output.change(
                 answer.value.json, if: answer.changed, "Changed the note of \(answer.value.words).",
-                else: "it already has that note")
+                else: "the bookmark already has that note")
         }
     }
 }
@@ -113,11 +113,11 @@ struct BookmarkPlay: LockstepCommand {
             if bookmark.isReached(from: player), let load = player.loadID {
                 _ = try await fleet.player.seek(.to(bookmark.position), of: load)
                 let resumed = try await fleet.player.resume().value
-                return try context.output.report(try await fleet.settled(resumed, telling: context.output))
+                return try context.output.report(try await fleet.settled(resumed, reportingTo: context.output))
             }
             // The episode is loaded at this position at once, so that no other audio is played before it.
             let answer = try await fleet.queue.play(.episode(bookmark.episode), at: bookmark.position)
-            try context.output.reportEpisode(of: try await fleet.settled(answer, telling: context.output))
+            try context.output.reportEpisode(of: try await fleet.settled(answer, reportingTo: context.output))
         }
     }
 }
@@ -143,7 +143,8 @@ extension Bookmark {
             throw Failure(.notFound, "There is no bookmark “\(id)”. `lockstep bookmark` lists them.")
         }
         guard found.count == 1 else {
-            throw .ambiguous("“\(id)” could be \(found.count) bookmarks.", found.map { ($0.id.text, $0.words) })
+            throw .ambiguous(
+                "“\(id)” could be \(found.count) bookmarks.", found.map { ($0.id.text, $0.words, $0.note) })
         }
         return first
     }

@@ -8,9 +8,10 @@ struct CommandLineWords: Sendable, Hashable {
     /// The words for the parser.
     let words: [String]
 
-    /// - Throws: `usage` if the command is missing or unknown.
+    /// - Throws: `usage` if the command is missing or unknown, or an argument is empty.
     init(_ arguments: [String]) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
+        try Self.requireValues(words)
         try Self.requireCommand(words)
         self.words = Self.gathered(words)
     }
@@ -24,7 +25,7 @@ struct CommandLineWords: Sendable, Hashable {
         while let word = rest.first, flags.contains(word) || word == "--home" || word.hasPrefix("--home=") {
             let count = word == "--home" ? 2 : 1
             guard rest.count >= count else {
-                throw Failure(code: "usage", message: "--home takes a folder: `lockstep --home FOLDER status`.")
+                throw Failure(code: "usage", message: "--home expects a folder: `lockstep --home FOLDER status`.")
             }
             options += rest.prefix(count)
             rest = rest.dropFirst(count)
@@ -100,6 +101,19 @@ struct CommandLineWords: Sendable, Hashable {
         }
     }
 
+    /// Refuses empty arguments: a script’s unset variable would apply the command to Up Next or to everything. A note may
+    /// be empty, and an empty home has its own error.
+    private static func requireValues(_ words: [String]) throws(Failure) {
+        guard !words.starts(with: ["bookmark", "note"]), !words.starts(with: ["bookmarks", "note"]) else { return }
+        for (before, word) in zip(words, words.dropFirst()) {
+            if before == "--" { return }
+            let option =
+                word.hasPrefix("--") && word.last == "=" ? String(word.dropLast()) : word.isEmpty ? before : nil
+            guard let option, !["--home", "--note"].contains(option) else { continue }
+            throw Failure(code: "usage", message: "The argument after “\(option)” is empty. Give a value, or omit it.")
+        }
+    }
+
     private static func requireCommand(_ words: [String]) throws(Failure) {
         let isHelp = words.first == "help"
         var path = words.dropFirst(isHelp ? 1 : 0).prefix { !$0.hasPrefix("-") }
@@ -129,7 +143,7 @@ struct CommandLineWords: Sendable, Hashable {
         let names = commands.filter { $0.configuration.shouldDisplay }.flatMap { $0.names }
         let before = known.map { $0 + " " }.joined()
         let advice = NearestWord.among(names, to: name).map { "Did you mean `lockstep \(before)\($0)`? " } ?? ""
-        let list = "`lockstep \(before)--help` \(commands.isEmpty ? "says more" : "lists them")."
+        let list = "`lockstep \(before)--help` \(commands.isEmpty ? "describes it" : "lists them")."
         return Failure(code: "usage", message: "There is no command “\(before)\(name)”. \(advice)\(list)")
     }
 }

@@ -11,13 +11,11 @@ struct DownloadCommands: AsyncParsableCommand {
         ])
 }
 
-/// The episodes that a command applies to.
 struct WantedEpisodes: ParsableArguments {
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
 }
 
-/// A command that changes the files of episodes.
 protocol DownloadEdit: LockstepCommand {
     static var action: DownloadsClient.Action { get }
     /// The phrases for changed and for unchanged episodes.
@@ -95,9 +93,10 @@ struct DownloadPause: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Pause downloads and keep their partial files.",
         discussion:
-            "If the server doesn’t identify the version of a file, the download starts over, and a message says so.")
+            "If the server doesn’t identify the version of a file, resuming restarts the download, and a message reports that."
+    )
     static let action = DownloadsClient.Action.pause
-    static let words = (done: "Paused the download of", already: "paused already")
+    static let words = (done: "Paused the download of", already: "already paused")
     @OptionGroup var wanted: WantedEpisodes
 }
 
@@ -129,10 +128,11 @@ struct Downloads: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "downloads",
         abstract: "Show downloads; on a terminal with progress bars, until all have finished or q is pressed.",
-        discussion: "Without a terminal, with --plain or --json they are printed as they are now; --watch follows them."
+        discussion:
+            "Without a terminal, and with --plain or --json, the downloads are printed once; --watch prints each change."
     )
-    @Flag(help: "Follow them, a line for each change.") var watch = false
-    @Flag(help: "Print them once, even if some are in progress.") var once = false
+    @Flag(help: "Print a line for each change until interrupted.") var watch = false
+    @Flag(help: "Print the downloads once, even if some are in progress.") var once = false
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -174,7 +174,6 @@ struct Downloads: LockstepCommand {
         return TextTable([.flexible("episode"), .flexible("podcast"), .flexible("state"), "id"], rows).lines()
     }
 
-    /// Prints a line for each change until it is cancelled.
     private static func narrate(_ fleet: Fleet, _ output: Output) async throws {
         var narrator = DownloadsNarrator()
         for await state in fleet.states() {
@@ -186,7 +185,6 @@ struct Downloads: LockstepCommand {
         }
     }
 
-    /// Draws bars until no download is active or `q` is pressed.
     private static func draw(_ fleet: Fleet) async throws {
         let signals = TerminalSignals()
         defer { signals.close() }

@@ -21,7 +21,7 @@ struct ShowEpisode: FleetCommand {
 /// An episode with all data that the fleet has about it.
 struct EpisodeDetails: Sendable {
     /// The position of the episode in a queue.
-    struct Place: Sendable, Hashable {
+    struct QueuePosition: Sendable, Hashable {
         var queue: String
         var entry: String
         var number: Int
@@ -44,7 +44,7 @@ struct EpisodeDetails: Sendable {
 
     let episode: Episode
     /// The positions in queues, those in Up Next first.
-    let places: [Place]
+    let queuePositions: [QueuePosition]
     let bookmarks: [Bookmark]
     let chapters: [ChapterState]
     let download: DownloadState?
@@ -54,7 +54,7 @@ struct EpisodeDetails: Sendable {
 
     init(_ episode: Episode, in state: FleetState) {
         self.episode = episode
-        places = Self.places(of: episode.id, in: state)
+        queuePositions = Self.queuePositions(of: episode.id, in: state)
         bookmarks = state.bookmarks(of: episode.id)
         let player = state.player.episode?.id == episode.id ? state.player : nil
         // A finished episode has no position.
@@ -83,15 +83,15 @@ struct EpisodeDetails: Sendable {
     }
 
     /// `; it is at 25:03` if a played episode has a position, such as during a replay.
-    static func place(_ episode: Episode, at position: Double) -> String {
+    static func positionSuffix(_ episode: Episode, at position: Double) -> String {
         guard episode.isPlayed, position >= 1 else { return "" }
         return "; it is at \(ClockText.format(position))"
     }
 
-    static func places(of episode: EpisodeID, in state: FleetState) -> [Place] {
+    static func queuePositions(of episode: EpisodeID, in state: FleetState) -> [QueuePosition] {
         state.queues.flatMap { queue in
             queue.entries.enumerated().filter { $1.episode.id == episode }.map { index, entry in
-                Place(
+                QueuePosition(
                     queue: queue.name, entry: entry.id.text, number: index + 1, isCurrent: entry.id == queue.current,
                     reason: entry.reason)
             }
@@ -115,21 +115,21 @@ struct EpisodeDetails: Sendable {
             .adding("chapters", .array(chapters))
             .adding("download", download?.json ?? .null)
             .adding("bookmarks", .array(bookmarks.map(\.json)))
-            .adding("queues", .array(places.map(\.json)))
+            .adding("queues", .array(queuePositions.map(\.json)))
     }
 
     func lines(width: Int?) -> [String] {
         var lines = [episode.title, episode.podcast, Self.dates(episode)]
         if episode.isPlayed {
-            lines.append("Played\(episode.reasonSuffix)\(Self.place(episode, at: position))")
+            lines.append("Played\(episode.reasonSuffix)\(Self.positionSuffix(episode, at: position))")
         } else if position >= 1 {
             lines.append("At \(ClockText.format(position))")
         }
         if let download, download.status != .notDownloaded {
             lines.append(Sentence.capitalised(DownloadText.state(download)))
         }
-        lines += places.map(\.sentence)
-        lines.append("Id \(episode.id)")
+        lines += queuePositions.map(\.sentence)
+        lines.append("ID \(episode.id)")
         for (name, value) in [("Page", episode.link), ("Audio", episode.audio), ("File", download?.path ?? "")]
         where !value.isEmpty {
             lines.append("\(name) \(value)")
@@ -137,15 +137,21 @@ struct EpisodeDetails: Sendable {
         let notes = notes.text(width: width)
         return lines
             + Self.section("Bookmarks", bookmarks.map { [ClockText.format($0.position), $0.note, $0.id.text] }, width)
-            + Self.section("Chapters", chapters.map { [TimeText.mark($0.start), $0.title] }, width)
+            + Self.section("Chapters", chapters.map { [TimeText.mark($0.start), $0.title] }, width) { chapters[$0].url }
             + (notes.isEmpty ? [] : [""] + notes)
     }
 
-    private static func section(_ heading: String, _ rows: [[String]], _ width: Int?) -> [String] {
+    /// Returns an indented table, with the address of each row that has one below the row.
+    private static func section(
+        _ heading: String, _ rows: [[String]], _ width: Int?, address: (Int) -> String = { _ in "" }
+    ) -> [String] {
         guard let first = rows.first else { return [] }
         let columns = [TextTable.Column.right(""), .flexible(""), ""].prefix(first.count)
         let table = TextTable(Array(columns), rows).lines(width: width.map { max(0, $0 - 2) })
-        return ["", heading] + table.dropFirst().map { "  " + $0 }
+        return ["", heading]
+            + table.dropFirst().enumerated().flatMap { index, line in
+                ["  " + line] + (address(index).isEmpty ? [] : ["        " + DisplayText.sanitised(address(index))])
+            }
     }
 }
 
@@ -167,26 +173,28 @@ struct Why: FleetCommand {
             // The other reasons are shown without it.
             failure = error
         }
-        let places = EpisodeDetails.places(of: named.id, in: await fleet.availableState())
-        let lines = Self.lines(named.title, found, file: file, failure: failure, places: places)
+        let queuePositions = EpisodeDetails.queuePositions(of: named.id, in: await fleet.availableState())
+        let lines = Self.lines(named.title, found, file: file, failure: failure, queuePositions: queuePositions)
         try output.value(
             .object([
                 "episode": .string(named.id.text), "title": .string(named.title),
                 "download": .array(file.map { .string($0) }), "played": .bool(found?.isPlayed ?? false),
-                "playedReason": .text(found?.playedReason ?? ""), "queues": .array(places.map(\.json)),
+                "playedReason": .text(found?.playedReason ?? ""), "queues": .array(queuePositions.map(\.json)),
                 "error": failure.map { $0.json["error"] ?? .null } ?? .null,
             ]), lines: lines)
     }
 
     static func lines(
-        _ title: String, _ episode: Episode?, file: [String], failure: Failure?, places: [EpisodeDetails.Place]
+        _ title: String, _ episode: Episode?, file: [String], failure: Failure?,
+        queuePositions: [EpisodeDetails.QueuePosition]
     ) -> [String] {
         var lines = [title] + file.map(Sentence.stopped)
         if let failure { lines.append("Couldn’t check its file: \(failure.message)") }
         let played = episode?.isPlayed == true ? "Played" : "Not played"
-        let place = episode.map { EpisodeDetails.place($0, at: $0.position) } ?? ""
-        lines.append(Sentence.stopped(played + (episode?.reasonSuffix ?? "") + place))
-        return lines + (places.isEmpty ? ["In no queue."] : places.map { Sentence.stopped($0.sentence) })
+        let suffix = episode.map { EpisodeDetails.positionSuffix($0, at: $0.position) } ?? ""
+        lines.append(Sentence.stopped(played + (episode?.reasonSuffix ?? "") + suffix))
+        return lines
+            + (queuePositions.isEmpty ? ["It isn’t in a queue."] : queuePositions.map { Sentence.stopped($0.sentence) })
     }
 }
 

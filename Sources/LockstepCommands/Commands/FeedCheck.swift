@@ -9,12 +9,12 @@ import WebClient
 
 struct FeedCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "feed", abstract: "Look at feeds without subscribing.", subcommands: [FeedCheck.self])
+        commandName: "feed", abstract: "Check feeds without subscribing.", subcommands: [FeedCheck.self])
 }
 
 struct FeedCheck: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Read a feed and report on it. Changes nothing and needs no fleet.")
+        commandName: "check", abstract: "Read a feed and report its content and problems, without a fleet.")
     @Argument(help: "An http or https address, or a file.", completion: .file()) var feed: String
     @OptionGroup var options: GlobalOptions
 

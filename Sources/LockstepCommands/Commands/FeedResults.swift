@@ -30,12 +30,12 @@ enum FeedAddress {
 
 /// The results of a command for several feeds.
 struct FeedResults {
-    /// The action on a feed, as the end of a sentence.
+    /// The action on a feed, as the beginning of a sentence about its effect.
     enum Action: String, Sendable {
-        case subscribing = "subscribed to"
-        case refreshing = "refreshed"
-        case unsubscribing = "unsubscribed from"
-        case forgetting = "forgotten"
+        case subscribing = "Subscribed to"
+        case refreshing = "Refreshed"
+        case unsubscribing = "Unsubscribed from"
+        case forgetting = "Forgot"
     }
 
     private let results: [FeedsClient.Result]
@@ -71,8 +71,8 @@ struct FeedResults {
         guard results.count > 1 else { return results.isEmpty ? ["No change: there are no podcasts."] : [] }
         let done = results.count - failed.count
         return [
-            "\(done) of \(NumberText.counted(results.count, "podcast")) \(action.rawValue)"
-                + (failed.isEmpty ? "." : ", \(failed.count) failed.")
+            "\(action.rawValue) \(done) of \(NumberText.counted(results.count, "podcast"))"
+                + (failed.isEmpty ? "." : "; \(failed.count) failed.")
         ]
     }
 
@@ -98,14 +98,15 @@ struct FeedResults {
         case .added:
             return "Subscribed to \(name): \(NumberText.counted(result.podcast?.episodeCount ?? 0, "episode"))."
         case .alreadyThere where result.isPasswordChanged:
-            return "\(name) will be read with the new user and password from now on."
-        case .alreadyThere: return "No change: \(name) is already subscribed to."
+            return "The new user name and password are used for \(name) from now on."
+        case .alreadyThere: return "No change: you are already subscribed to \(name)."
         case .updated: return "\(name): \(new)."
-        case .unchanged where action == .unsubscribing: return "No change: \(name) isn’t subscribed to."
+        case .unchanged where action == .unsubscribing: return "No change: you aren’t subscribed to \(name)."
         case .unchanged: return "\(name): nothing new."
         case .removed: return action == .forgetting ? "Forgot \(name)." : "Unsubscribed from \(name)."
         case .failed:
-            return "\(name): \(Sentence.stopped(result.failure?.message ?? ""))" + (result.isKept ? " Kept." : "")
+            return "\(name): \(Sentence.stopped(result.failure?.message ?? ""))"
+                + (result.isKept ? " The subscription is kept." : "")
         case .checked, .unknown: return "\(name): done."
         }
     }

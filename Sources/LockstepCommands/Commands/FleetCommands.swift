@@ -8,8 +8,8 @@ struct Up: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "up",
         abstract: "Start the fleet.", discussion: "Stays in the foreground until Ctrl-C, unless --detach is given.")
-    static let judgesSettings = true
-    @Flag(help: "Start it in the background, and return when it is ready.") var detach = false
+    static let reportsSettings = true
+    @Flag(help: "Start the fleet in the background, and return when it is ready.") var detach = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -33,7 +33,7 @@ struct Up: LockstepCommand {
 
     static func sentence(_ started: Bool, _ alerts: [String]) -> String {
         let sentences =
-            [started ? "The fleet is up." : "No change: the fleet is up already."]
+            [started ? "The fleet is up." : "No change: the fleet is already up."]
             + alerts.map { Sentence.stopped($0) } + (alerts.isEmpty ? [] : ["See `lockstep alerts`."])
         return sentences.joined(separator: " ")
     }
@@ -125,16 +125,16 @@ extension ServiceReport {
 
 struct Logs: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "logs", abstract: "Show what the services have logged.")
-    @Flag(name: .shortAndLong, help: "Keep printing what is logged from now on.") var follow = false
-    @Option(name: [.customShort("n"), .long], parsing: .unconditional, help: "How many of the latest lines to print.")
+        commandName: "logs", abstract: "Show the services’ logs.")
+    @Flag(name: .shortAndLong, help: "Keep printing new lines.") var follow = false
+    @Option(name: [.customShort("n"), .long], parsing: .unconditional, help: "The number of latest lines to print.")
     var lines = 50
-    @Argument(help: "A service; without one, all.", completion: .list(serviceNames)) var service: String?
+    @Argument(help: "The service; all by default.", completion: .list(serviceNames)) var service: String?
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
         guard lines > 0 || follow && lines == 0 else {
-            throw ValidationError("--lines must be a number above 0, or with --follow 0.")
+            throw ValidationError("--lines must be a number above 0; with --follow, 0 is also valid.")
         }
     }
 
@@ -167,7 +167,6 @@ struct Logs: LockstepCommand {
 
 private let serviceNames = Fleet.serviceNames
 
-/// A command to the supervisor for one service.
 protocol ServiceCommand: LockstepCommand {
     var service: String { get }
     /// - Returns: a sentence that describes the supervisor’s action.

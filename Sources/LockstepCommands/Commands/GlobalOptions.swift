@@ -2,37 +2,38 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-/// The options of every command.
 struct GlobalOptions: ParsableArguments {
     @Flag(name: .long, help: "Print JSON (protocols/cli.md).") var json = false
     @Flag(name: .shortAndLong, help: "Print nothing on success.") var quiet = false
-    @Flag(name: .long, help: "Plain lines: no bars, no colour, no moving positions. Also LOCKSTEP_PLAIN=1.")
+    @Flag(name: .long, help: "Print plain lines without bars, colours and moving positions. Also LOCKSTEP_PLAIN=1.")
     var plain = false
 
-    @Option(name: .long, help: "The folder that holds everything. Also LOCKSTEP_HOME.", completion: .directory)
+    @Option(
+        name: .long, help: "The folder of the fleet’s data, settings and sockets. Also LOCKSTEP_HOME.",
+        completion: .directory)
     var home: String?
 }
 
 protocol LockstepCommand: AsyncParsableCommand, Sendable {
     var options: GlobalOptions { get }
-    /// Whether the command reports problems of the settings itself; otherwise they are printed as warnings.
-    static var judgesSettings: Bool { get }
+    /// Whether the command reports invalid settings itself; otherwise they are printed as warnings.
+    static var reportsSettings: Bool { get }
     func perform(_ context: CommandContext) async throws
 }
 
 extension LockstepCommand {
-    static var judgesSettings: Bool { false }
+    static var reportsSettings: Bool { false }
 
     func run() async throws {
         let context = try CommandContext(options)
-        if !Self.judgesSettings { context.warnOfSettings() }
+        if !Self.reportsSettings { context.warnOfSettings() }
         try await perform(context)
     }
 }
 
 /// A command that only needs a running fleet.
 protocol FleetCommand: LockstepCommand {
-    /// The part of the state that it reads; by default none.
+    /// The part of the state that the command reads; none by default.
     var observation: Observation { get }
     func perform(_ fleet: Fleet, _ output: Output) async throws
 }

@@ -6,8 +6,8 @@ struct SetSpeed: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "speed", abstract: "Show or set the playback speed, 0.5 to 3.5.",
         discussion:
-            "`up` and `down` go to the next multiple of speed.step of config.yaml, 0.1. Where the podcast that is loaded "
-            + "has a speed of its own (`lockstep set --podcast P speed`), that one is set, else the one for all.")
+            "`up` and `down` select the next multiple of speed.step in config.yaml (0.1). If the loaded podcast has its own "
+            + "speed (`lockstep set --podcast P speed`), that setting is changed, otherwise the one for all podcasts.")
     @Argument(help: "1.5, +0.2, -0.2, up or down; without it, the current speed is shown.") var speed: String?
     @OptionGroup var options: GlobalOptions
 
@@ -33,7 +33,7 @@ struct SetSpeed: LockstepCommand {
             try context.output.change(
                 player.json(), if: answer.changed, Self.sentence(player, others: others),
                 else:
-                    "the speed is \(NumberText.short(player.speed)) already\(comma)\(Self.suffix(player, others))")
+                    "the speed is already \(NumberText.short(player.speed))\(comma)\(Self.suffix(player, others))")
         }
     }
 
@@ -43,14 +43,14 @@ struct SetSpeed: LockstepCommand {
 
     /// The speed of other podcasts, if the speed applies only to the loaded one.
     private static func suffix(_ player: PlayerState, _ others: String?) -> String {
-        others.map { " for “\(player.episode?.podcast ?? "")” alone; others play at \($0)" } ?? ""
+        others.map { " for “\(player.episode?.podcast ?? "")” only; other podcasts play at \($0)" } ?? ""
     }
 }
 
 struct SetVolume: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "volume", abstract: "Show or set the volume, 0 to 100.",
-        discussion: "`up` and `down` go to the next multiple of volume.step of config.yaml, 5: from 42 up to 45.")
+        discussion: "`up` and `down` select the next multiple of volume.step in config.yaml (5): 45 after 42.")
     @Argument(help: "80, +10, -10, up or down; without it, the current volume is shown.") var volume: String?
     @OptionGroup var options: GlobalOptions
 
@@ -69,7 +69,7 @@ struct SetVolume: LockstepCommand {
             let answer = try await fleet.player.setVolume(change)
             let shown = "\(NumberText.short(answer.value.volume)) %"
             try context.output.change(
-                answer.value.json(), if: answer.changed, "Volume \(shown).", else: "the volume is \(shown) already")
+                answer.value.json(), if: answer.changed, "Volume \(shown).", else: "the volume is already \(shown)")
         }
     }
 }

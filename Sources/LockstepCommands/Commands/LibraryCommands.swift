@@ -7,8 +7,9 @@ struct Subscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscribe",
         abstract: "Subscribe to podcasts by the address of their feeds.",
-        discussion: "Returns when every feed has been read. A feed that can’t be read isn’t kept, unless with --keep.")
-    @Flag(help: "Keep feeds that can’t be read now.") var keep = false
+        discussion:
+            "Returns when every feed has been read. A feed that can’t be read isn’t kept, unless --keep is given.")
+    @Flag(help: "Subscribe even if a feed can’t be read now.") var keep = false
     @Option(help: "The user name for feeds that require one; the password is prompted for or read from standard input.")
     var user: String?
     @Argument(help: "http or https addresses, or files.", completion: .file()) var feeds: [String]
@@ -36,14 +37,14 @@ struct Subscribe: LockstepCommand {
 struct Unsubscribe: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "unsubscribe",
-        abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
+        abstract: "Stop refreshing podcasts. Queue entries, positions and files are kept, unless --forget is given.")
     @Flag(
         help: """
-            Forget everything about them: episodes, positions, played marks, bookmarks, what is set for them, their places \
-            in queues, their files.
+            Delete everything about the podcasts: episodes, positions, played marks, bookmarks, settings, queue entries \
+            and files.
             """)
     var forget = false
-    @Flag(help: "Also forget podcasts that are named by a part of their title.") var yes = false
+    @Flag(help: "With --forget, also accept parts of titles.") var yes = false
     @Argument(help: "IDs, beginnings of IDs, parts of titles, or addresses.", completion: .podcasts) var podcasts:
         [String]
     @OptionGroup var options: GlobalOptions
@@ -62,7 +63,7 @@ struct Unsubscribe: FleetCommand {
                 for line in Self.sentences(queues, files: files) { try output.line(line) }
             }
         } else if gone.contains(where: { $0.episodeCount > 0 }), !output.json, !output.quiet {
-            try output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
+            try output.line("Episodes, positions and queue entries are kept. `--forget` removes them, too.")
         }
     }
 
@@ -73,7 +74,7 @@ struct Unsubscribe: FleetCommand {
         let title = podcast.title.isEmpty ? podcast.url : podcast.title
         throw Failure(
             .invalidArgument,
-            "“\(text)” means “\(title)” (\(podcast.id)) with \(NumberText.counted(podcast.episodeCount, "episode")). Forgetting it can’t be undone: its positions, bookmarks, queue entries and files go too. Give its whole title or ID, or add --yes."
+            "“\(text)” matches “\(title)” (\(podcast.id)) with \(NumberText.counted(podcast.episodeCount, "episode")). Forgetting can’t be undone; it also deletes positions, bookmarks, queue entries and files. Give the whole title or the ID, or add --yes."
         )
     }
 
@@ -103,7 +104,7 @@ struct Unsubscribe: FleetCommand {
         var sentences = parts.isEmpty ? [] : ["Removed \(Sentence.list(parts))."]
         if files > 0 {
             let counted = NumberText.counted(files, "downloaded file")
-            sentences.append("\(counted) will be deleted when nothing uses \(files == 1 ? "it" : "them") any more.")
+            sentences.append("\(counted) will be deleted when no longer in use.")
         }
         return sentences
     }
@@ -111,8 +112,8 @@ struct Unsubscribe: FleetCommand {
 
 struct Refresh: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "refresh", abstract: "Look for new episodes now.")
-    @Argument(help: "Podcasts; without one, all.", completion: .podcasts) var podcasts: [String] = []
+        commandName: "refresh", abstract: "Check podcasts for new episodes now.")
+    @Argument(help: "The podcasts; all by default.", completion: .podcasts) var podcasts: [String] = []
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
@@ -156,11 +157,11 @@ struct Podcasts: FleetCommand {
 struct Episodes: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "episodes", abstract: "List episodes, the newest first.")
-    @Argument(help: "A podcast; without one, all.", completion: .podcasts) var podcast: String?
-    @Option(parsing: .unconditional, help: "How many; 20 by default.") var limit: Int?
-    @Flag(help: "All of them.") var all = false
+    @Argument(help: "The podcast; all by default.", completion: .podcasts) var podcast: String?
+    @Option(parsing: .unconditional, help: "The maximum number of episodes; 20 by default.") var limit: Int?
+    @Flag(help: "List all episodes.") var all = false
     @Flag(help: "Only unplayed episodes.") var unplayed = false
-    @Flag(help: "Only downloaded ones.") var downloaded = false
+    @Flag(help: "Only downloaded episodes.") var downloaded = false
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -178,15 +179,15 @@ struct Episodes: FleetCommand {
             lines: episodes.isEmpty ? [none] : Self.lines(episodes, total: total))
     }
 
-    /// The line for an empty list, with advice.
     private var none: String {
         switch (downloaded, unplayed) {
-        case (true, true): "No downloaded episode is unplayed. Fetch another with `lockstep download add EPISODE`."
-        case (true, false): "No episode is downloaded. Fetch one with `lockstep download add EPISODE`."
-        case (false, true): "No episode is unplayed. Look for new ones with `lockstep refresh`."
+        case (true, true):
+            "There are no unplayed downloaded episodes. Download one with `lockstep download add EPISODE`."
+        case (true, false): "There are no downloaded episodes. Download one with `lockstep download add EPISODE`."
+        case (false, true): "There are no unplayed episodes. Check for new ones with `lockstep refresh`."
         case (false, false) where podcast != nil:
-            "This podcast has no episodes. Look for some with `lockstep refresh`."
-        case (false, false): "No episodes. Subscribe to a podcast with `lockstep subscribe URL`."
+            "This podcast has no episodes. Check for new ones with `lockstep refresh`."
+        case (false, false): "There are no episodes. Subscribe to a podcast with `lockstep subscribe URL`."
         }
     }
 

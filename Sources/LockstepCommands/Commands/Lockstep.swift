@@ -84,9 +84,9 @@ package struct Lockstep: AsyncParsableCommand {
                 return code
             }
             if json {
-                Output.report(Failure(code: "usage", message: ParserWords.inHouse(message(for: error))), json: true)
+                Output.report(Failure(code: "usage", message: ParserWords.reworded(message(for: error))), json: true)
             } else {
-                let text = ParserWords.inHouse(fullMessage(for: error))
+                let text = ParserWords.reworded(fullMessage(for: error))
                 let isError = text.hasPrefix("Error: ")
                 try? Output.write((isError ? "lockstep: \(text.dropFirst(7))" : text) + "\n", to: STDERR_FILENO)
             }

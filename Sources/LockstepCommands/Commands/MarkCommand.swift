@@ -22,12 +22,11 @@ struct Mark: FleetCommand {
         }
         try output.changes(
             zip(found, answers).map { ($0.title, $1.changed) }, done: { "Marked \($0) as \(kind.rawValue)" },
-            already: "\(kind.rawValue) already",
+            already: "already \(kind.rawValue)",
             json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
     }
 }
 
-/// Formats titles for sentences.
 enum Titles {
     /// Up to three titles, otherwise their number.
     static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
@@ -37,7 +36,6 @@ enum Titles {
 }
 
 extension Output {
-    /// Prints the changed and the unchanged episodes.
     func changes(
         _ episodes: [(title: String, changed: Bool)], done: (String) -> String, already: String, notes: [String] = [],
         json: [JSONValue]

@@ -22,7 +22,7 @@ struct SetOutput: FleetCommand {
         let chosen = answer.value.chosen ?? "the system’s default"
         try output.change(
             answer.value.json, if: answer.changed, "The output is \(chosen).",
-            else: "the output is \(chosen) already")
+            else: "the output is already \(chosen)")
     }
 
     private static func list(_ state: OutputState, _ output: Output) throws {
@@ -37,7 +37,7 @@ struct SetOutput: FleetCommand {
     /// The name of the device that a text matches: its name, or a unique part of a name or description; nil for the
     /// system’s default.
     static func resolve(_ text: String, in state: OutputState) throws(Failure) -> String? {
-        if text == "default" || text.isEmpty { return nil }
+        if text == "default" { return nil }
         // A device that isn’t listed may be connected later, or known only to the engine.
         if state.devices.contains(where: { $0.name == text }) || state.devices.isEmpty { return text }
         let wanted = text.lowercased()
@@ -48,7 +48,7 @@ struct SetOutput: FleetCommand {
             throw Failure(.notFound, "There is no sound device “\(text)”. `lockstep output` lists them.")
         }
         guard found.count == 1 else {
-            throw .ambiguous("“\(text)” could be \(found.count) sound devices.", found.map { ($0.name, $0.title) })
+            throw .ambiguous("“\(text)” could be \(found.count) sound devices.", found.map { ($0.name, $0.title, "") })
         }
         return first.name
     }

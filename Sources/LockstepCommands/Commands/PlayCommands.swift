@@ -7,8 +7,9 @@ struct Play: FleetCommand {
         commandName: "play",
         abstract: "Play an episode or an entry of a queue; without one, resume.",
         discussion: """
-            Returns when it plays, or when it can’t be played. A number is that of an entry of Up Next, as `lockstep queue`
-            lists it, or of the queue named with --queue; while another queue than Up Next is playing, say which one.
+            Returns when the episode plays or has failed. A number is the number of an entry in Up Next, as `lockstep queue` \
+            lists it, or in the queue given with --queue. While another queue is playing and both have that number, --queue is \
+            required.
             """)
     @Argument(help: "An ID, the beginning of one, a part of a title, or an entry’s number.", completion: .episodes)
     var episode: String?
@@ -21,7 +22,7 @@ struct Play: FleetCommand {
         if !answer.changed, let player = answer.player, player.isPlaying {
             return try output.report(player, changed: false)
         }
-        try output.reportEpisode(of: try await fleet.settled(answer, telling: output))
+        try output.reportEpisode(of: try await fleet.settled(answer, reportingTo: output))
     }
 
     private func ask(_ fleet: Fleet) async throws(Failure) -> QueueAnswer {
@@ -46,7 +47,7 @@ struct Play: FleetCommand {
 struct Next: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "next",
-        abstract: "Go to the next entry of the queue that is playing. What is paused stays paused.")
+        abstract: "Skip to the next entry of the playing queue. A paused player stays paused.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
     var observation: Observation { .player }
@@ -59,7 +60,7 @@ struct Next: FleetCommand {
 struct Previous: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "previous",
-        abstract: "Go to the previous entry of the queue that is playing. What is paused stays paused.",
+        abstract: "Return to the previous entry of the playing queue. A paused player stays paused.",
         aliases: ["prev"])
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -71,7 +72,7 @@ struct Previous: FleetCommand {
 }
 
 struct Pause: FleetCommand {
-    static let configuration = CommandConfiguration(commandName: "pause", abstract: "Pause.")
+    static let configuration = CommandConfiguration(commandName: "pause", abstract: "Pause playback.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
@@ -90,7 +91,7 @@ struct Resume: FleetCommand {
         guard answer.changed || !answer.value.isPlaying else {
             return try output.report(answer.value, changed: false)
         }
-        try output.report(try await fleet.settled(answer.value, telling: output))
+        try output.report(try await fleet.settled(answer.value, reportingTo: output))
     }
 }
 
@@ -105,7 +106,7 @@ struct Toggle: FleetCommand {
         let answer = try await fleet.queue.toggle()
         switch answer.player?.status {
         case .paused?, .loading(willPlay: false)?: try output.report(answer.player ?? fleet.state.player)
-        default: try output.report(try await fleet.settled(answer, telling: output))
+        default: try output.report(try await fleet.settled(answer, reportingTo: output))
         }
     }
 }
@@ -119,25 +120,26 @@ struct Stop: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.player.stop()
         guard answer.changed else { return try output.report(answer.value, changed: false) }
-        let place = answer.value.snapshot.place
-        try output.change(answer.value.json(), "Stopped at \(place); the audio device is closed.")
+        let position = answer.value.snapshot.shownPosition
+        try output.change(answer.value.json(), "Stopped at \(position); the audio device is closed.")
     }
 }
 
 extension Fleet {
     /// Returns the player’s state when the load that a queue decided, or that the player resumed, is settled.
-    func settled(_ answer: QueueAnswer, telling output: Output) async throws(Failure) -> PlayerState {
+    func settled(_ answer: QueueAnswer, reportingTo output: Output) async throws(Failure) -> PlayerState {
         guard let load = answer.loadID else { return answer.player ?? state.player }
-        return try await settled(load, isLoaded: answer.player != nil, telling: output)
+        return try await settled(load, isLoaded: answer.player != nil, reportingTo: output)
     }
 
-    /// Returns the player’s state when its load is settled.
-    func settled(_ player: PlayerState, telling output: Output) async throws(Failure) -> PlayerState {
+    func settled(_ player: PlayerState, reportingTo output: Output) async throws(Failure) -> PlayerState {
         guard let load = player.loadID else { return player }
-        return try await settled(load, isLoaded: true, telling: output)
+        return try await settled(load, isLoaded: true, reportingTo: output)
     }
 
-    private func settled(_ load: LoadID, isLoaded: Bool, telling output: Output) async throws(Failure) -> PlayerState {
+    private func settled(_ load: LoadID, isLoaded: Bool, reportingTo output: Output) async throws(Failure)
+        -> PlayerState
+    {
         try await settled(load, isLoaded: isLoaded) { player, isSame in
             output.progress(Sentence.attempt(player.snapshot, isSame: isSame))
         }
@@ -145,7 +147,6 @@ extension Fleet {
 }
 
 extension Output {
-    /// Prints the playback state and the position, or that they are unchanged.
     func report(_ player: PlayerState, changed: Bool = true) throws {
         let sentence: String
         switch player.status {
@@ -161,15 +162,14 @@ extension Output {
     /// supersedes its load.
     fileprivate func report(step answer: QueueAnswer, of fleet: Fleet) async throws {
         var (player, passed) = (fleet.state.player, "")
-        do throws(Failure) { player = try await fleet.settled(answer, telling: self) } catch {
+        do throws(Failure) { player = try await fleet.settled(answer, reportingTo: self) } catch {
             guard error.known == .revisionMismatch, let load = answer.loadID else { throw error }
-            passed = "Went to “\(answer.entries.first?.episode.title ?? "")” and on. "
+            passed = "Skipped “\(answer.entries.first?.episode.title ?? "")” at another command’s request. "
             player = await fleet.successor(of: load)
         }
         try reportEpisode(of: player, after: passed)
     }
 
-    /// Prints the playback state and the position, with the episode and its queue.
     func reportEpisode(of player: PlayerState, after passed: String = "") throws {
         try change(player.json(), passed + player.sentenceWithQueue)
     }

@@ -13,7 +13,6 @@ struct QueueCommands: AsyncParsableCommand {
         defaultSubcommand: QueueList.self)
 }
 
-/// The queue that a command applies to.
 struct QueueOption: ParsableArguments {
     @Option(name: .customLong("queue"), help: "A queue other than Up Next.", completion: .queues)
     var name: String?
@@ -38,7 +37,7 @@ struct QueueList: FleetCommand {
         let isPlaying = queue.name == playing
         guard !queue.entries.isEmpty else {
             return [
-                "\(queue.title) is empty. Add something with `lockstep queue add\(QueueName.option(queue.name)) EPISODE`."
+                "\(queue.title) is empty. Add an episode with `lockstep queue add\(QueueName.option(queue.name)) EPISODE`."
             ]
         }
         let rows = queue.entries.enumerated().map { index, entry in
@@ -53,8 +52,9 @@ struct QueueList: FleetCommand {
             [.right(""), "", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
         let modes = queue.modes.words
         let current = queue.entries.firstIndex { $0.id == queue.current }
-        let place = current.map { "; this one would go on with number \($0 + 1)" } ?? ""
-        let other = "\(QueueName.shown(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(place)."
+        let continuation = current.map { "; this queue would continue with number \($0 + 1)" } ?? ""
+        let other =
+            "\(QueueName.shown(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(continuation)."
         return table.lines() + (isPlaying ? [] : [other])
             + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }

@@ -4,21 +4,24 @@ import PodcastModel
 
 struct QueueAdd: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Add episodes at the end, or after the one that is playing.",
+        commandName: "add", abstract: "Add episodes to the end of a queue, or after its current entry.",
         usage: """
             lockstep queue add <episodes> ... [--next] [--queue <queue>]
             lockstep queue add --podcast <podcast> [--unplayed] [--next] [--queue <queue>]
             """)
-    @Flag(help: "After the current entry instead of at the end.") var next = false
-    @Option(help: "All episodes of this podcast, the oldest first.", completion: .podcasts) var podcast: String?
-    @Flag(help: "With --podcast: only unplayed episodes.") var unplayed = false
+    @Flag(help: "Add them after the current entry.") var next = false
+    @Option(help: "Add all episodes of this podcast, the oldest first.", completion: .podcasts) var podcast: String?
+    @Flag(help: "With --podcast, add only unplayed episodes.") var unplayed = false
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        guard episodes.isEmpty != (podcast == nil) else {
-            throw ValidationError("Name episodes, or a podcast with --podcast.")
+        guard episodes.isEmpty || podcast == nil else {
+            throw ValidationError("Episodes and --podcast can’t be combined: --podcast adds all episodes of a podcast.")
+        }
+        guard !episodes.isEmpty || podcast != nil else {
+            throw ValidationError("Name the episodes to add, or a podcast with --podcast.")
         }
         guard !unplayed || podcast != nil else { throw ValidationError("--unplayed needs --podcast.") }
     }
@@ -58,7 +61,7 @@ struct QueueAdd: FleetCommand {
 
 struct QueueRemove: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Remove entries; undo brings them back.")
+        commandName: "remove", abstract: "Remove entries; `queue undo` restores them.")
     @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.", completion: .entries) var entries: [String]
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -88,7 +91,7 @@ struct QueueMove: FleetCommand {
         commandName: "move", abstract: "Move an entry to another position, or before or after another entry.")
     @Argument(help: "A number, an ID, the beginning of one, or a part of a title.", completion: .entries)
     var entry: String
-    @Argument(help: "Its new number.") var place: Int?
+    @Argument(help: "Its new number.") var position: Int?
     @Option(help: "The entry to put it before.", completion: .entries) var before: String?
     @Option(help: "The entry to put it after.", completion: .entries) var after: String?
     @Option(help: "Its new number.") var to: Int?
@@ -96,25 +99,27 @@ struct QueueMove: FleetCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        let given = [place != nil, to != nil, before != nil, after != nil].count { $0 }
-        guard given == 1 else { throw ValidationError("Say where to: a number, or one of --before, --after and --to.") }
-        if let number = place ?? to, number < 1 { throw ValidationError("Positions count from 1.") }
+        let given = [position != nil, to != nil, before != nil, after != nil].count { $0 }
+        guard given == 1 else {
+            throw ValidationError("Give the new position: a number, or one of --before, --after and --to.")
+        }
+        if let number = position ?? to, number < 1 { throw ValidationError("Positions count from 1.") }
     }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let target =
-            before.map { QueueClient.Place.before(CommandLineWords.typed($0)) }
-            ?? after.map { .after(CommandLineWords.typed($0)) } ?? .index((place ?? to ?? 1) - 1)
+            before.map { QueueClient.MoveTarget.before(CommandLineWords.typed($0)) }
+            ?? after.map { .after(CommandLineWords.typed($0)) } ?? .index((position ?? to ?? 1) - 1)
         let answer = try await fleet.queue.move(named: CommandLineWords.typed(entry), to: target, in: queue.name)
-        let position = "position \((answer.index ?? 0) + 1)"
+        let shown = "position \((answer.index ?? 0) + 1)"
         try output.change(
-            answer, "Moved \(answer.names) to \(position).", else: "\(answer.names) is at \(position) already")
+            answer, "Moved \(answer.names) to \(shown).", else: "\(answer.names) is already at \(shown)")
     }
 }
 
 struct QueueClear: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Remove all entries except the one that is playing; undo restores them.")
+        commandName: "clear", abstract: "Remove all entries except the loaded one; `queue undo` restores them.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -128,7 +133,7 @@ struct QueueClear: FleetCommand {
 
 struct QueueSort: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sort", abstract: "Sort the entries; undo restores the old order.")
+        commandName: "sort", abstract: "Sort the entries; `queue undo` restores the old order.")
     @Argument(help: "title, podcast, published, duration, added or remaining.") var key: QueueClient.SortKey
     @Flag(help: "In descending order.") var descending = false
     @OptionGroup var queue: QueueOption
@@ -138,7 +143,7 @@ struct QueueSort: FleetCommand {
         let answer = try await fleet.queue.sort(queue.name, by: key, descending: descending)
         let order = "by \(key.words)\(descending ? ", descending" : "")"
         try output.change(
-            answer, "Sorted \(answer.title) \(order).", else: "\(answer.title) is in order \(order) already")
+            answer, "Sorted \(answer.title) \(order).", else: "\(answer.title) is already sorted \(order)")
     }
 }
 
@@ -157,27 +162,25 @@ extension QueueClient.SortKey: ExpressibleByArgument {
 
 struct QueueDedupe: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "dedupe", abstract: "Remove duplicate entries; undo restores them.")
+        commandName: "dedupe", abstract: "Remove duplicate entries; `queue undo` restores them.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.queue.deduplicate(queue.name)
-        try output.change(answer, answer.removed, else: "nothing is in \(answer.title) twice")
+        try output.change(answer, answer.removed, else: "\(answer.title) has no duplicates")
     }
 }
 
 extension Output {
-    /// Prints the change of a queue, or the reason why there is none.
     fileprivate func change(
         _ answer: QueueAnswer, _ sentence: @autoclosure () -> String, else reason: @autoclosure () -> String
     ) throws {
         try change(answer.json, if: answer.changed, sentence(), else: reason())
     }
 
-    /// Prints a queue’s mode, or that it is unchanged.
     fileprivate func change(_ answer: QueueAnswer, mode: String) throws {
-        try change(answer, "\(answer.title) \(mode).", else: "\(answer.title) \(mode) already")
+        try change(answer, "\(answer.title) \(mode).", else: "\(answer.title) already \(mode)")
     }
 }
 
@@ -185,9 +188,9 @@ extension QueueAnswer {
     /// ` to “evening”`; empty for Up Next.
     fileprivate func suffix(_ word: String) -> String { queue == QueueName.default ? "" : " \(word) \(title)" }
 
-    /// `` `lockstep queue undo` brings it back. ``
+    /// `` `lockstep queue undo` restores it. ``
     fileprivate var undoAdvice: String {
-        "`lockstep queue undo\(QueueName.option(queue))` brings \(entries.count == 1 ? "it" : "them") back."
+        "`lockstep queue undo\(QueueName.option(queue))` restores \(entries.count == 1 ? "it" : "them")."
     }
 
     /// The entries in the answer: up to three titles, otherwise their number.
@@ -233,15 +236,15 @@ struct QueueRestore: FleetCommand {
         try output.change(
             answer,
             "\(answer.title) is as it was at revision \(revision): \(answer.summary). "
-                + "`lockstep queue undo\(QueueName.option(answer.queue))` undoes that.",
-            else: "it is as it was at revision \(revision) already")
+                + "`lockstep queue undo\(QueueName.option(answer.queue))` undoes this change.",
+            else: "it is already as it was at revision \(revision)")
     }
 }
 
 struct QueueHistory: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "history", abstract: "Show the last changes, the newest first.")
-    @Option(parsing: .unconditional, help: "How many.") var limit: UInt32 = 20
+    @Option(parsing: .unconditional, help: "The maximum number of changes.") var limit: UInt32 = 20
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -255,13 +258,13 @@ struct QueueHistory: FleetCommand {
         }
         let table = TextTable([.right("revision"), "when (UTC)", .flexible("what"), "by", .right("entries")], rows)
         try output.value(
-            .array(changes.map(\.json)), lines: changes.isEmpty ? ["Nothing has changed yet."] : table.lines())
+            .array(changes.map(\.json)), lines: changes.isEmpty ? ["There are no changes yet."] : table.lines())
     }
 }
 
 struct QueueRepeat: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "repeat", abstract: "Choose what follows the end: nothing, the entry again, or the first one.")
+        commandName: "repeat", abstract: "Repeat nothing, the current entry, or the whole queue.")
     @Argument(help: "off, one or all.") var kind: QueueModes.Repeat
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -269,9 +272,9 @@ struct QueueRepeat: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let mode =
             switch kind {
-            case .off: "repeats nothing"
-            case .one: "repeats the entry that plays"
-            case .all: "begins again after its last entry"
+            case .off: "stops after its last entry"
+            case .one: "repeats the current entry"
+            case .all: "starts over after its last entry"
             }
         try output.change(try await fleet.queue.setRepeat(kind, of: queue.name), mode: mode)
     }
@@ -285,7 +288,7 @@ struct QueueConsume: FleetCommand {
     }
 
     static let configuration = CommandConfiguration(
-        commandName: "consume", abstract: "Choose whether entries leave the queue when they have ended.")
+        commandName: "consume", abstract: "Choose whether entries are removed when they have ended.")
     @Argument(help: "on or off.") var isOn: Switch
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -299,14 +302,14 @@ struct QueueConsume: FleetCommand {
 
 struct QueueLimit: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "limit", abstract: "Limit the number of entries; more are refused, and none is dropped.")
+        commandName: "limit", abstract: "Limit the number of entries. Further entries are refused; existing ones stay.")
     @Argument(help: "The maximum; 0 means 10000, the highest possible.") var count: UInt32
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.queue.setLimit(count, of: queue.name)
-        try output.change(answer, mode: "takes \(NumberText.counted(answer.limit, "entry", "entries")) at most")
+        try output.change(answer, mode: "holds at most \(NumberText.counted(answer.limit, "entry", "entries"))")
     }
 }
 
@@ -318,7 +321,7 @@ struct QueueCreate: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         try output.change(
             try await fleet.queue.create(name),
-            "Created queue “\(name)”. `lockstep queue add --queue \(name) EPISODE` fills it.",
+            "Created queue “\(name)”. `lockstep queue add --queue \(name) EPISODE` adds an episode.",
             else: "queue “\(name)” already exists")
     }
 }

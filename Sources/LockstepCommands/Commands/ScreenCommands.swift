@@ -5,7 +5,7 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-// A new player screen needs a `PlayerTerminal` that draws it, a `PlayerMachine.Form` that decides its keys, and a
+// A new player screen needs a `PlayerTerminal` that draws it, a `PlayerMachine.Presentation` that decides its keys, and a
 // command that passes both to `runPlayer` and is listed in the group “Screens” of `Lockstep`.
 
 struct Mini: LockstepCommand {
@@ -17,7 +17,9 @@ struct Mini: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.runPlayer(origin: "mini", form: .line) { () throws(Failure) in SingleLineTerminal() }
+        try await context.runPlayer(origin: "mini", presentation: .singleLine) { () throws(Failure) in
+            SingleLineTerminal()
+        }
     }
 }
 
@@ -26,12 +28,12 @@ struct Expanded: LockstepCommand {
         commandName: "expanded",
         abstract: "A player on the whole screen.",
         discussion: PlayerHelp.sentence(hasList: true)
-            + " With --plain it says changes as `mini --plain` does. " + PlayerHelp.plain
+            + " With --plain, it prints changes like `mini --plain`. " + PlayerHelp.plain
     )
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.runPlayer(origin: "expanded", form: .screen) { () throws(Failure) in
+        try await context.runPlayer(origin: "expanded", presentation: .fullScreen) { () throws(Failure) in
             try FullScreenTerminal()
         }
     }
@@ -40,7 +42,7 @@ struct Expanded: LockstepCommand {
 extension CommandContext {
     /// Runs a player on the terminal, or as plain text if there is none.
     fileprivate func runPlayer(
-        origin: String, form: PlayerMachine.Form,
+        origin: String, presentation: PlayerMachine.Presentation,
         on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
     ) async throws {
         guard !plain, !output.json, isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
@@ -57,7 +59,7 @@ extension CommandContext {
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
                 let machine = PlayerMachine(
-                    settings: settings, form: form, advice: output.advice)
+                    settings: settings, presentation: presentation, advice: output.advice)
                 let events = TerminalEvents(signals: signals, inbox: inbox)
                 let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
                     // The main thread is reserved for the screen until it closes.
@@ -75,31 +77,31 @@ extension CommandContext {
     /// Prints the player’s changes as plain text. Each line of the input is a key.
     private func narrate(_ fleet: Fleet) async throws {
         let keys = NIOLockedValueBox(
-            PlayerMachine(settings: settings, form: .words, advice: output.advice))
+            PlayerMachine(settings: settings, presentation: .plainText, advice: output.advice))
         let isTyped = !output.json && TypedLines.isPossible
         let output = output
-        let teller = PlainPlayer(output, keys: isTyped ? keys : nil) { try output.line($0) }
+        let printer = PlainPlayer(output, keys: isTyped ? keys : nil) { try output.line($0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
             let (digits, freeing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             group.addTask {
                 for await update in fleet.updates() {
-                    if try await teller.handle(update) { beginning.finish() }
-                    if await teller.nextDigit != nil { freeing.yield() }
+                    if try await printer.handle(update) { beginning.finish() }
+                    if await printer.nextDigit != nil { freeing.yield() }
                 }
             }
             group.addTask {
                 // A digit is also released when no event occurs.
                 for await _ in digits {
-                    while let wait = await teller.nextDigit {
+                    while let wait = await printer.nextDigit {
                         try await Task.sleep(for: wait)
-                        try await teller.giveDigits()
+                        try await printer.assignDigits()
                     }
                 }
             }
             if isTyped {
                 group.addTask {
-                    // The effect of a key depends on the state; only users at a terminal see when the state is known.
+                    // A program’s keys wait for the state, on which their effect depends; users see when it is known.
                     if !TypedLines.isTerminal { for await _ in begun {} }
                     try await listen(fleet, keys)
                 }
@@ -165,9 +167,9 @@ extension Fleet {
         case .remove(let entry, let name): _ = try await queue.remove([entry], from: name)
         case .undo(let name):
             let answer = try await queue.undo(in: name)
-            let place = name == QueueName.default ? "" : " in \(QueueName.shown(name))"
-            guard answer.changed else { return "There is nothing to undo\(place)." }
-            return "Undone\(place): \(Sentence.stopped(answer.summary))"
+            let suffix = name == QueueName.default ? "" : " in \(QueueName.shown(name))"
+            guard answer.changed else { return "There is nothing to undo\(suffix)." }
+            return "Undone\(suffix): \(Sentence.stopped(answer.summary))"
         case .sleep(let timer): _ = try await player.setSleepTimer(timer)
         case .bookmark(let episode, let position): _ = try await player.addBookmark(to: episode, at: position)
         case .answer(let alert, let owner, let action):

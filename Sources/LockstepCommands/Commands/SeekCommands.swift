@@ -8,13 +8,13 @@ struct Seek: LockstepCommand {
         abstract: "Go to a position in the episode.",
         discussion:
             "12:34, 90 (seconds) and 1h30m are positions, 50% is a part of the length, +30, -15 and +2m count from the current "
-            + "position. + and % stop a second before the end; an episode is played when you seek to its very end."
+            + "position. + and % stop a second before the end; seeking to the very end marks the episode as played."
     )
-    @Argument(help: "12:34, 90, 1h30m, 50%, +30 or -15.") var place: String
+    @Argument(help: "12:34, 90, 1h30m, 50%, +30 or -15.") var position: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        let target = try SeekExpression.read(place).seekTarget
+        let target = try SeekExpression.read(position).seekTarget
         try await context.withFleet(observing: .player) { try await $0.seek(target, reporting: context.output) }
     }
 }
@@ -26,17 +26,17 @@ struct Skip: LockstepCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "skip",
-        abstract: "Skip forward or back by the seconds in the settings (30 and 10).",
+        abstract: "Skip forward or back by the distance in the settings (30 and 10 seconds).",
         discussion:
-            "How far: --seconds, else `lockstep set skipForward` and `skipBack` for the podcast, else for all, else "
-            + "skip.forward and skip.back of config.yaml.")
+            "The distance is --seconds, or else skipForward or skipBack of `lockstep set` for the podcast or for all, "
+            + "or else skip.forward or skip.back of config.yaml.")
     @Argument(help: "forward or back.") var direction: Direction
-    @Option(parsing: .unconditional, help: "How far, in seconds.") var seconds: Double?
+    @Option(parsing: .unconditional, help: "The distance in seconds.") var seconds: Double?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         if let seconds, !(seconds.isFinite && seconds > 0) {
-            throw Failure(.invalidArgument, "How far to skip must be a number of seconds above 0.")
+            throw Failure(.invalidArgument, "--seconds must be a number above 0.")
         }
         let target: PlayerClient.SeekTarget =
             switch (direction, seconds) {
@@ -52,7 +52,8 @@ struct Skip: LockstepCommand {
 struct ChapterCommand: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "chapter", abstract: "List the chapters of the loaded episode, or go to one.",
-        discussion: "`previous` goes to the start of the chapter first, and from its first seconds to the one before.")
+        discussion: "`previous` returns to the start of the chapter, or from its first seconds to the previous chapter."
+    )
     @Argument(
         help: "next, previous or a chapter’s number; without it, they are listed.",
         completion: .list(["next", "previous", "list"]))
@@ -101,7 +102,7 @@ struct ChapterCommand: LockstepCommand {
         // The position is rounded like the chapter’s start in the list.
         if abs(snapshot.position - chapter.start) < 0.5 { snapshot.position = chapter.start.rounded() }
         let name = chapter.title.isEmpty ? "" : ": \(chapter.title)"
-        return Sentence.stopped("Chapter \(index + 1) of \(player.chapters.count), at \(snapshot.place)\(name)")
+        return Sentence.stopped("Chapter \(index + 1) of \(player.chapters.count), at \(snapshot.shownPosition)\(name)")
     }
 
     static func lines(_ player: PlayerState) -> [String] {
@@ -156,7 +157,7 @@ extension Output {
         _ answer: Answer<PlayerClient.SeekOutcome>, at player: PlayerState, _ sentence: (() -> String)? = nil
     ) throws {
         if let ended = answer.value.ended {
-            try change(player.json(), "That is the end of “\(ended.title)”, which counts as played.")
+            try change(player.json(), "Reached the end of “\(ended.title)”, which is now marked as played.")
         } else if answer.changed, let sentence {
             try change(player.json(), sentence())
         } else {

@@ -11,19 +11,19 @@ struct SetCommand: LockstepCommand {
             lockstep set --unset <key> [--podcast <podcast>]
             """,
         discussion:
-            "Without arguments it lists all settings. A setting that isn’t set for a podcast is as for all podcasts; one that "
-            + "isn’t set there either has its default.")
+            "Without arguments, all settings are listed. A podcast without its own value uses the one for all podcasts, or "
+            + "else the default.")
     @Argument(help: "The setting.", completion: .list(SettingKey.allCases.map(\.rawValue))) var key: String?
     @Argument(help: "Its new value; without it, the current one is shown.") var value: String?
     @Option(help: "For this podcast only.", completion: .podcasts) var podcast: String?
     @Option(
-        help: "Remove its value, as if it had never been set.", completion: .list(SettingKey.allCases.map(\.rawValue)))
+        help: "Remove the value of this setting.", completion: .list(SettingKey.allCases.map(\.rawValue)))
     var unset: String?
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
         guard unset == nil || key == nil else {
-            throw ValidationError("--unset takes the setting’s name, and no value.")
+            throw ValidationError("--unset expects the setting’s name without a value.")
         }
     }
 
@@ -84,18 +84,18 @@ struct SetCommand: LockstepCommand {
         _ key: SettingKey, to text: String, _ podcast: Podcast?, _ fleet: Fleet, _ context: CommandContext
     ) async throws {
         guard podcast == nil || key.rule.isPerPodcast else {
-            throw Failure(.invalidArgument, "\(key.rawValue) holds for all podcasts alike; leave --podcast out.")
+            throw Failure(.invalidArgument, "\(key.rawValue) applies to all podcasts; omit --podcast.")
         }
         let answer = try await fleet.settings.set(key, to: text, for: podcast?.id)
         var value = answer.value
-        if value.source == .standard, let text = context.settings.skipDistances[key] {
+        if value.source == .default, let text = context.settings.skipDistances[key] {
             value = SettingValue(text: text, source: .file)
         }
         let whose = podcast.map { " for “\($0.title)”" } ?? ""
         let origin = text.isEmpty ? " (\(words(value.source, podcast)))" : ""
-        let state = "\(key.rawValue)\(whose) is \(key.shown(value.text))\(origin)"
+        let (name, state) = ("\(key.rawValue)\(whose) is", "\(key.shown(value.text))\(origin)")
         try context.output.change(
-            json(key, value, podcast), if: answer.changed, "\(state).", else: "\(state) already")
+            json(key, value, podcast), if: answer.changed, "\(name) \(state).", else: "\(name) already \(state)")
     }
 
     private static func words(_ source: SettingValue.Source, _ podcast: Podcast?) -> String {
@@ -103,7 +103,7 @@ struct SetCommand: LockstepCommand {
         case .podcast: "set for this podcast"
         case .all: podcast == nil ? "set" : "set for all"
         case .file: "config.yaml"
-        case .standard: "default"
+        case .default: "default"
         }
     }
 

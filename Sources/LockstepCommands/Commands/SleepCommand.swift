@@ -6,8 +6,8 @@ struct SleepTimer: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "sleep", abstract: "Show or set the sleep timer, which pauses playback.",
         discussion:
-            "15, 15m and 15 minutes are minutes, 1h30m and 90s what they say, 23:30 is a time of the day; +10 extends it "
-            + "by ten minutes; episode, 3 episodes and chapter wait for their end; off turns it off.")
+            "15, 15m, 1h30m and 90s are durations, in minutes without a unit; 23:30 is a local time; +10 extends a running "
+            + "timer by ten minutes; episode, 3 episodes and chapter pause at their end; off cancels the timer.")
     @Argument(help: "15, 1h30m, 23:30, +10, episode, 3 episodes, chapter or off; without it, the timer is shown.")
     var when: [String] = []
     @OptionGroup var options: GlobalOptions

@@ -4,9 +4,15 @@ import PodcastModel
 
 struct Status: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "status", abstract: "Show what is playing.")
-    @Option(help: "Text with {title}, {podcast}, {state}, {position}, {duration}, {remaining} … in it.")
+    @Option(help: "A text in which {title}, {state}, {position}, {remaining} and others are replaced.")
     var format: String?
     @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard format == nil || !options.json else {
+            throw ValidationError("--format and --json can’t be used together.")
+        }
+    }
 
     func perform(_ context: CommandContext) async throws {
         let format = try format.map { text throws(Failure) in try StatusFormat(text) }

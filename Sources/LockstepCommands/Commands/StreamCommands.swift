@@ -7,9 +7,10 @@ struct Watch: LockstepCommand {
         commandName: "watch",
         abstract: "Print the stream, a line for each event.",
         discussion: "Begins with the current state (kind snapshot). Ends with Ctrl-C, --count or --for.")
-    @Argument(help: "Only topics that begin like this, such as `playback` or `queue/queue`.") var prefixes: [String] =
-        []
-    @Flag(help: "Leave out the current state at the beginning.") var changes = false
+    @Argument(help: "Only topics with one of these prefixes, such as `playback` or `queue/queue`.") var prefixes:
+        [String] =
+            []
+    @Flag(help: "Omit the current state at the beginning.") var changes = false
     @Option(parsing: .unconditional, help: "End after this many lines.") var count: Int?
     @Option(name: .customLong("for"), parsing: .unconditional, help: "End after this many seconds.") var seconds:
         Double?
@@ -52,7 +53,7 @@ struct Watch: LockstepCommand {
 struct Alerts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "alerts",
-        abstract: "Show and answer what needs attention.", subcommands: [AlertList.self, AlertAnswer.self],
+        abstract: "Show and answer alerts.", subcommands: [AlertList.self, AlertAnswer.self],
         defaultSubcommand: AlertList.self)
 }
 
@@ -74,7 +75,7 @@ struct AlertList: FleetCommand {
 struct AlertAnswer: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "answer", abstract: "Answer an alert.", usage: "lockstep alerts answer [<id>] <action>")
-    @Argument(help: "The alert’s ID, or the beginning of one; not needed where one alert alone takes the action.")
+    @Argument(help: "The alert’s ID, or the beginning of it; not needed if only one alert offers the action.")
     var id: String?
     @Argument(help: "One of the alert’s answers, as `lockstep alerts` lists them.") var action: String?
     @OptionGroup var options: GlobalOptions
@@ -93,7 +94,7 @@ struct AlertAnswer: FleetCommand {
         let answered = try await fleet.alerts.answer(alert.id, of: alert.owner, action)
         try output.change(
             .object(["alert": .string(alert.id.text), "action": .string(answered)]),
-            "Answered “\(alert.title)” with \(answered).\(end.map { " \($0)" } ?? "")")
+            "Answered with \(answered): \(Sentence.stopped(alert.title))\(end.map { " \($0)" } ?? "")")
     }
 
     /// The alert with an ID or the beginning of one; without, the only alert that accepts the action.
@@ -103,7 +104,7 @@ struct AlertAnswer: FleetCommand {
             if id == nil, let named = alerts.first(where: { $0.id.text.hasPrefix(action) }) {
                 throw Failure(
                     .invalidArgument,
-                    "Say how to answer “\(named.title)”: \(named.actions.joined(separator: ", ")).")
+                    "Name an answer to this alert: \(named.actions.joined(separator: ", ")).")
             }
             throw Failure(
                 .notFound,
@@ -111,12 +112,12 @@ struct AlertAnswer: FleetCommand {
                     ?? "No alert can be answered with “\(action)”. `lockstep alerts` lists them.")
         }
         guard found.count == 1 else {
-            throw .ambiguous("\(found.count) alerts match.", found.map { ($0.id.text, $0.title) })
+            throw .ambiguous("\(found.count) alerts match.", found.map { ($0.id.text, $0.title, $0.message) })
         }
         guard first.actions.contains(action) else {
             throw Failure(
-                .invalidArgument,
-                "“\(first.title)” can’t be answered with “\(action)”, but with \(first.actions.joined(separator: ", "))."
+                .notFound,
+                "“\(action)” isn’t an answer to this alert; its answers are \(first.actions.joined(separator: ", "))."
             )
         }
         return first
@@ -130,8 +131,8 @@ extension Fleet {
         guard owner == .playback, action == "skip",
             let next = try? await current([.next]).next, next.following == nil, next.reason != nil
         else { return nil }
-        return "Nothing follows it in \(QueueName.shown(next.queue)). "
-            + "Add something with `lockstep queue add\(QueueName.option(next.queue)) EPISODE`."
+        return "No entry follows in \(QueueName.shown(next.queue)). "
+            + "Add an episode with `lockstep queue add\(QueueName.option(next.queue)) EPISODE`."
     }
 }
 

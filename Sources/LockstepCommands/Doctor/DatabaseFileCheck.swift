@@ -18,9 +18,9 @@ struct DatabaseFileCheck: Sendable {
                 return unreadable(SystemError.reason())
             }
             guard newestBackup == nil else {
-                return .warning("database", "\(home.database) is gone.", do: advice)
+                return .warning("database", "\(home.database) is missing.", do: advice)
             }
-            return .ok("database", "There is none yet.")
+            return .ok("database", "There is no database yet.")
         }
         guard status.st_mode & S_IFMT == S_IFREG else { return unreadable("it isn’t a regular file") }
         guard access(home.database, R_OK | W_OK) == 0, let header = header() else {
@@ -35,7 +35,7 @@ struct DatabaseFileCheck: Sendable {
             return .warning(
                 "database", "\(home.database) may be damaged: reading it failed when the fleet last ran.", do: advice)
         }
-        return .ok("database", "Nothing is wrong with its first page; the rest is checked when the fleet starts.")
+        return .ok("database", "The first page is valid; the rest is checked when the fleet starts.")
     }
 
     /// The damage that is visible in the file’s first page; nil if there is none.
@@ -56,16 +56,17 @@ struct DatabaseFileCheck: Sendable {
     }
 
     private func unreadable(_ reason: String) -> Finding {
-        .fault("database", "\(home.database) can’t be read and written: \(reason).", do: "Check its owner and mode.")
+        .fault(
+            "database", "\(home.database) can’t be read or written: \(reason).", do: "Check its owner and permissions.")
     }
 
     private var advice: String {
         guard let newestBackup else {
             return
-                "There is no backup. Copy the file if you want to rescue it with other tools; `lockstep up --detach` puts it aside and begins with an empty library."
+                "There is no backup. To recover the file with other tools, copy it first: `lockstep up --detach` renames it and starts with an empty library."
         }
         return
-            "Start the fleet with `lockstep up --detach`: if it can’t use the file, it puts it aside and restores the newest good backup (\(TimeText.minute(milliseconds: newestBackup.at.milliseconds)) UTC)."
+            "Start the fleet with `lockstep up --detach`: if the file is unusable, it is renamed and replaced by the newest good backup (\(TimeText.minute(milliseconds: newestBackup.at.milliseconds)) UTC)."
     }
 
     private var newestBackup: DatabaseCopy? { DatabaseCopy.all(in: home.backupDirectory).first }

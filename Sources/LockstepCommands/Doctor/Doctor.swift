@@ -7,11 +7,11 @@ import SupervisorControl
 struct Doctor: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Find problems, and say what to do about them.",
+        abstract: "Find problems, and suggest how to fix them.",
         discussion:
-            "Repairs nothing. Exits with 0 unless something doesn’t work: then with 69, or with 78 for the settings."
+            "It repairs nothing. The exit status is 69 after a fault, and 78 after a fault of the settings."
     )
-    static let judgesSettings = true
+    static let reportsSettings = true
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -46,7 +46,7 @@ struct Doctor: LockstepCommand {
     private static func sum(_ findings: [Finding]) -> String {
         let faults = findings.count { $0.level == .fault }
         let warnings = findings.count { $0.level == .warning }
-        guard faults + warnings > 0 else { return "Everything is in order." }
+        guard faults + warnings > 0 else { return "No problems found." }
         return "\(NumberText.counted(faults, "fault")), \(NumberText.counted(warnings, "warning"))."
     }
 }

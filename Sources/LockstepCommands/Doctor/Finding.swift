@@ -10,11 +10,9 @@ struct Finding: Sendable, Hashable {
         case fault
     }
 
-    /// The name of the check.
     let name: String
     let level: Level
     var message: String
-    /// The recommended action; nil if there is none.
     var advice: String?
     /// A name for faults that several checks find; nil if the message identifies the fault.
     var subject: String?

@@ -2,7 +2,6 @@ import LockstepClient
 import PodcastModel
 import SupervisorControl
 
-/// Checks a running fleet: its processes, its alerts, its database.
 struct FleetCheck: Sendable {
     private let context: CommandContext
 
@@ -37,13 +36,11 @@ struct FleetCheck: Sendable {
         }
     }
 
-    /// Whether a service answers requests.
     static func serves(_ name: ServiceName, _ services: [ServiceReport]) -> Bool {
         let states = [ServiceCondition.ready, .late].map(\.rawValue)
         return services.contains { $0.name == name.text && states.contains($0.state) }
     }
 
-    /// The finding about a process and its restarts.
     static func finding(_ service: ServiceReport) -> Finding {
         var finding = conditionFinding(service)
         // Two services in the same condition have two findings.
@@ -80,7 +77,7 @@ struct FleetCheck: Sendable {
         return .warning(
             "crashes",
             "\(NumberText.counted(reports.count, "crash report")), the newest of \(newest.service).",
-            do: "Report it with the newest file; delete the files when that is done.")
+            do: "Report the crash with the newest file, then delete the files.")
     }
 
     static func alerts(_ alerts: [AlertState]) -> [Finding] {
@@ -112,10 +109,10 @@ struct FleetCheck: Sendable {
             let size = "\(NumberText.bytes(check.bytes)), SQLite \(check.sqliteVersion)"
             guard check.damage.isEmpty else {
                 return .fault(
-                    "database", "It is damaged: \(check.damage) (\(size)).",
-                    do: "Restart it with `lockstep restart persistence`: it then restores the newest good backup.")
+                    "database", "The database is damaged: \(check.damage) (\(size)).",
+                    do: "Restore the newest good backup with `lockstep restart persistence`.")
             }
-            return .ok("database", "It is sound (\(size)).")
+            return .ok("database", "No damage found (\(size)).")
         } catch {
             return .fault("database", error.message, do: "See `lockstep logs persistence`.")
         }

@@ -21,7 +21,7 @@ struct HomeCheck: Sendable {
     func settings(_ settings: Settings) -> [Finding] {
         guard settings.problems.isEmpty else {
             return settings.problems.map {
-                .fault("settings", $0, do: "Correct it; until then the fleet can’t be restarted.")
+                .fault("settings", $0, do: "Correct the setting; until then the fleet can’t be restarted.")
             }
         }
         guard access(home.configurationFile, F_OK) == 0 else {
@@ -36,7 +36,9 @@ struct HomeCheck: Sendable {
         let findings = warnings() + faults
         guard findings.isEmpty else { return findings }
         return [
-            .ok("folders", "\(home.dataDirectory), \(home.stateDirectory) and \(home.runDirectory) are this user’s.")
+            .ok(
+                "folders", "\(home.dataDirectory), \(home.stateDirectory) and \(home.runDirectory) belong to this user."
+            )
         ]
     }
 
@@ -55,7 +57,7 @@ struct HomeCheck: Sendable {
                 warnings.append(
                     .warning(
                         "folders",
-                        "\(path) belongs to another user (\(owner)), who may not be able to use it afterwards.",
+                        "\(path) belongs to another user (\(owner)), who may not be able to use files that you create there.",
                         do: "Run `lockstep` as that user."))
                 continue
             }
@@ -91,7 +93,7 @@ struct HomeCheck: Sendable {
         var status = statvfs()
         guard statvfs(LockstepHome.nearestFile(to: home.dataDirectory), &status) == 0 else {
             let reason = SystemError.reason()
-            return .warning("disk", "Couldn’t find out how much space is free: \(reason).", do: "See `df`.")
+            return .warning("disk", "Couldn’t determine the free space: \(reason).", do: "See `df`.")
         }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         return Self.disk(free: free, at: home.dataDirectory)
@@ -117,12 +119,12 @@ struct HomeCheck: Sendable {
             guard database != nil else { return .ok("backups", "There is no database yet.") }
             // The modification time of the service’s lock file is its last start.
             guard let started = Self.modified(home.runFile("persistence.lock")), now - started > 3_600 else {
-                return .ok("backups", "None yet; the first is made five minutes after the start.")
+                return .ok("backups", "There is no backup yet; the first is made five minutes after the start.")
             }
-            return .warning("backups", "There is none.", do: "Make one with `lockstep backup`.")
+            return .warning("backups", "There is no backup.", do: "Make one with `lockstep backup`.")
         }
         let age = max(0, now - newest)
-        let message = "The newest is \(TimeText.span(age)) old."
+        let message = "The newest backup is \(TimeText.span(age)) old."
         guard age > 3 * Self.day, let database, now - database < age else { return .ok("backups", message) }
         return .warning("backups", message, do: "Make one with `lockstep backup`; see `lockstep logs persistence`.")
     }
@@ -145,9 +147,9 @@ struct HomeCheck: Sendable {
         if let newestFile, newestFile > now + 60 {
             return .warning(
                 "clock", "The clock was set back by \(TimeText.span(newestFile - now)) since the fleet’s last start.",
-                do: "Check it with `timedatectl`; nothing is lost, but times in lists may be off.")
+                do: "Check it with `timedatectl`; no data is lost, but times in lists may be wrong.")
         }
-        return .ok("clock", "It is \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC.")
+        return .ok("clock", "The time is \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC.")
     }
 
     private static func modified(_ path: String) -> Double? {

@@ -3,9 +3,7 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Checks the system’s libraries and its sound.
 struct LibraryCheck: Sendable {
-    /// The environment of the services.
     let environment: [String: String]
 
     func findings() -> [Finding] {
@@ -44,7 +42,6 @@ struct LibraryCheck: Sendable {
             "libmpv", "It couldn’t be opened: \(reason).", do: "Install it: on Debian `apt install libmpv2`.")
     }
 
-    /// Whether there is a sound system or device.
     func sound() -> Finding {
         if environment["LOCKSTEP_AO"] == "null" {
             return .ok("sound", "Turned off (ao: null); episodes play silently.")

@@ -1,8 +1,8 @@
 import LockstepClient
 import PodcastModel
 
-/// Assigns the digits that answer alerts. A digit is kept while its answer is possible, and reserved for a moment
-/// after, so that a key pressed for a closed alert doesn’t answer another one.
+/// Assigns the digits that answer alerts. A digit is kept while its answer is possible. After that it is reserved for a few
+/// seconds, so that a key pressed for a closed alert doesn’t answer another one, and then reused.
 struct AlertKeys: Sendable {
     private struct Answer: Hashable {
         var alert: AlertID
@@ -10,19 +10,19 @@ struct AlertKeys: Sendable {
     }
 
     /// The time for which a released digit stays reserved.
-    static let pause = Duration.seconds(5)
+    static let reservation = Duration.seconds(5)
 
     private var digits: [Answer: Int] = [:]
     private var freed: [Int: MonotonicTime] = [:]
 
     /// The time at which the next released digit is available; nil if none is reserved.
-    var nextRelease: MonotonicTime? { freed.values.min()?.advanced(by: Self.pause) }
+    var nextRelease: MonotonicTime? { freed.values.min()?.advanced(by: Self.reservation) }
 
     /// Releases the digits of answers that are no longer possible, and assigns available ones.
     mutating func update(_ alerts: [PlayerSnapshot.Alert], now: MonotonicTime) {
         let answers = alerts.flatMap { alert in alert.actions.map { Answer(alert: alert.id, action: $0) } }
         let open = Set(answers)
-        freed = freed.filter { now.since($0.value) < Self.pause }
+        freed = freed.filter { now.since($0.value) < Self.reservation }
         for (answer, digit) in digits where !open.contains(answer) {
             digits[answer] = nil
             freed[digit] = now

@@ -1,7 +1,6 @@
 import LockstepClient
 import PodcastModel
 
-/// The downloads in display order.
 struct DownloadsBoard: Sendable {
     let isCurrent: Bool
     /// The active downloads, then queued, failed, paused and finished ones, the newest first.
@@ -21,7 +20,6 @@ struct DownloadsBoard: Sendable {
         }
     }
 
-    /// Whether a download is active or queued.
     var isActive: Bool { downloads.contains { $0.status == .downloading || $0.status == .queued } }
 
     /// Whether there is telemetry for each active download.

@@ -27,7 +27,7 @@ actor PlainPlayer {
         keys?.withLockedValue { $0.apply(state) }
         let snapshot = snapshot(of: state, at: now())
         if !output.json {
-            try tell(snapshot)
+            try printChanges(snapshot)
         } else if update.changes.contains(where: \.concernsPlayer) {
             let alerts = JSONValue.array(state.alerts.map(\.json))
             try say(state.player.json(at: now()).adding("alerts", alerts).line)
@@ -36,8 +36,8 @@ actor PlainPlayer {
     }
 
     /// Assigns released digits to answers without one, and prints them.
-    func giveDigits() throws {
-        if keys != nil, !output.json, let state { try tell(snapshot(of: state, at: now())) }
+    func assignDigits() throws {
+        if keys != nil, !output.json, let state { try printChanges(snapshot(of: state, at: now())) }
     }
 
     /// The time until the next digit is released; nil if none is reserved.
@@ -46,7 +46,7 @@ actor PlainPlayer {
         return release.map { max(.zero, $0.since(now().monotonic)) }
     }
 
-    private func tell(_ snapshot: PlayerSnapshot) throws {
+    private func printChanges(_ snapshot: PlayerSnapshot) throws {
         for line in narrator.lines(for: snapshot, now: now().monotonic) { try say(line) }
     }
 

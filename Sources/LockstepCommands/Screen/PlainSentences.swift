@@ -37,7 +37,7 @@ struct PlainSentences: Sendable {
         if last.queue.entries.map(\.id) != snapshot.queue.entries.map(\.id) { lines.append(Self.queue(snapshot)) }
         let open = Set(snapshot.alerts.map(\.id))
         let gone = last.alerts.filter { !open.contains($0.id) }
-        lines += gone.map { "Alert gone: \(Sentence.stopped($0.title))" }
+        lines += gone.map { "Alert closed: \(Sentence.stopped($0.title))" }
         // An alert that got no digit at first is printed again with its digits.
         let known = Dictionary(last.alerts.map { ($0.id, $0.keys) }) { first, _ in first }
         return lines + snapshot.alerts.filter { known[$0.id] != $0.keys }.map(Sentence.alert)
@@ -79,7 +79,7 @@ struct PlainSentences: Sendable {
     private static func connection(_ snapshot: PlayerSnapshot) -> String {
         switch snapshot.connection {
         case .connecting: "Connecting to the fleet."
-        case .reconnecting, .ended: "Reconnecting to the fleet; what was said before may be out of date."
+        case .reconnecting, .ended: "Reconnecting to the fleet; the last state may be out of date."
         case .live:
             snapshot.isStale ? "Connected; waiting for \(awaited(snapshot))." : "Connected; everything is up to date."
         }

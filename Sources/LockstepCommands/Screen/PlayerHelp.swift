@@ -3,17 +3,16 @@ import LockstepClient
 enum PlayerHelp {
     /// All keys in a sentence; `hasList` is whether there is a list to select in.
     static func sentence(hasList: Bool) -> String {
-        let list = "↑ ↓ select, Enter plays, x removes, c shows the chapters in place of Up Next, "
+        let list = "↑ ↓ select, Enter plays, x removes, c shows the chapters or Up Next, "
         return "Keys: space pauses and resumes, ← → seek, < > chapter, [ ] speed, + - volume, n p next and previous, "
             + (hasList ? list : "")
             + "u undoes the last change of the queue, z sleep timer, b bookmark, digits answer alerts, "
-            + "i says everything in a sentence, ? shows the keys, q quits."
+            + "i describes the state in a sentence, ? shows the keys, q quits."
     }
 
-    /// The help about keys without a screen.
     static let plain =
-        "With --plain each line of the input is a key, typed with Enter or written by another program, whose end ends the "
-        + "player; without any input it goes on until it is interrupted."
+        "With --plain, each line of the input is a key, and the end of the input ends the player. With /dev/null as the "
+        + "input, and with --json, there are no keys: the player runs until a signal ends it or its output is closed."
 
     /// The most important keys that fit into `columns`, always with help and quit at the end.
     static func line(columns: Int) -> String {
@@ -32,7 +31,6 @@ enum PlayerHelp {
         "< > c chapters", "z sleep", "b bookmark", "i describe",
     ]
 
-    /// The answer to a text that isn’t a key.
     static func unknown(_ text: String) -> String {
         let shown = DisplayText.cut(DisplayText.sanitised(text), to: 40)
         return "\(shown.isEmpty ? "That" : "“\(shown)”") isn’t a key. ? shows the keys."

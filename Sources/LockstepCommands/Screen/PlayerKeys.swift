@@ -14,7 +14,7 @@ enum PlayerIntent: Sendable, Hashable {
     case listKeys
     /// The key has no effect, for this reason.
     case say(String)
-    /// Shows the chapters in place of the queue, or the queue again.
+    /// Shows the chapters instead of the queue, or the queue again.
     case switchList
     /// Selects the chapter with this index.
     case selectChapter(Int)
@@ -83,7 +83,7 @@ extension PlayerScreen {
             guard let digit = character.wholeNumberValue, digit >= 1 else {
                 return .say(PlayerHelp.unknown(String(character)))
             }
-            let none = snapshot.alerts.isEmpty ? "There is no alert to answer." : "No alert has an answer \(digit)."
+            let none = snapshot.alerts.isEmpty ? "There is no alert to answer." : "No answer has the digit \(digit)."
             return answer(digit) ?? .say(none)
         }
     }
@@ -98,7 +98,7 @@ extension PlayerScreen {
 
     private func listIntent(for key: PlayerKey) -> PlayerIntent {
         let queue = snapshot.queue.title
-        guard hasList else { return .say("There is no list here to select in. ? shows the keys.") }
+        guard hasList else { return .say("This player has no list. ? shows the keys.") }
         switch key {
         case .character("c"): return list == .queue ? whileInChapters(.switchList) : .switchList
         case .enter where shownList == .chapters:

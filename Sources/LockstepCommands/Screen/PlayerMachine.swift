@@ -3,12 +3,12 @@ import PodcastModel
 
 /// Decides what a player shows and does: it turns keys and fleet states into tasks and screens, without I/O.
 struct PlayerMachine: Sendable {
-    enum Form: Sendable {
+    enum Presentation: Sendable {
         /// The whole screen, with a list to select in.
-        case screen
-        case line
+        case fullScreen
+        case singleLine
         /// One line of plain text for each change.
-        case words
+        case plainText
     }
 
     enum Outcome: Sendable, Hashable {
@@ -36,14 +36,14 @@ struct PlayerMachine: Sendable {
     /// The requests that wait for the command in flight.
     private var waiting: [PlayerIntent] = []
     private let settings: Settings
-    private let form: Form
+    private let presentation: Presentation
     private let advice: AdvisedCommands
 
     static let noticeTime = Duration.seconds(6)
     static let waitingLimit = 9
 
-    init(settings: Settings, form: Form = .screen, advice: AdvisedCommands = .plain) {
-        (self.settings, self.form, self.advice) = (settings, form, advice)
+    init(settings: Settings, presentation: Presentation = .fullScreen, advice: AdvisedCommands = .plain) {
+        (self.settings, self.presentation, self.advice) = (settings, presentation, advice)
     }
 
     /// The screen at `now`. Values that keys have requested are shown at once.
@@ -54,7 +54,7 @@ struct PlayerMachine: Sendable {
         if let target = volumes.target { snapshot.volume = target }
         return PlayerScreen(
             snapshot: snapshot, selection: selection, notice: notice, noticeNumber: noticeNumber,
-            hasList: form == .screen, list: list, chapterSelection: chapterSelection)
+            hasList: presentation == .fullScreen, list: list, chapterSelection: chapterSelection)
     }
 
     /// The time in seconds until the screen changes without an update; nil if it doesn’t.
@@ -185,11 +185,11 @@ struct PlayerMachine: Sendable {
             return .ask(.command(intent))
         }
         guard let intent = intent.behindAnother else {
-            say("The last key is still being carried out; this one was ignored.", now: now)
+            say("The last command is still running; this key was ignored.", now: now)
             return .none
         }
         guard waiting.count < Self.waitingLimit else {
-            say("\(Self.waitingLimit) keys are waiting; this one was ignored.", now: now)
+            say("\(Self.waitingLimit) commands are waiting; this key was ignored.", now: now)
             return .none
         }
         waiting.append(intent)
@@ -213,9 +213,9 @@ struct PlayerMachine: Sendable {
                 return .none
             }
             switch intent {
-            case .remove: say("Removed; u brings it back.", now: now)
+            case .remove: say("Removed; u restores it.", now: now)
             case .bookmark(_, let position): say("Bookmarked at \(ClockText.format(position)).", now: now)
-            case .sleep(let request) where form != .words:
+            case .sleep(let request) where presentation != .plainText:
                 // The requested value is shown: the state may not have it yet.
                 say(Sentence.capitalised(Sentence.sleep(request) + "."), now: now)
             default: break
@@ -243,7 +243,7 @@ struct PlayerMachine: Sendable {
     /// Shows a long text, which stays until the next key if there is room for it.
     private mutating func describe(_ text: String, now: Moment) {
         say(text, now: now)
-        guard form == .screen else { return }
+        guard presentation == .fullScreen else { return }
         isDescribing = true
         noticeUntil = nil
     }

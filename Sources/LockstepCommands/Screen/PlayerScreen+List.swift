@@ -3,7 +3,6 @@ import PodcastModel
 
 /// The list of the full-screen player: the queue, or the chapters of the loaded episode.
 extension PlayerScreen {
-    /// The number of lines in the list.
     var listCount: Int { shownList == .chapters ? snapshot.chapters.count : snapshot.queue.entries.count }
 
     /// Adds the list, `height` lines high including its heading.
@@ -41,7 +40,7 @@ extension PlayerScreen {
         return (count == 0 ? "\(queue) is empty" : "\(queue) (\(count))") + other
     }
 
-    /// An entry’s current episode: the player knows the position of the loaded one, and perhaps its length.
+    /// An entry’s episode; that of the loaded one has the player’s position, and its length if it was measured.
     private func episode(_ entry: QueueState.Entry) -> EpisodeSummary {
         var episode = entry.episode
         guard snapshot.isLoaded(entry) else { return episode }

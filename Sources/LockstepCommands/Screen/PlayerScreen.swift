@@ -50,7 +50,6 @@ struct PlayerScreen: Sendable {
         var isList = false
     }
 
-    /// Returns the screen in this size.
     func image(columns: Int, rows: Int) -> ScreenImage {
         guard columns > 0, rows > 0 else { return ScreenImage() }
         let sections = sections(columns: columns, rows: rows)
@@ -97,7 +96,7 @@ struct PlayerScreen: Sendable {
         if snapshot.sleep != nil {
             sections.append(Section(priority: 4, lines: [line("☾ \(Sentence.sleep(snapshot))")]))
         }
-        if let error = snapshot.error, !snapshot.alerts.contains(where: snapshot.isSaid) {
+        if let error = snapshot.error, !snapshot.alerts.contains(where: snapshot.isReported) {
             sections.append(Section(priority: 4, lines: [line("✗ " + error, .bold)]))
         }
         sections += alertSections(columns: columns)
@@ -148,16 +147,18 @@ struct PlayerScreen: Sendable {
     }
 
     private func alertSections(columns: Int) -> [Section] {
-        snapshot.alerts.map { alert in
+        let advice = "  `lockstep alerts answer` answers alerts without a digit."
+        let rest = ScreenImage.Span(text: DisplayText.cut(advice, to: columns), style: .dim)
+        let all = snapshot.alerts.allSatisfy(\.hasDigitForEachAnswer)
+        return snapshot.alerts.map { alert in
             let keys = alert.answers.map { "  \($0)" }.joined()
             let message = alert.message.isEmpty ? alert.title : "\(alert.title): \(alert.message)"
             let text = DisplayText.cut("! " + message, to: max(4, columns - DisplayText.width(keys)))
             let span = ScreenImage.Span(text: DisplayText.cut(text + keys, to: columns), style: .bold)
             return Section(priority: 4, lines: [[span]])
-        }
+        } + (all ? [] : [Section(priority: 4, lines: [[rest]])])
     }
 
-    /// Wraps words into lines, `rows` at most.
     private static func wrapped(_ text: String, columns: Int, rows: Int) -> [String] {
         let lines = DisplayText.wrapped(text, to: columns)
         guard lines.count > rows else { return lines }

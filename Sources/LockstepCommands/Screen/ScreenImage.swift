@@ -1,6 +1,5 @@
-/// The content of a terminal.
 struct ScreenImage: Sendable, Hashable {
-    /// The style of a text; it never carries information alone.
+    /// The style of a text, which adds no information.
     enum Style: Sendable, Hashable {
         case plain, bold, dim, selected
     }

@@ -1,7 +1,6 @@
 import LockstepClient
 import PodcastModel
 
-/// The player on one line.
 enum SingleLineText {
     /// The line, at most `columns` wide. A notice replaces it if it fits.
     static func text(_ snapshot: PlayerSnapshot, columns: Int, notice: String? = nil) -> String {
@@ -47,7 +46,6 @@ enum SingleLineText {
         return tail
     }
 
-    /// The symbol of a playback state.
     static func symbol(_ status: PlayerState.Status) -> String {
         switch status {
         case .playing: "▶"
@@ -58,19 +56,29 @@ enum SingleLineText {
         }
     }
 
-    /// The alerts and the keys of their answers if there is room for at least one, otherwise their number.
+    /// The alerts with their answers if there is room for at least one, otherwise their number and the answers that fit.
     private static func alert(_ snapshot: PlayerSnapshot, room: Int) -> String {
         var text = ""
         for (index, alert) in snapshot.alerts.enumerated() {
             let more = snapshot.alerts.count - index
             let rest = more > 1 ? "  and \(more - 1) more" : ""
-            let keys = alert.answers.map { "  \($0)" }.joined()
-            let left = room - DisplayText.width(text) - DisplayText.width(keys) - 3
+            let answers = alert.answers.map { "  \($0)" }.joined()
+            let left = room - DisplayText.width(text) - DisplayText.width(answers) - 3
             // The number of omitted alerts must be shown.
             guard left >= 8 + DisplayText.width(rest) else {
-                return index == 0 ? " !\(more)" : text + "  and \(more) more"
+                return index == 0 ? " !\(more)" + keys(snapshot.alerts, room: room - 3) : text + "  and \(more) more"
             }
-            text += " ! " + DisplayText.cut(alert.title, to: left - DisplayText.width(rest)) + keys
+            text += " ! " + DisplayText.cut(alert.title, to: left - DisplayText.width(rest)) + answers
+        }
+        return text
+    }
+
+    /// The first answers that fit, each with its digit.
+    private static func keys(_ alerts: [PlayerSnapshot.Alert], room: Int) -> String {
+        var text = ""
+        for answer in alerts.flatMap(\.answers) {
+            guard DisplayText.width(text) + DisplayText.width(answer) + 2 <= room else { break }
+            text += "  " + answer
         }
         return text
     }

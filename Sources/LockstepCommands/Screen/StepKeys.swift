@@ -1,7 +1,7 @@
 import LockstepClient
 import PodcastModel
 
-// The targets of step keys. A held key steps from the target of earlier requests, which no service knows yet.
+// The targets of step keys. A held key steps from the target of earlier requests, which may still be in flight.
 
 enum LevelStep: Sendable, Hashable {
     case up, down

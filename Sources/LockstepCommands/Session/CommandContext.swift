@@ -3,7 +3,6 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// The home, the settings and the output of a command.
 struct CommandContext: Sendable {
     let home: LockstepHome
     let settings: Settings
@@ -23,14 +22,11 @@ struct CommandContext: Sendable {
         plain = options.plain || settings.plain || environment["TERM"] == "dumb"
     }
 
-    /// Prints the invalid settings on standard error.
     func warnOfSettings() {
         guard !output.quiet else { return }
         for problem in settings.problems { Output.warn(output.advice.completed(problem), json: output.json) }
     }
 
-    /// Runs `body` with a connection to the fleet.
-    ///
     /// - Throws: `noFleet` at once if none is running.
     func withFleet<Result: Sendable>(
         origin: String = CommandOrigin.commandLine.text, observing observation: Observation = .nothing,

@@ -3,9 +3,9 @@ import PodcastModel
 /// The exit status of a command, as in sysexits(3).
 enum ExitStatus: Int32, Sendable {
     case success = 0
-    /// The command line isn’t valid.
+    /// An argument is missing, empty, malformed or out of range.
     case usage = 64
-    /// A named object doesn’t exist, or isn’t valid.
+    /// An argument names an item that doesn’t exist, isn’t unique or isn’t valid.
     case data = 65
     /// A service or file that the command needs isn’t available.
     case unavailable = 69

@@ -2,7 +2,6 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// Standard output and standard error.
 struct Output: Sendable {
     /// Standard output was closed by its reader; the program exits silently.
     struct Closed: Error {}
@@ -47,7 +46,7 @@ struct Output: Sendable {
     ) async throws -> Result {
         guard !quiet, !json, isatty(STDERR_FILENO) == 1 else { return try await body() }
         let line = "\r\(what)… "
-        let telling = Task {
+        let progress = Task {
             let begun = SystemClocks.now().monotonic
             while true {
                 do { try await Task.sleep(for: .seconds(1)) } catch { return begun }
@@ -57,9 +56,9 @@ struct Output: Sendable {
         }
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
-        telling.cancel()
+        progress.cancel()
         // The line is cleared if it was written.
-        if SystemClocks.now().monotonic.since(await telling.value) >= .seconds(1) {
+        if SystemClocks.now().monotonic.since(await progress.value) >= .seconds(1) {
             let blank = String(repeating: " ", count: DisplayText.width(what) + 10)
             try? Self.write("\r\(blank)\r", to: STDERR_FILENO)
         }
@@ -92,8 +91,6 @@ struct Output: Sendable {
         try? write(line + "\n", to: STDERR_FILENO)
     }
 
-    /// Writes all of the text.
-    ///
     /// - Throws: `Closed` if the reader has closed it; `diskFull` or `storageFailed` if a file can’t be written.
     static func write(_ text: String, to descriptor: Int32) throws {
         var bytes = Array(text.utf8)[...]

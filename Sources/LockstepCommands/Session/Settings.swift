@@ -19,9 +19,7 @@ struct Settings: Sendable, Hashable {
     var volumeStep = 5.0
     /// Whether players print plain text.
     var plain = false
-    /// The environment variables for the services.
     var serviceEnvironment: [String: String] = [:]
-    /// A sentence for each problem.
     var problems: [String] = []
 
     static let keys = [
@@ -103,16 +101,16 @@ private struct SettingsSource {
     /// Returns a key’s value; nil if it isn’t set or isn’t valid.
     mutating func value<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> Value? {
         let variable = Self.variable(key)
-        let (text, place): (String, String)
+        let (text, location): (String, String)
         if let set = environment[variable], !set.isEmpty {
-            (text, place) = (set, "The environment variable \(variable)")
+            (text, location) = (set, "The environment variable \(variable)")
         } else if let entry = file.entries[key] {
-            (text, place) = (entry.text, "\(key) in \(file.place(entry.line))")
+            (text, location) = (entry.text, "\(key) in \(file.location(entry.line))")
         } else {
             return nil
         }
         if let value = parse(text) { return value }
-        problems.append("\(place) is “\(text)”; it must be \(expected).")
+        problems.append("\(location) is “\(text)”; it must be \(expected).")
         return nil
     }
 

@@ -28,7 +28,7 @@ struct SettingsFile: Sendable {
         }
     }
 
-    func place(_ line: Int) -> String { "\(path), line \(line)," }
+    func location(_ line: Int) -> String { "\(path), line \(line)," }
 
     private mutating func read(_ found: [SettingsText.Entry], under group: String?) {
         for entry in found {
@@ -37,9 +37,9 @@ struct SettingsFile: Sendable {
             if keys.contains(key) {
                 switch entry.value {
                 case .text(let text) where !text.isEmpty: entries[key] = (text, entry.line)
-                case .text: problems.append("\(key) in \(place(entry.line)) has no value; it must have one.")
+                case .text: problems.append("\(key) in \(location(entry.line)) has no value; it must have one.")
                 case .group, .list:
-                    problems.append("\(key) in \(place(entry.line)) has more than one value; it must have one.")
+                    problems.append("\(key) in \(location(entry.line)) has more than one value; it must have one.")
                 }
             } else if isGroup {
                 switch entry.value {
@@ -48,10 +48,10 @@ struct SettingsFile: Sendable {
                 case .text, .list:
                     let inner = keys.filter { $0.hasPrefix(key + ".") }.joined(separator: " and ")
                     problems.append(
-                        "\(key) in \(place(entry.line)) is a group and has no value of its own; it holds \(inner).")
+                        "\(key) in \(location(entry.line)) is a group and has no value of its own; it holds \(inner).")
                 }
             } else {
-                problems.append("\(key) in \(place(entry.line)) isn’t a setting. \(advice(for: key))")
+                problems.append("\(key) in \(location(entry.line)) isn’t a setting. \(advice(for: key))")
             }
         }
     }

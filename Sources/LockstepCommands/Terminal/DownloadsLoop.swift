@@ -8,7 +8,6 @@ final class DownloadsLoop: TerminalUser {
     private var block = LiveBlock(.ofTerminal)
     private let keyboard = Keyboard()
     private let events: TerminalEvents
-    /// Whether the keyboard is in use.
     private var hasKeys = false
 
     init(_ events: TerminalEvents) { self.events = events }

@@ -22,7 +22,6 @@ final class Keyboard {
 
     func giveBack() { tcsetattr(STDIN_FILENO, TCSADRAIN, &saved) }
 
-    /// Returns the next waiting key; nil if there is none.
     func next() -> PlayerKey? {
         var byte: UInt8 = 0
         while read(STDIN_FILENO, &byte, 1) == 1 {

@@ -9,9 +9,7 @@ import PodcastModel
 struct LiveBlock: Sendable {
     /// The terminal’s control sequences.
     struct Capabilities: Sendable, Hashable {
-        /// Clears to the end of the line.
         var clearToEnd = "\u{1b}[K"
-        /// Clears to the end of the screen.
         var clearBelow = "\u{1b}[J"
         var up = "\u{1b}[A"
         var wrapOff = "\u{1b}[?7l"

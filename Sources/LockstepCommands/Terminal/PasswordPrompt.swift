@@ -13,7 +13,7 @@ enum PasswordPrompt {
             return line
         }
         var hidden = settings
-        // ^C and ^Z are read as characters: otherwise they would leave the terminal without its echo.
+        // ^C and ^Z are read as characters: otherwise the program could end or stop while the echo is off.
         hidden.c_lflag &= ~tcflag_t(ECHO | ISIG | ICANON | IEXTEN)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
         show("Password for \(DisplayText.sanitised(user)): ")
@@ -33,7 +33,8 @@ enum PasswordPrompt {
         }
     }
 
-    private static let none = Failure(.invalidArgument, "No password was given.")
+    private static let none = Failure(
+        .invalidArgument, "No password was given. Type it at the prompt, or write it to standard input.")
 
     /// Reads one byte of standard input; returns 0 or less at its end.
     private static func readByte(_ byte: inout UInt8) -> Int {

@@ -15,7 +15,6 @@ final class PlayerInbox: Sendable {
     private let pipe = WakePipe()
     private let items = NIOLockedValueBox<[Item]>([])
 
-    /// The descriptor to poll.
     var descriptor: Int32 { pipe.descriptor }
 
     deinit { pipe.close() }

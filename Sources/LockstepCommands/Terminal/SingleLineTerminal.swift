@@ -2,7 +2,7 @@ import LibC
 import LockstepClient
 import PodcastModel
 
-/// One live line below the terminal’s existing content.
+/// A player on one line, below the terminal’s existing content.
 final class SingleLineTerminal: PlayerTerminal {
     private var line: LiveBlock
     private let keyboard = Keyboard()

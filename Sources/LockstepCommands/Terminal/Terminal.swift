@@ -33,7 +33,7 @@ final class FullScreenTerminal: PlayerTerminal {
         set_escdelay(25)
         guard let screen = newterm(nil, output, input) else {
             throw Failure(
-                .badConfiguration, "The terminal “\(TerminalLocale.name)” is unknown here. Set TERM, or try --plain.")
+                .badConfiguration, "The terminal type “\(TerminalLocale.name)” is unknown. Set TERM, or try --plain.")
         }
         self.screen = screen
         cbreak()
@@ -145,7 +145,6 @@ final class FullScreenTerminal: PlayerTerminal {
     }
 }
 
-/// Maps characters to keys.
 enum TerminalKeys {
     /// Returns the key of a character; nil for a control character without a meaning.
     static func character(_ code: UInt32) -> PlayerKey? {

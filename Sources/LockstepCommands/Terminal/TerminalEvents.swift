@@ -6,7 +6,6 @@ protocol TerminalUser: AnyObject {
     func suspend()
     /// Takes over the terminal again after `suspend`, or after another program wrote to it.
     func resume()
-    /// Handles a new size of the terminal.
     func resized()
 }
 

@@ -11,7 +11,6 @@ private nonisolated(unsafe) var handlerPipe: Int32 = -1
 final class TerminalSignals: Sendable {
     private let pipe = WakePipe()
 
-    /// The descriptor to poll.
     var descriptor: Int32 { pipe.descriptor }
 
     private static let numbers = [SIGWINCH, SIGTSTP, SIGCONT, SIGHUP, SIGTERM, SIGINT]
@@ -37,7 +36,6 @@ final class TerminalSignals: Sendable {
         raise(SIGSTOP)
     }
 
-    /// Restores the default effects of the signals.
     func close() {
         for number in Self.numbers { _ = signal(number, SIG_DFL) }
         handlerPipe = -1

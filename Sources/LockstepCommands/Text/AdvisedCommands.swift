@@ -1,7 +1,7 @@
 import FleetHome
 
 /// Adds the home of the command line to the commands in messages, so that users can copy them. It is applied when
-/// a message is printed, since services don’t know the client’s options: between backticks, if `lockstep` is followed
+/// a message is printed, since services don’t get the client’s options: between backticks, if `lockstep` is followed
 /// by a command.
 struct AdvisedCommands: Sendable, Hashable {
     /// The text ` --home FOLDER`; empty if none was given.

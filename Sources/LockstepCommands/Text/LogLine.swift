@@ -2,7 +2,6 @@ import FoundationEssentials
 import LockstepClient
 import PodcastModel
 
-/// A line of a service’s log.
 enum LogLine {
     private struct Fields: Decodable {
         var at: Int64?

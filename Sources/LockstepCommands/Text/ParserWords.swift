@@ -3,7 +3,7 @@ import LockstepClient
 /// Rewords the parser’s errors like this program’s own.
 enum ParserWords {
     /// Returns the first line as a sentence, with typographic quotation marks; the usage after it is unchanged.
-    static func inHouse(_ text: String) -> String {
+    static func reworded(_ text: String) -> String {
         let text = inOneLine(text)
         let end = text.firstIndex(of: "\n") ?? text.endIndex
         // The user typed a hyphen that `CommandLineWords` has replaced by a minus sign.

@@ -22,7 +22,7 @@ extension SettingKey {
             let shown = NumberText.short(number)
             throw Failure(
                 .invalidArgument,
-                "\(rawValue) \(shown) could mean two things. Write \(shown)% for a part of the length, or \(shown)s for seconds before the end."
+                "\(rawValue) \(shown) is ambiguous. Write \(shown)% for a part of the length, or \(shown)s for seconds before the end."
             )
         }
         return try value(of: TimeText.spelled(text.lowercased()).map(NumberText.short) ?? text)

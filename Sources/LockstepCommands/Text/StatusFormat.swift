@@ -46,12 +46,16 @@ struct StatusFormat: Sendable {
             case ("\\", "n"), ("\\", "t"): parts.append(.text(rest.removeFirst() == "n" ? "\n" : "\t"))
             case ("{", _):
                 let name = rest.prefix { $0 != "}" }
-                rest = rest.dropFirst(name.count + 1)
-                guard let field = Field(rawValue: String(name)), name.endIndex < format.endIndex else {
-                    let names = Field.allCases.map { "{\($0)}" }.joined(separator: ", ")
+                guard name.endIndex < format.endIndex else {
                     throw Failure(
-                        .invalidArgument, "The format “\(format)” has an unknown field. There are \(names).")
+                        .invalidArgument,
+                        "“{\(name)” in the format has no closing brace. Write {{ for a brace that isn’t a field.")
                 }
+                guard let field = Field(rawValue: String(name)) else {
+                    let names = Field.allCases.map { "{\($0)}" }.joined(separator: ", ")
+                    throw Failure(.invalidArgument, "{\(name)} is an unknown field. The fields are \(names).")
+                }
+                rest = rest.dropFirst(name.count + 1)
                 parts.append(.field(field))
             default: parts.append(.text(character))
             }
