@@ -33,7 +33,7 @@ import Testing
         }
         #expect(
             lines.suffix(9) == [
-                "To go back to a backup, for example the newest:", "  lockstep down &&",
+                "To restore a backup, for example the newest:", "  lockstep down &&",
                 "  aside=$(mktemp -d \(database).before-restore-XXXXXX) &&",
                 move("-wal"), move("-shm"), move("-journal"), move(""),
                 "  cp \(home.backupDirectory)/backup-20260102T030405678Z.db \(database) &&", "  lockstep up --detach",
@@ -45,7 +45,7 @@ import Testing
 
     /// Runs the steps in a shell, with `lockstep` as `command`.
     private static func run(_ lines: [String], lockstep command: String) throws -> Int32 {
-        let start = try #require(lines.firstIndex { $0.hasPrefix("To go back") })
+        let start = try #require(lines.firstIndex { $0.hasPrefix("To restore a backup") })
         let script = "lockstep() { \(command); }\n" + lines[(start + 1)...].joined(separator: "\n")
         let shell = Process()
         shell.executableURL = URL(fileURLWithPath: "/bin/sh")

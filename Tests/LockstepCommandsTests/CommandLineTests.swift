@@ -11,7 +11,7 @@ import WireMessages
 
 /// Tests the preparation of command lines for the parser, and refusals.
 @Suite struct CommandLineTests {
-    /// A command name that is derived from the type’s name costs every start a search through the whole program.
+    /// Deriving a command’s name from its type would cost every start a search through the whole program.
     @Test func `every command has its full name`() {
         var rest: [any ParsableCommand.Type] = [Lockstep.self]
         while let command = rest.popLast() {
@@ -88,7 +88,7 @@ import WireMessages
     func `a command in a message names the home that was given`(text: String, completed: String) {
         #expect(AdvisedCommands(home: "/a b").completed(text) == completed)
         #expect(AdvisedCommands(home: nil).completed(text) == text)
-        // Of a command line that can’t be parsed, too.
+        // The home is also read from a command line that can’t be parsed.
         #expect(AdvisedCommands(arguments: ["--home", "/a b", "paus"]).completed(text) == completed)
         #expect(AdvisedCommands(arguments: ["paus", "--home=/a b"]).completed(text) == completed)
         #expect(AdvisedCommands(arguments: ["paus", "--home"]).completed(text) == text)

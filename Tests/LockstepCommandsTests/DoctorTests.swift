@@ -137,7 +137,7 @@ import WireMessages
         // If the folder can’t be opened, its socket can’t either.
         let folder = Finding.fault("folders", "/x isn’t writable", do: "a")
         #expect([folder, .fault("fleet", "/x/run can’t be opened", do: "b")].withoutRepetitions == [folder])
-        // The processes report this themselves.
+        // The supervisor’s alerts concern processes, which have findings of their own.
         #expect(alerts(of: .supervisor).isEmpty)
     }
 

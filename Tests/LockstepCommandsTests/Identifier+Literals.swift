@@ -1,6 +1,6 @@
 public import PodcastModel
 
-// IDs as text. A test with an invalid one ends at once.
+// Literals for IDs; an invalid one ends the test.
 
 extension Identifier where Self: ExpressibleByStringLiteral {
     /// Creates the ID of this text; ends the test if it isn’t valid.

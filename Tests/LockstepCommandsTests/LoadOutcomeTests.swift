@@ -46,7 +46,7 @@ import WireMessages
             ("l2", .failed, [("l2", .accepted, "")], .settled),
             // The load has ended, and another has followed.
             ("l3", .playing, [("l2", .accepted, ""), ("l3", .accepted, "l2")], .settled),
-            // Another load was requested, before or after the player had it.
+            // Another load was requested, before or after the player received this one.
             ("l3", .playing, [("l2", .accepted, ""), ("l3", .accepted, "")], .superseded),
             ("l0", .playing, [("l2", .superseded, ""), ("l3", .pending, "")], .superseded),
             ("l0", .playing, [("l2", .refused, "")], .refused(refusal)),

@@ -358,7 +358,7 @@ import WireMessages
             machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q9", queue: "evening"))))
         #expect(
             machine.screen(at: Self.now).image(columns: 60, rows: 24).text.contains("“evening” (2)  c chapters (3)"))
-        // The queue is also shown when its entry was removed since.
+        // The queue is also shown after its entry was removed.
         state.queue = "evening"
         queue.current = ""
         queue.entries.removeFirst()
@@ -403,7 +403,7 @@ import WireMessages
             machine.screen(at: Self.now).snapshot.alerts.map(\.answers) == [
                 ["5 retry", "6 dismiss"], ["3 retry", "4 dismiss"],
             ])
-        // Later its digits are available.
+        // After the reservation, the released digits are assigned again.
         var later = Self.now
         later.monotonic = later.monotonic.advanced(by: AlertKeys.reservation)
         machine.apply(.snapshot(Self.replica(Self.player(), [Self.alert("a2"), Self.alert("a3")])))
@@ -451,7 +451,7 @@ import WireMessages
         var late = frame
         #expect(late.wait(.connecting, now: start.advanced(by: FirstFrame.limit)) == nil)
         #expect(frame.wait(.live, now: start.advanced(by: .milliseconds(1))) == nil)
-        // The frame was drawn.
+        // Only the first frame waits.
         #expect(frame.wait(.connecting, now: start.advanced(by: .milliseconds(2))) == nil)
     }
 

@@ -102,7 +102,7 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
         #expect(machine.press(.character("n"), now: Self.now) == .none)
         #expect(Self.notice(machine)?.hasSuffix("this key was ignored.") == true)
-        // A failure would affect the others too.
+        // A failure also drops the waiting commands.
         #expect(machine.finished(.command(pause), Failure(.atEdge, "Done."), now: Self.now) == .none)
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q1", queue: "main"))))
     }

@@ -308,7 +308,7 @@ struct BadInputTests {
             try await Self.check(Case(command, 69, "noFleet", "lockstep up --detach"), fleet)
         }
         #expect(try await fleet.succeed("down").contains("no fleet is running"))
-        // Nothing is waited for. The best of several runs counts because the machine may be busy.
+        // The command doesn’t wait. The best of several runs counts because the machine may be busy.
         var best = Duration.seconds(60)
         for _ in 0..<10 {
             let start = ContinuousClock.now

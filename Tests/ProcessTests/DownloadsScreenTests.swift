@@ -104,7 +104,7 @@ import WireMessages
                 try await downloads.progress("e1", 5_000_000)
                 try await shell.until(sees: "50 % ━")
                 #expect(shell.screen.text.contains("5.0 MB of 10.0 MB, 1.0 MB/s, 5 s left"))
-                // The terminal becomes narrower, then wide again: nothing of the old lines remains.
+                // The terminal becomes narrower, then wide again: no old line remains visible.
                 shell.resize(columns: 50, rows: 24)
                 try await downloads.progress("e1", 6_000_000)
                 try await shell.until("60 per cent on narrow lines") { screen in
@@ -134,7 +134,7 @@ import WireMessages
                 try await shell.until(sees: "50 % ━")
                 for (columns, rows) in [(50, 24), (100, 30), (40, 10), (80, 24)] {
                     shell.resize(columns: columns, rows: rows)
-                    // No update arrives meanwhile that would redraw it.
+                    // No update redraws the table in the meantime.
                     try await shell.until("the table on \(columns) columns alone") { screen in
                         screen.lines[0] == "above" && screen.lines[1].hasPrefix("Title of e1")
                             && screen.lines[1].count == columns - 1 && screen.lines[2].hasPrefix("Title of e2")

@@ -7,8 +7,8 @@ struct FeedCheckTests {
     private static let feed =
         "<?xml version=\"1.0\" encoding=\"UTF-32\"?><rss><channel><title>Wäves</title></channel></rss>"
 
-    /// libxml2 prints what it can’t convert on the whole process’s standard error unless that is prevented, so only a
-    /// separate process shows it.
+    /// Unless that is prevented, libxml2 prints conversion errors on the standard error of the whole process, so the
+    /// test needs a process of its own.
     @Test(arguments: [
         String.Encoding.utf32, .utf32LittleEndian, .utf32BigEndian, .utf16, .utf16LittleEndian, .utf16BigEndian, .utf8,
     ])

@@ -217,7 +217,7 @@ struct TerminalTests {
     @Test(.timeLimit(.minutes(5)), arguments: players)
     func `a player shows the loss of the bus and the current state after its restart`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
-            // The supervisor is stopped, so that the bus isn’t restarted before the player notices its absence.
+            // The supervisor is stopped, so that the bus isn’t restarted before the player detects its loss.
             fleet.signal("supervisor", SIGSTOP)
             fleet.signal("bus", SIGKILL)
             try await shell.until("that it reconnects") { Self.shows("reconnecting", $0) }
@@ -300,7 +300,7 @@ struct TerminalTests {
                 try await shell.until(sees: "left with 0.")
                 #expect(shell.screen.text.contains("Bookmarked at 0:00."))
                 #expect(shell.screen.text.contains("10:00 left;"))
-                // Its key ends it too, before the input ends.
+                // The key q ends the player before the input ends.
                 try await shell.until(sees: "left again with 0.")
             }
         }

@@ -12,7 +12,7 @@ struct BackUp: LockstepCommand {
             another folder, copy the backup to the database’s path, and start the fleet. `--list` also works without a \
             running fleet.
             """)
-    @Flag(help: "List the backups, the newest first, and how to restore one.") var list = false
+    @Flag(help: "List the backups, the newest first, and the commands that restore one.") var list = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -50,7 +50,7 @@ struct BackUp: LockstepCommand {
         }
         guard let newest = copies.first(where: { $0.kind == .backup }) else { return lines }
         let steps = steps(restoring: newest.path, in: home).joined(separator: " &&\n  ")
-        return lines + ["To go back to a backup, for example the newest:"]
+        return lines + ["To restore a backup, for example the newest:"]
             + "  \(steps)".split(separator: "\n").map(String.init)
     }
 

@@ -3,7 +3,7 @@ import LockstepClient
 import PodcastModel
 
 struct ShowEpisode: FleetCommand {
-    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about an episode.")
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show an episode’s details.")
     @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions
     var observation: Observation { .parts([.player, .queues, .bookmarks, .downloads]) }

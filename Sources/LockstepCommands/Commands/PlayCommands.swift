@@ -5,7 +5,7 @@ import PodcastModel
 struct Play: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "play",
-        abstract: "Play an episode or an entry of a queue; without one, resume.",
+        abstract: "Play an episode or an entry of a queue, or resume.",
         discussion: """
             Returns when the episode plays or has failed. A number is the number of an entry in Up Next, as `lockstep queue` \
             lists it, or in the queue given with --queue. While another queue is playing and both have that number, --queue is \

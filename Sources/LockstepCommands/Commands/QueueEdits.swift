@@ -214,7 +214,7 @@ struct QueueUndo: FleetCommand {
 
 struct QueueRedo: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "redo", abstract: "Redo the change that was undone last.")
+        commandName: "redo", abstract: "Redo the last undone change.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 

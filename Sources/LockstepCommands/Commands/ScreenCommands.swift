@@ -11,7 +11,7 @@ import PodcastModel
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "mini",
-        abstract: "A player on one line.",
+        abstract: "Show and control the player on one line.",
         discussion: PlayerHelp.sentence(hasList: false) + " " + PlayerHelp.plain
     )
     @OptionGroup var options: GlobalOptions
@@ -26,7 +26,7 @@ struct Mini: LockstepCommand {
 struct Expanded: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "expanded",
-        abstract: "A player on the whole screen.",
+        abstract: "Show and control the player on the whole screen.",
         discussion: PlayerHelp.sentence(hasList: true)
             + " With --plain, it prints changes like `mini --plain`. " + PlayerHelp.plain
     )

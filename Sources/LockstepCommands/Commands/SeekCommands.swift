@@ -5,7 +5,7 @@ import PodcastModel
 struct Seek: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "seek",
-        abstract: "Go to a position in the episode.",
+        abstract: "Seek to a position in the loaded episode.",
         discussion:
             "12:34, 90 (seconds) and 1h30m are positions, 50% is a part of the length, +30, -15 and +2m count from the current "
             + "position. + and % stop a second before the end; seeking to the very end marks the episode as played."
@@ -51,7 +51,7 @@ struct Skip: LockstepCommand {
 
 struct ChapterCommand: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "chapter", abstract: "List the chapters of the loaded episode, or go to one.",
+        commandName: "chapter", abstract: "List the chapters of the loaded episode, or seek to one.",
         discussion: "`previous` returns to the start of the chapter, or from its first seconds to the previous chapter."
     )
     @Argument(

@@ -5,7 +5,7 @@ import PodcastModel
 struct SetCommand: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Show settings, or set one, for all podcasts or for one.",
+        abstract: "Show or change settings, for all podcasts or for one.",
         usage: """
             lockstep set [<key> [<value>]] [--podcast <podcast>]
             lockstep set --unset <key> [--podcast <podcast>]
@@ -15,7 +15,7 @@ struct SetCommand: LockstepCommand {
             + "else the default.")
     @Argument(help: "The setting.", completion: .list(SettingKey.allCases.map(\.rawValue))) var key: String?
     @Argument(help: "Its new value; without it, the current one is shown.") var value: String?
-    @Option(help: "For this podcast only.", completion: .podcasts) var podcast: String?
+    @Option(help: "The podcast; all by default.", completion: .podcasts) var podcast: String?
     @Option(
         help: "Remove the value of this setting.", completion: .list(SettingKey.allCases.map(\.rawValue)))
     var unset: String?
