@@ -18,11 +18,11 @@ extension PlaybackMachine {
         case .unusable(let failure):
             liveness.reset()
             refuseListings(failure)
-            if session?.engine == .open { session?.fail(failure, &pending) }
+            if session?.engine.hasFile == true { session?.fail(failure, &pending) }
         }
     }
 
-    private func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && session?.engine == .open }
+    private func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && session?.engine.hasFile == true }
 
     private mutating func opened(_ duration: MeasuredDuration?, _ marks: [ChapterMark]) {
         guard session?.opened(duration, &pending) == true, let session else { return }

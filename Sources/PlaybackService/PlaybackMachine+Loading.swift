@@ -49,7 +49,7 @@ extension PlaybackMachine {
 
     /// Handles the library’s answer after the episode has begun to play.
     private mutating func handleLateState(_ found: WireEpisode?) {
-        guard let session, session.isStateMissing else { return }
+        guard let session, case .failed = session.lookup else { return }
         let state = state(of: session.episode.id, found)
         self.session?.foundLate(state, &pending)
         if let found { showChapters(of: found) }

@@ -36,7 +36,7 @@ extension PlaybackMachine {
         if sound != self.sound {
             self.sound = sound
             pending.state = true
-            if session?.engine == .open { pending.command(.setSound(EngineSound(sound))) }
+            if session?.engine.hasFile == true { pending.command(.setSound(EngineSound(sound))) }
         }
     }
 
@@ -46,7 +46,7 @@ extension PlaybackMachine {
         }
         if volume != self.volume {
             self.volume = volume
-            if session?.engine == .open { pending.command(.setVolume(heardVolume)) }
+            if session?.engine.hasFile == true { pending.command(.setVolume(heardVolume)) }
             pending.writes.mark(.settings)
             pending.state = true
         }

@@ -10,8 +10,7 @@ extension PlaybackSession {
     mutating func open(_ pending: inout PendingEffects) {
         guard !pending.isStopping else { return }
         guard let source else { return failUnplayable(&pending) }
-        engine = .open
-        isOpened = false
+        engine = .opening
         audio.opens(isStream: isStream)
         pending.opensEngine = true
         perform(recovery.opens(host: isStream ? source.host : nil, now: pending.now.monotonic), &pending)
@@ -48,7 +47,8 @@ extension PlaybackSession {
 
     /// Handles the opening of its audio, and returns whether that is the episode.
     mutating func opened(_ duration: MeasuredDuration?, _ pending: inout PendingEffects) -> Bool {
-        isOpened = true
+        engine = .open
+        if case .failed = lookup { lookup = .failed(wasOpened: true) }
         recovery.opened()
         if let failure = replacedAudioFailure(duration) {
             recover(from: failure, &pending)
@@ -179,7 +179,7 @@ extension PlaybackSession {
     mutating func fail(_ failure: Failure, mayReturn: Bool = false, _ pending: inout PendingEffects) {
         let awaitedServer = recovery.awaitsServer
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
-        if engine == .open { pending.command(.unload) }
+        if engine.hasFile { pending.command(.unload) }
         status = .failed(failure)
         tracker.paused(now: pending.now)
         engine = .closed

@@ -59,9 +59,9 @@ extension PlaybackSession {
 
     /// Repeats a failed lookup until the library answers.
     mutating func lookupFailed(_ failure: Failure, _ pending: inout PendingEffects) {
-        guard isBeingLookedUp, !wasLookedUp else { return }
+        guard isBeingLookedUp, lookup != .answered else { return }
         pending.log(.warning, "The state of \(episode.id) isn’t known yet: \(failure)")
-        isStateMissing = true
+        if lookup == .pending { lookup = .failed(wasOpened: false) }
         pending.lookUp([episode.id], for: .lateLoad(loadID), limit: nil)
     }
 
@@ -70,8 +70,8 @@ extension PlaybackSession {
     /// - Parameter state: the newest state of it that is known.
     mutating func found(_ found: WireEpisode?, _ state: WireEpisodeState?, _ pending: inout PendingEffects) {
         // A change during a repeated lookup is newer than the answer.
-        if let state, !wasLookedUp || state.updatedAt >= episodeState.updatedAt { episodeState = state }
-        wasLookedUp = !isStateMissing
+        if let state, lookup != .answered || state.updatedAt >= episodeState.updatedAt { episodeState = state }
+        if lookup == .pending { lookup = .answered }
         if let found { preferFile(of: found.download, &pending) }
     }
 
@@ -83,8 +83,7 @@ extension PlaybackSession {
 
     /// Handles a stored state that arrives after the episode has begun to play: the progress since then is added.
     mutating func foundLate(_ state: WireEpisodeState?, _ pending: inout PendingEffects) {
-        isStateMissing = false
-        wasLookedUp = true
+        lookup = .answered
         if episodeState.updatedAt == 0, let state {
             episodeState = state
             if audio.recorded == nil { audio.restore(EpisodeDuration(seconds: state.duration)) }

@@ -11,8 +11,8 @@ extension PlaybackSession {
         state.duration = duration?.seconds ?? 0
         state.buffering = buffering
         state.local = localPath != nil
-        state.skip = skip
-        state.skippedAlert = skippedAlert
+        state.skip = skippedAlert != nil
+        state.skippedAlert = skippedAlert ?? ""
         let anchor = tracker.anchor
         state.anchor.position = anchor.position.seconds
         state.anchor.at = anchor.at.nanoseconds
@@ -50,8 +50,8 @@ extension PlaybackSession {
         record.resumedAt = resumedAt?.nanoseconds ?? 0
         record.register = episodeState
         record.localPath = localPath ?? ""
-        record.skip = skip
-        record.skippedAlert = skippedAlert
+        record.skip = skippedAlert != nil
+        record.skippedAlert = skippedAlert ?? ""
         tracker.fill(&record, now: now.wall)
         switch status {
         case .playing, .loading(plays: true): record.status = .playing
@@ -81,8 +81,7 @@ extension PlaybackSession {
         episode = record.episode
         enclosure = try? AudioSource(enclosure: record.episode.enclosureURL)
         localPath = record.localPath.isEmpty ? nil : record.localPath
-        skip = record.skip
-        skippedAlert = record.skippedAlert
+        skippedAlert = record.skip ? record.skippedAlert : nil
         // Only a restart within the same fleet keeps waiting for a device.
         pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
         queueEntry = record.queueEntry
@@ -91,7 +90,7 @@ extension PlaybackSession {
             announced: record.episode.duration, recorded: EpisodeDuration(seconds: record.duration))
         episodeState = record.register
         episodeState.episode = record.episode.id
-        wasLookedUp = episodeState.updatedAt > 0
+        if episodeState.updatedAt > 0 { lookup = .answered }
         if record.resumedAt > 0, record.bootID == context.bootID {
             resumedAt = MonotonicTime(nanoseconds: record.resumedAt)
         }
@@ -129,7 +128,7 @@ extension PlaybackSession {
 
     func stay(asks: Bool, _ pending: inout PendingEffects) {
         // A skipped episode’s file isn’t needed, and its session must stay visible to the queue.
-        if !skip, case .file(let path)? = source { pending.perform(.examine(loadID, path: path)) }
+        if skippedAlert == nil, case .file(let path)? = source { pending.perform(.examine(loadID, path: path)) }
         guard asks else { return }
         pending.raise(
             "resumeOrRestart", about: self, title: "Resume or restart?",

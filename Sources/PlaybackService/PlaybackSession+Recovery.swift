@@ -33,7 +33,7 @@ extension PlaybackSession {
     /// Handles the computer’s wake: the engine’s position is requested first and replaces the computed one.
     mutating func woke(_ pending: inout PendingEffects) {
         perform(recovery.woke(situation(at: pending.now)), &pending)
-        guard engine == .open else { return }
+        guard engine.hasFile else { return }
         tracker.woke()
         pending.command(.sample)
     }
@@ -87,9 +87,8 @@ extension PlaybackSession {
     }
 
     private mutating func closeFile(_ pending: inout PendingEffects) {
-        if engine == .open { pending.command(.unload) }
+        if engine.hasFile { pending.command(.unload) }
         engine = .closed
-        isOpened = false
         buffering = false
         recovery.closed()
     }
@@ -137,7 +136,7 @@ extension PlaybackSession {
         audio.identify(tag, begun: begun)
         let position = position(at: pending.now.monotonic)
         let isBegun = position.seconds > 1 || episodeState.position > 1
-        if isOpened, engine == .open { keepTag() }
+        if engine == .open { keepTag() }
         if tag.text == begun.text { pending.endAlerts(.code("audioChanged")) }
         guard tag.differs(from: begun), !audio.acceptsReplacement, isBegun else { return }
         pending.raise(

@@ -7,10 +7,10 @@ extension PlaybackSession {
     private static let crashWindow = Duration.seconds(60)
 
     mutating func pause(_ pending: inout PendingEffects) {
-        let isOpen = engine == .open
+        let hasFile = engine.hasFile
         switch status {
         case .playing,
-            .loading(plays: true) where isOpened:
+            .loading(plays: true) where engine == .open:
             let position = position(at: pending.now.monotonic)
             status = .paused
             buffering = false
@@ -27,14 +27,14 @@ extension PlaybackSession {
         case .loading, .paused, .failed, .finished:
             return
         }
-        if isOpen { pending.command(.setPaused(true)) }
+        if hasFile { pending.command(.setPaused(true)) }
     }
 
     /// Pauses at a position because the sound device was lost.
     mutating func pauseWithoutDevice(at position: PlaybackPosition, _ pending: inout PendingEffects) {
         pause(&pending)
         pausedBy = .soundDevice
-        guard isOpened, engine == .open else { return }
+        guard engine == .open else { return }
         setAnchor(position, running: false, &pending)
         seekEngine(to: position, &pending)
         savePosition(&pending)
@@ -65,8 +65,7 @@ extension PlaybackSession {
     }
 
     mutating func play(reloadsOutput: Bool, _ pending: inout PendingEffects) {
-        skip = false
-        skippedAlert = ""
+        skippedAlert = nil
         tracker.resumed()
         pausedBy = .somebody
         var opens = false
@@ -78,8 +77,8 @@ extension PlaybackSession {
             return
         case .loading:
             status = .loading(plays: true)
-            if engine == .open { pending.command(.setPaused(false)) }
-        case .paused where engine == .open:
+            if engine.hasFile { pending.command(.setPaused(false)) }
+        case .paused where engine.hasFile:
             status = .playing
             if reloadsOutput { pending.command(.reloadOutput) }
             pending.command(.setPaused(false))
@@ -129,9 +128,9 @@ extension PlaybackSession {
         case .playing, .loading, .paused: break
         case .failed, .finished: return
         }
-        if engine == .open { pending.command(.unload) }
+        if engine.hasFile { pending.command(.unload) }
         let wasPaused = status == .paused
-        let isClosing = engine == .open || !wasPaused || pausedBy != .stop
+        let isClosing = engine.hasFile || !wasPaused || pausedBy != .stop
         if case .lookingUp(let request, let explicit) = engine {
             if let request {
                 pending.refuse(request, Failure(.nothingLoaded, "Playback was stopped before the episode was open."))
@@ -156,9 +155,9 @@ extension PlaybackSession {
     /// Closes it before it is unloaded, and returns the episode’s state.
     mutating func leave(_ pending: inout PendingEffects) -> WireEpisodeState {
         // The heard position takes precedence over the stored state.
-        if isOpened { isStateMissing = false }
+        if lookup == .failed(wasOpened: true) { lookup = .answered }
         markPosition(&pending)
-        if engine == .open { pending.command(.unload) }
+        if engine.hasFile { pending.command(.unload) }
         if case .lookingUp(let request?, _) = engine {
             pending.refuse(request, Failure(.revisionMismatch, "Something else was loaded in the meantime."))
         }
@@ -168,7 +167,7 @@ extension PlaybackSession {
 
     /// Stops the engine when the process ends; the session is stored as playing, so that the next process resumes it.
     mutating func processStops(_ pending: inout PendingEffects) {
-        if engine == .open { pending.command(.unload) }
+        if engine.hasFile { pending.command(.unload) }
         markPosition(&pending)
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
         engine = .closed
@@ -184,7 +183,7 @@ extension PlaybackSession {
         tracker.moved(to: position)
         recovery.moved()
         pending.movedTo = position
-        if engine == .open {
+        if engine.hasFile {
             seekEngine(to: position, &pending)
         } else if case .lookingUp(let request, _) = engine {
             engine = .lookingUp(request, explicit: position)
@@ -213,11 +212,11 @@ extension PlaybackSession {
     /// Sets another speed. Buffered sound still plays at the old one; the engine reports when the new one is heard.
     mutating func setSpeed(_ speed: PlaybackSpeed, _ pending: inout PendingEffects) {
         self.speed = speed
-        let isHeard = engine == .open && tracker.anchor.running
+        let isHeard = engine.hasFile && tracker.anchor.running
         if !isHeard {
             setAnchor(position(at: pending.now.monotonic), running: tracker.anchor.running, &pending)
         }
-        if engine == .open { pending.command(.setSpeed(speed)) }
+        if engine.hasFile { pending.command(.setSpeed(speed)) }
         markPosition(&pending)
     }
 

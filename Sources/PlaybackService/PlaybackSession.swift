@@ -32,13 +32,31 @@ struct PlaybackSession: Sendable, Hashable {
 
     /// The engine’s state.
     enum Engine: Sendable, Hashable {
-        /// It has no file open.
+        /// It has no file.
         case closed
         /// The library is being asked about the episode for this request; nil: the request has been answered.
         case lookingUp(RequestID?, explicit: PlaybackPosition?)
         /// It opens the file once the session is durable, so that a crash is detected.
         case awaitingCommit(TransactionID?)
+        /// It is opening the file.
+        case opening
+        /// It has reported that the file is open.
         case open
+
+        /// Whether it has a file or is opening one, so that it takes commands about it.
+        var hasFile: Bool { self == .opening || self == .open }
+    }
+
+    /// Whether `episodeState` contains the library’s state of the episode.
+    enum Lookup: Sendable, Hashable {
+        /// The library hasn’t answered yet.
+        case pending
+        /// The lookup has failed and is repeated until the library answers.
+        ///
+        /// - wasOpened: the file has been open, so that its position takes precedence over the stored one.
+        case failed(wasOpened: Bool)
+        /// The library has answered: a further answer may be older than `episodeState`.
+        case answered
     }
 
     var episode: WireEpisodeSummary
@@ -51,8 +69,6 @@ struct PlaybackSession: Sendable, Hashable {
     var queue = ""
     var status: Status
     var engine = Engine.closed
-    /// The engine has reported that the file is open.
-    var isOpened = false
     var speed: PlaybackSpeed
     var tracker: PositionTracker
     var recovery: StreamRecovery
@@ -61,17 +77,13 @@ struct PlaybackSession: Sendable, Hashable {
     var pausedBy = WirePlaybackState.PausedBy.somebody
     /// The episode’s state that is or will be stored.
     var episodeState: WireEpisodeState
-    /// The lookup has failed and is repeated until the library answers.
-    var isStateMissing = false
-    /// The library has answered once: a further answer may be older than `episodeState`.
-    var wasLookedUp = false
+    var lookup = Lookup.pending
     /// The time at which playback resumed after a crash of the process.
     var resumedAt: MonotonicTime?
     /// Detects that a sound server accepts none of its sound.
     var standstill = StandstillWatch(limit: 10)
-    var skip = false
-    /// The alert that was answered with `skip`.
-    var skippedAlert = ""
+    /// The alert that was answered with `skip`; nil: the episode isn’t skipped.
+    var skippedAlert: String?
 
     var source: AudioSource? { localPath.map { .file(path: $0) } ?? enclosure }
 
@@ -88,7 +100,7 @@ struct PlaybackSession: Sendable, Hashable {
     var knownDuration: EpisodeDuration? { audio.knownDuration(at: tracker.anchor.position) }
 
     /// Whether the stored state of its episode is known, so that it can be changed.
-    var isStateKnown: Bool { (wasLookedUp || !isBeingLookedUp) && !isStateMissing }
+    var isStateKnown: Bool { lookup == .answered || lookup == .pending && !isBeingLookedUp }
 
     var isBeingLookedUp: Bool { if case .lookingUp = engine { true } else { false } }
 
@@ -96,7 +108,7 @@ struct PlaybackSession: Sendable, Hashable {
 
     func situation(at now: Moment) -> StreamRecovery.Situation {
         StreamRecovery.Situation(
-            position: position(at: now.monotonic), plays: status.willPlay, isOpen: engine == .open,
+            position: position(at: now.monotonic), plays: status.willPlay, isOpen: engine.hasFile,
             isFailed: status.isFailed, now: now)
     }
 
@@ -117,7 +129,6 @@ struct PlaybackSession: Sendable, Hashable {
         var session = self
         switch answer.action {
         case "skip" where status.isFailed:
-            session.skip = true
             session.skippedAlert = answer.alert
         case "retry", "accept", "resume", "restart": if mayPlay { session.status = .loading(plays: true) }
         default: return nil
@@ -136,7 +147,6 @@ struct PlaybackSession: Sendable, Hashable {
             move(to: .zero, &pending)
             return true
         case "skip" where status.isFailed:
-            skip = true
             skippedAlert = answer.alert
             pending.saveSession()
             return false

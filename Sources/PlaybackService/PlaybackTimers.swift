@@ -47,9 +47,9 @@ struct PlaybackTimers: Sendable {
     ///   - session: nil: the process is stopping, or nothing is loaded.
     ///   - isChanged: whether the published state has changed.
     mutating func follow(_ session: PlaybackSession?, isChanged: Bool, now: MonotonicTime) {
-        let isOpen = session?.engine == .open
-        let isPlaying = isOpen && session?.status == .playing
-        let isWaiting = isOpen && session?.status == .loading(plays: true) && session?.isOpened == true
+        let hasFile = session?.engine.hasFile == true
+        let isPlaying = hasFile && session?.status == .playing
+        let isWaiting = session?.engine == .open && session?.status == .loading(plays: true)
         if !isPlaying {
             due[.save] = nil
         } else if due[.save] == nil {
@@ -57,7 +57,7 @@ struct PlaybackTimers: Sendable {
         }
         if !isPlaying, !isWaiting {
             // After a pause the settled position is sampled once.
-            due[.sample] = isOpen && session?.status == .paused ? session?.tracker.settlesAt : nil
+            due[.sample] = hasFile && session?.status == .paused ? session?.tracker.settlesAt : nil
         } else if isChanged || due[.sample] == nil {
             due[.sample] = now.advanced(by: Self.sampleAfterChange)
         }

@@ -142,7 +142,7 @@ extension PlaybackMachine {
 
     /// Makes the engine open the next episode, if it is known and another is open.
     mutating func prepareEngine() {
-        guard let session, session.engine == .open, let load = prepared.load, let found = prepared.found,
+        guard let session, session.engine.hasFile, let load = prepared.load, let found = prepared.found,
             load.after == session.loadID
         else { return }
         let podcast = load.request.episode.podcastID
