@@ -111,7 +111,7 @@ package struct MeasuredDuration: Sendable, Hashable {
         /// It is computed from size and bit rate.
         case estimated
         /// Only the length that has been read so far: it grows, and proves nothing.
-        case growing
+        case partial
     }
 
     package var duration: EpisodeDuration

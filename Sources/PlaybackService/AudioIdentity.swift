@@ -57,12 +57,12 @@ struct AudioIdentity: Sendable, Hashable {
     func duration(at position: PlaybackPosition) -> EpisodeDuration? {
         if let known = knownDuration(at: position) { return known }
         if let announced, !isPassed(announced, position) { return announced }
-        return measured?.source == .growing ? measured?.duration : nil
+        return measured?.source == .partial ? measured?.duration : nil
     }
 
     /// The present or earlier measured length; nil: only announced, or growing.
     func knownDuration(at position: PlaybackPosition) -> EpisodeDuration? {
-        if let measured, measured.source != .growing, !isPassed(measured.duration, position) {
+        if let measured, measured.source != .partial, !isPassed(measured.duration, position) {
             return measured.duration
         }
         return recorded.flatMap { isPassed($0, position) ? nil : $0 }
@@ -75,7 +75,7 @@ struct AudioIdentity: Sendable, Hashable {
     }
 
     /// The length that the file declares, or an estimate that agrees with the announced one.
-    var provenDuration: EpisodeDuration? {
+    var confirmedDuration: EpisodeDuration? {
         switch measured?.source {
         case .declared?: return measured?.duration
         case .estimated?:
@@ -83,7 +83,7 @@ struct AudioIdentity: Sendable, Hashable {
                 return nil
             }
             return measured.duration
-        case .growing?, nil: return nil
+        case .partial?, nil: return nil
         }
     }
 
@@ -114,7 +114,7 @@ struct AudioIdentity: Sendable, Hashable {
     mutating func replacement(
         _ measured: MeasuredDuration?, playedFrom: PlaybackPosition, title: String
     ) -> Failure? {
-        guard let measured, measured.source != .growing, !acceptsReplacement else { return nil }
+        guard let measured, measured.source != .partial, !acceptsReplacement else { return nil }
         let length = measured.duration.seconds
         let recorded = recorded?.seconds ?? 0
         // An estimate from the beginning may be much too short.

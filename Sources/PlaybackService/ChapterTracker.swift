@@ -57,7 +57,7 @@ struct ChapterTracker: Sendable {
     mutating func opened(
         _ marks: [ChapterMark], _ duration: MeasuredDuration?, of episode: WireEpisodeSummary, now: Timestamp
     ) -> OwnerChange {
-        ofFile = Self.shown(marks, duration: duration.flatMap { $0.source == .growing ? nil : $0.duration })
+        ofFile = Self.shown(marks, duration: duration.flatMap { $0.source == .partial ? nil : $0.duration })
         guard files[episode.id]?.chapters ?? [] != ofFile else { return OwnerChange() }
         var record = WirePlaybackChaptersRecord()
         record.podcast = episode.podcastID

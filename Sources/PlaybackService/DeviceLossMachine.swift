@@ -46,7 +46,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         case recovered
         /// There is a device, but playback couldn’t resume.
         case failed
-        case giveUp
+        case stopWaiting
     }
 
     /// The distance before the loss at which playback resumes, in seconds: buffered sound may not have been heard.
@@ -115,7 +115,7 @@ struct DeviceLossMachine: Sendable, Hashable {
     }
 
     private mutating func wait(after loss: Loss, _ now: MonotonicTime) -> [Action] {
-        phase = .waiting(loss, first(limits.deviceReloads, now))
+        phase = .waiting(loss, first(limits.deviceReloadBackoff, now))
         return [.pause(loss.position)]
     }
 
@@ -147,7 +147,7 @@ struct DeviceLossMachine: Sendable, Hashable {
     mutating func follow(isPlaying: Bool, now: MonotonicTime) {
         switch phase {
         case .idle where isPlaying && audibility == .silent, .waiting where isPlaying:
-            phase = audibility == .silent ? .searching(first(limits.silentReloads, now)) : .idle
+            phase = audibility == .silent ? .searching(first(limits.silentReloadBackoff, now)) : .idle
         case .searching where !isPlaying || audibility == .onChosen, .checking where !isPlaying: phase = .idle
         // The audio is open: the deadline begins.
         case .checking(let loss, nil): phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
@@ -193,14 +193,14 @@ struct DeviceLossMachine: Sendable, Hashable {
         case .idle: return []
         case .searching(let reload):
             // Other playback is interrupted again only when a new device is listed.
-            phase = audibility == .onOther ? .idle : .searching(next(reload, limits.silentReloads, now))
+            phase = audibility == .onOther ? .idle : .searching(next(reload, limits.silentReloadBackoff, now))
             return [.reload]
         case .waiting(let loss, let reload):
             if now >= end(of: loss) {
                 phase = .idle
-                return [.giveUp]
+                return [.stopWaiting]
             }
-            phase = .waiting(loss, next(reload, limits.deviceReloads, now))
+            phase = .waiting(loss, next(reload, limits.deviceReloadBackoff, now))
             return [.reload]
         case .checking(let loss, _):
             if isPlaying, heard.seconds >= loss.position.seconds + Self.moves {
@@ -208,7 +208,7 @@ struct DeviceLossMachine: Sendable, Hashable {
                 return [.recovered]
             }
             let reload = Reload(attempt: Self.longestWaitFrom, at: now)
-            phase = .waiting(loss, next(reload, limits.deviceReloads, now))
+            phase = .waiting(loss, next(reload, limits.deviceReloadBackoff, now))
             return [.pause(loss.position), .failed]
         }
     }
@@ -230,7 +230,7 @@ extension DeviceLossMachine.Action {
         switch self {
         case .recovered: (.info, "The sound device is back, and playback has resumed.")
         case .failed: (.warning, "A sound device has come back, but playback couldn’t resume; trying again.")
-        case .giveUp: (.info, "The sound device has been gone for too long; playback stays paused.")
+        case .stopWaiting: (.info, "The sound device has been gone for too long; playback stays paused.")
         case .pause, .reload, .resume: nil
         }
     }

@@ -111,7 +111,7 @@ extension PlaybackMachine {
                     "The audio engine doesn’t respond, as when a sound server hangs; the player starts again.")))
     }
 
-    mutating func waitForDevice() {
+    mutating func awaitDevice() {
         guard let session else { return }
         self.session?.pausedBy = .soundDevice
         output.loss.restore(at: session.tracker.anchor.position, now: now.monotonic)

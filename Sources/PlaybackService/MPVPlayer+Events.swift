@@ -182,7 +182,7 @@ extension MPVPlayer {
     private var measured: MeasuredDuration? {
         guard let now = current, let duration = EpisodeDuration(seconds: now.duration ?? 0) else { return nil }
         guard let first = now.firstDuration, duration.seconds < first + 1 else {
-            return MeasuredDuration(duration, .growing)
+            return MeasuredDuration(duration, .partial)
         }
         return MeasuredDuration(duration, now.log.estimated ? .estimated : .declared)
     }
@@ -204,9 +204,9 @@ extension MPVPlayer {
     /// Detects an end that libmpv doesn’t report: the position doesn’t move after all audio has been played.
     private func watchEnd(_ now: Current, _ progress: EngineProgress) {
         let shouldSound = progress.running || now.atEnd && !now.wantsPause && !now.isSeekPending
-        let standsStill = current?.standstill.standsStill(
+        let isStalled = current?.standstill.isStalled(
             at: progress.position, isRunning: shouldSound, now: progress.at)
-        guard standsStill == true else { return }
+        guard isStalled == true else { return }
         // The output has buffered some tenths of a second, which may be lost.
         let reach = 1 + Self.bufferedAhead * now.speeds.speed.factor
         let isStream = if case .web = now.load.source { true } else { false }

@@ -33,7 +33,7 @@ struct Milestones: Sendable {
             if position > origin.seconds { ahead.append((milestone, position)) }
         }
         // Announced and estimated lengths are too often wrong.
-        if let duration = session.audio.provenDuration {
+        if let duration = session.audio.confirmedDuration {
             if outro > 0, outro < duration.seconds / 2 {
                 add(.outro, duration.seconds - outro, after: playedFrom)
             }

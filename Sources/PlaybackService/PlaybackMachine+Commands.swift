@@ -10,7 +10,7 @@ extension PlaybackMachine {
             pending.refuse(command.id, Failure(.malformed, "The request to the player can’t be read."))
             return
         }
-        if request.isAboutLoaded { session?.forgetServer(&pending) }
+        if request.isAboutLoaded { session?.stopProbing(&pending) }
         do throws(Failure) {
             switch request.command {
             case .load(let load)?: try self.load(load, command)
@@ -70,7 +70,7 @@ extension PlaybackMachine {
     private mutating func setPaused(_ paused: Bool, _ command: Command) throws(Failure) {
         let session = try loaded()
         if paused {
-            forgetDevice()
+            stopAwaitingDevice()
             overruleAnswers()
             self.session?.pause(&pending)
         } else if session.status == .finished {
@@ -82,7 +82,7 @@ extension PlaybackMachine {
     }
 
     private mutating func stop(_ command: Command) {
-        forgetDevice()
+        stopAwaitingDevice()
         overruleAnswers()
         // The prepared load is opened again when this one is resumed.
         if prepared.load != nil { pending.command(.prepare(nil)) }

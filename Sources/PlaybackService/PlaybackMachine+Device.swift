@@ -51,17 +51,17 @@ extension PlaybackMachine {
             switch action {
             case .pause(let position): session?.pauseWithoutDevice(at: position, &pending)
             case .reload: pending.command(session?.engine.hasFile == true ? .reloadOutput : .listOutputs)
-            case .resume: if session?.engine.hasFile == true { play() } else { playOn(afterCrash: true) }
-            case .giveUp: session?.stayPaused(&pending)
+            case .resume: if session?.engine.hasFile == true { play() } else { resumePlayback(afterCrash: true) }
+            case .stopWaiting: session?.keepPaused(&pending)
             case .recovered, .failed: break
             }
             if let (level, line) = action.log { pending.log(level, line) }
         }
     }
 
-    mutating func forgetDevice() {
+    mutating func stopAwaitingDevice() {
         output.loss.release()
-        session?.stayPaused(&pending)
+        session?.keepPaused(&pending)
     }
 
     /// Raises an alert about the device, unless it has been answered since the problem began.
@@ -91,7 +91,7 @@ extension PlaybackMachine {
             return listOutputs(command)
         }
         if isChanged {
-            session?.stayPaused(&pending)
+            session?.keepPaused(&pending)
             if isOpen { pending.command(.setOutput(device)) }
             pending.writes.mark(.settings)
             pending.state = true

@@ -117,7 +117,7 @@ extension PlaybackMachine {
     mutating func handleCommitted(_ id: TransactionID) {
         timers.retrySaving(after: 0, now: now.monotonic)
         switch pending.writes.committed(id) {
-        case .answer(let answer)?: carryOut(answer)
+        case .answer(let answer)?: apply(answer)
         case .state?, .marks?, .bookmark?, nil: bookmarks.committed(id)
         }
         let writes = pending.writes
@@ -132,7 +132,7 @@ extension PlaybackMachine {
         switch pending.writes.refused(id, keeping: { if case .episodeState = $0 { !forgotten } else { true } }) {
         case .answer(let answer)?:
             pending.writes.mark(.alert(answer.answer.alert))
-            giveAnswers(pending.alerts.refused(answer.answer.alert))
+            processAnswers(pending.alerts.refused(answer.answer.alert))
         case .marks(let marks)?: rollBack(marks)
         case .bookmark?:
             if let episode = bookmarks.refused(id) {

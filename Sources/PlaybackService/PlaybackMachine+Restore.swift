@@ -28,7 +28,7 @@ extension PlaybackMachine {
         }
         if isCorrupt { pending.resetSession() }
         // An earlier process no longer probes the server.
-        pending.withdraw(StreamRecovery.returnPromise(context.limits))
+        pending.withdraw(StreamRecovery.autoResumeNotice(context.limits))
         if let session { chapters.load(session.episode.id) }
         applySettings()
         lookUpChapters()
@@ -70,15 +70,15 @@ extension PlaybackMachine {
         let decision = session?.restoration(
             record, context, autoPlays: settings.isOn(.autoPlay), now: now)
         switch decision {
-        case .play(let afterCrash)?: playOn(afterCrash: afterCrash)
-        case .awaitDevice?: waitForDevice()
+        case .play(let afterCrash)?: resumePlayback(afterCrash: afterCrash)
+        case .awaitDevice?: awaitDevice()
         case .stay(let asks)?: session?.stay(asks: asks, &pending)
         case nil: break
         }
     }
 
-    mutating func playOn(afterCrash: Bool) {
-        if session?.playOn(afterCrash: afterCrash, &pending) == false { forgetDevice() }
+    mutating func resumePlayback(afterCrash: Bool) {
+        if session?.resumePlayback(afterCrash: afterCrash, &pending) == false { stopAwaitingDevice() }
     }
 
     /// Unloads an episode whose file is gone and that cannot be streamed.

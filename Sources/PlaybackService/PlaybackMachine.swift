@@ -20,13 +20,13 @@ package struct PlaybackContext: Sendable, Hashable {
 /// The time limits for streams and sound devices.
 package struct PlaybackLimits: Sendable, Hashable {
     /// The waits before each retry of a stream; after the last one it has failed.
-    package var reconnect = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
+    package var reconnectBackoff = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
     /// The limit from opening a stream to its first data.
     package var opening: Duration = .seconds(60)
     /// The limit for a stream that waits for data and gets none.
     package var stall: Duration = .seconds(20)
     /// The waits between probes of the server of a failed stream; empty: it isn’t probed.
-    package var serverProbes = Backoff.steps(
+    package var serverProbeBackoff = Backoff.steps(
         [.seconds(30), .seconds(60), .seconds(120), .seconds(300)], repeatsLast: true)
     /// The time after which the return of a server no longer resumes playback.
     package var serverReturnWindow: Duration = .seconds(1_800)
@@ -37,10 +37,10 @@ package struct PlaybackLimits: Sendable, Hashable {
     /// The time within which playback on a device must move.
     package var deviceCheck: Duration = .milliseconds(1_500)
     /// The waits before each opening of the output while playback is paused by the loss of its device.
-    package var deviceReloads = Backoff.steps(
+    package var deviceReloadBackoff = Backoff.steps(
         [.seconds(1), .seconds(2), .seconds(3), .seconds(5)], repeatsLast: true)
     /// The waits before each opening of the output while it plays without sound.
-    package var silentReloads = Backoff.steps(
+    package var silentReloadBackoff = Backoff.steps(
         [.seconds(2), .seconds(5), .seconds(10), .seconds(30)], repeatsLast: true)
     /// The time after which the return of a lost device no longer resumes playback.
     package var deviceWait: Duration = .seconds(60)

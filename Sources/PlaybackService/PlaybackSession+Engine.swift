@@ -69,7 +69,7 @@ extension PlaybackSession {
         let before = duration?.seconds ?? 0
         audio.measured(measured)
         // A growing length is not worth a message a second.
-        let step = measured.source == .growing ? 10.0 : 0.5
+        let step = measured.source == .partial ? 10.0 : 0.5
         if abs((duration?.seconds ?? 0) - before) >= step { pending.state = true }
     }
 
@@ -100,15 +100,15 @@ extension PlaybackSession {
             pending.endAlerts(.resumed(loadID))
         case .playing:
             if progress.running { recovery.played(to: progress.position) }
-            if standstill.standsStill(at: progress.position, isRunning: progress.running, now: progress.at) {
+            if standstill.isStalled(at: progress.position, isRunning: progress.running, now: progress.at) {
                 return true
             }
             setBuffering(progress.buffering && !progress.running, &pending)
-            guard tracker.isOff(progress, from: position(at: progress.at)) else { return false }
+            guard tracker.differs(progress, from: position(at: progress.at)) else { return false }
             let pace = progress.speed ?? tracker.anchor.speed
             setAnchor(progress.position, running: progress.running, at: progress.at, pace: pace, &pending)
         case .paused:
-            guard tracker.hasComeToRest(elsewhere: progress, now: now) else { return false }
+            guard tracker.hasSettledElsewhere(progress, now: now) else { return false }
             setAnchor(progress.position, running: false, &pending)
             savePosition(&pending)
         case .loading, .finished, .failed:
@@ -133,7 +133,7 @@ extension PlaybackSession {
         if let position = audio.resumption(afterEnd: end, playedFrom: tracker.playedFrom) {
             return move(to: position, &pending)
         }
-        guard end.isProven(announced: audio.announced) else {
+        guard end.isConfirmed(announced: audio.announced) else {
             // If the audio is now shorter than the part that was heard, the later position is kept.
             setAnchor(max(end.position, tracker.playedFrom), running: false, &pending)
             return recover(
@@ -193,7 +193,7 @@ extension PlaybackSession {
         if audio.isReplaced {
             advice = " Answer `accept` to play it all the same; a position that it doesn’t have is dropped."
         } else if mayReturn {
-            advice = recovery.returnPromise
+            advice = recovery.autoResumeNotice
         }
         let title = "“\(episode.title)”"
         let isNamed = episode.title.isEmpty || failure.message.contains(title)

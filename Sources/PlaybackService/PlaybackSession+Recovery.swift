@@ -54,10 +54,10 @@ extension PlaybackSession {
                 open(&pending)
             case .stayPaused(let failure): pauseAfterFailure(failure, &pending)
             case .fail(let failure, let mayReturn): fail(failure, mayReturn: mayReturn, &pending)
-            case .playOn: serverReturned(&pending)
-            case .giveUp:
+            case .resume: serverReturned(&pending)
+            case .stopWaiting:
                 pending.log(.info, "\(episode.id): its server has been away for too long; playback stays stopped")
-                pending.withdraw(recovery.returnPromise)
+                pending.withdraw(recovery.autoResumeNotice)
             case .identify(let tag): identify(tag, &pending)
             }
         }
@@ -104,8 +104,8 @@ extension PlaybackSession {
     }
 
     /// Stops probing the server, and withdraws the promise in its alert.
-    mutating func forgetServer(_ pending: inout PendingEffects) {
-        if recovery.forgetServer() { pending.withdraw(recovery.returnPromise) }
+    mutating func stopProbing(_ pending: inout PendingEffects) {
+        if recovery.stopProbing() { pending.withdraw(recovery.autoResumeNotice) }
     }
 
     // MARK: Downloaded files

@@ -40,7 +40,7 @@ extension PlaybackSession {
         savePosition(&pending)
     }
 
-    mutating func stayPaused(_ pending: inout PendingEffects) {
+    mutating func keepPaused(_ pending: inout PendingEffects) {
         guard pausedBy == .soundDevice else { return }
         pausedBy = .somebody
         pending.saveSession()
@@ -103,7 +103,7 @@ extension PlaybackSession {
     /// Resumes if it was playing, or waiting for a sound device, when the process ended in a running fleet.
     ///
     /// - Returns: whether it plays; not after a second crash within a minute.
-    mutating func playOn(afterCrash: Bool, _ pending: inout PendingEffects) -> Bool {
+    mutating func resumePlayback(afterCrash: Bool, _ pending: inout PendingEffects) -> Bool {
         let now = pending.now.monotonic
         pending.writes.mark(.session)
         pending.commit = true
@@ -233,7 +233,7 @@ extension PlaybackSession {
         guard position > 0 || episodeState.position > 0 else { return }
         var state = episodeState
         state.position = position
-        if let duration = audio.provenDuration {
+        if let duration = audio.confirmedDuration {
             state.duration = duration.seconds
         } else if position > state.duration + 1 {
             // It is longer than its stored length.

@@ -119,7 +119,7 @@ struct PlaybackSession: Sendable, Hashable {
     // MARK: Alerts
 
     /// Whether an alert concerns it: those about a sound device do, even if they were raised for another load.
-    func isConcerned(by alert: WireAlert) -> Bool {
+    func isSubject(of alert: WireAlert) -> Bool {
         alert.subject == loadID.text || DeviceAlert.codes.contains(alert.code)
     }
 
@@ -137,7 +137,7 @@ struct PlaybackSession: Sendable, Hashable {
     }
 
     /// Carries out the durable answer to an alert, and returns whether playback resumes.
-    mutating func carryOut(_ answer: WireAnswerAlert, _ pending: inout PendingEffects) -> Bool {
+    mutating func apply(_ answer: WireAnswerAlert, _ pending: inout PendingEffects) -> Bool {
         switch answer.action {
         case "retry", "resume": return true
         case "accept":

@@ -22,7 +22,7 @@ struct PlaybackTimers: Sendable {
     private static let sampleInterval = Duration.seconds(1)
     private static let sampleAfterChange = Duration.milliseconds(300)
     private static let saveInterval = Duration.seconds(10)
-    private static let saveRetries = Backoff.exponential(first: .seconds(2), longest: .seconds(30))
+    private static let saveBackoff = Backoff.exponential(first: .seconds(2), longest: .seconds(30))
 
     private var due: [PlaybackTimer: MonotonicTime] = [:]
 
@@ -38,7 +38,7 @@ struct PlaybackTimers: Sendable {
 
     /// Schedules the retry of a save after a number of consecutive refusals; 0: it has succeeded.
     mutating func retrySaving(after refusals: Int, now: MonotonicTime) {
-        due[.retry] = refusals == 0 ? nil : now.advanced(by: Self.saveRetries.wait(after: refusals))
+        due[.retry] = refusals == 0 ? nil : now.advanced(by: Self.saveBackoff.wait(after: refusals))
     }
 
     /// Samples and saves the position during playback.

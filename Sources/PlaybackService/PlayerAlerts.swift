@@ -142,7 +142,7 @@ extension PlaybackMachine {
     }
 
     /// Handles the answers that have waited for another one to the same alert.
-    mutating func giveAnswers(_ answers: [PlayerAlerts.Answer]) {
+    mutating func processAnswers(_ answers: [PlayerAlerts.Answer]) {
         for answer in answers {
             do throws(Failure) { try answerAlert(answer) } catch { pending.refuse(answer.command.id, error) }
         }
@@ -150,7 +150,7 @@ extension PlaybackMachine {
 
     /// The session after an answer; it is stored with the answer, so that it applies if the process dies in between.
     private func outcome(of answer: PlayerAlerts.Answer) -> [WireChange] {
-        guard let alert = pending.alerts.standing[answer.answer.alert], let session, session.isConcerned(by: alert),
+        guard let alert = pending.alerts.standing[answer.answer.alert], let session, session.isSubject(of: alert),
             let outcome = session.answered(answer.answer, mayPlay: !pending.alerts.isOverruled(answer))
         else { return [] }
         var stored = outcome.record(now: now, context: context, clean: pending.isStopping)
@@ -166,13 +166,13 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
-    mutating func carryOut(_ answer: PlayerAlerts.Answer) {
+    mutating func apply(_ answer: PlayerAlerts.Answer) {
         let id = answer.answer.alert
         let (alert, waiting) = pending.alerts.committed(id, keeping: Set(output.alertIDs.values))
-        if let alert, session?.isConcerned(by: alert) == true {
-            let plays = session?.carryOut(answer.answer, &pending) == true && !pending.alerts.isOverruled(answer)
+        if let alert, session?.isSubject(of: alert) == true {
+            let plays = session?.apply(answer.answer, &pending) == true && !pending.alerts.isOverruled(answer)
             if plays { answer.answer.action == "resume" ? resume() : play() }
         }
-        giveAnswers(waiting)
+        processAnswers(waiting)
     }
 }

@@ -23,8 +23,8 @@ struct PositionTracker: Sendable, Hashable {
 
     /// The serials of the last opening, of the last requested seek, and of the last completed one.
     private var opened: UInt64 = 0
-    private(set) var seekAsked: UInt64 = 0
-    private var seekDone: UInt64 = 0
+    private(set) var requestedSeek: UInt64 = 0
+    private var completedSeek: UInt64 = 0
     private(set) var enginePosition = PlaybackPosition.zero
     /// The computer has slept since the engine last reported its position.
     private var hasSlept = false
@@ -101,11 +101,11 @@ struct PositionTracker: Sendable, Hashable {
     mutating func opens(serial: UInt64) {
         playedFrom = anchor.position
         opened = serial
-        seekAsked = serial
-        seekDone = serial
+        requestedSeek = serial
+        completedSeek = serial
     }
 
-    mutating func seeks(serial: UInt64) { seekAsked = serial }
+    mutating func seeks(serial: UInt64) { requestedSeek = serial }
 
     /// Handles the computer’s wake: positions computed meanwhile are wrong.
     mutating func woke() { hasSlept = true }
@@ -114,21 +114,21 @@ struct PositionTracker: Sendable, Hashable {
     func isOutdated(_ progress: EngineProgress) -> Bool { progress.serial < opened }
 
     /// Whether the engine has completed the last requested seek.
-    var hasReachedSeek: Bool { seekDone >= seekAsked }
+    var hasReachedSeek: Bool { completedSeek >= requestedSeek }
 
     /// Handles the engine’s progress.
     ///
     /// - Returns: whether the last requested seek is completed; before that, the position is meaningless.
     mutating func reached(_ progress: EngineProgress) -> Bool {
-        guard progress.serial >= seekAsked else { return false }
-        seekDone = progress.serial
+        guard progress.serial >= requestedSeek else { return false }
+        completedSeek = progress.serial
         enginePosition = progress.position
         if progress.running { isPlayedUpToHere = true }
         return true
     }
 
     /// Whether the engine’s report differs from the computed position or the anchor’s speed.
-    mutating func isOff(_ progress: EngineProgress, from position: PlaybackPosition) -> Bool {
+    mutating func differs(_ progress: EngineProgress, from position: PlaybackPosition) -> Bool {
         defer { hasSlept = false }
         return hasSlept || progress.running != anchor.running
             || abs(progress.position.seconds - position.seconds) > Self.drift
@@ -136,7 +136,7 @@ struct PositionTracker: Sendable, Hashable {
     }
 
     /// Whether the engine has settled at another position than the anchor’s after a pause.
-    func hasComeToRest(elsewhere progress: EngineProgress, now: MonotonicTime) -> Bool {
+    func hasSettledElsewhere(_ progress: EngineProgress, now: MonotonicTime) -> Bool {
         guard !progress.running, abs(progress.position.seconds - anchor.position.seconds) > Self.drift else {
             return false
         }

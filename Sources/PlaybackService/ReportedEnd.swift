@@ -26,14 +26,14 @@ package struct ReportedEnd: Sendable, Hashable {
     /// estimate or the announced length is enough, except after a cut. A growing length proves nothing.
     ///
     /// - Parameter announced: the length in the feed.
-    package func isProven(announced: EpisodeDuration?) -> Bool {
+    package func isConfirmed(announced: EpisodeDuration?) -> Bool {
         switch measured?.source {
         case .declared?:
             if !hasSize, announced != nil, !isNear(announced, fraction: 0.1) { return false }
             return isNear(measured?.duration, fraction: cut ? 0 : 0.01, atMost: 15)
         case .estimated?:
             return !cut && (isNear(measured?.duration, fraction: 0.01) || isNear(announced, fraction: 0.01))
-        case .growing?, nil:
+        case .partial?, nil:
             guard !cut, position > .zero else { return false }
             return announced == nil || isNear(announced, fraction: 0.01)
         }

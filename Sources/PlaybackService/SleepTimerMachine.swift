@@ -214,8 +214,8 @@ extension PlaybackMachine {
         if wasPlaying { session?.pausedBy = .sleepTimer }
         // An answer to an alert, a device or a server must not resume playback later.
         overruleAnswers()
-        forgetDevice()
-        session?.forgetServer(&pending)
+        stopAwaitingDevice()
+        session?.stopProbing(&pending)
         perform(sleepTimer.turnOff())
     }
 }

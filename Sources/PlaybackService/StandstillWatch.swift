@@ -22,7 +22,7 @@ struct StandstillWatch: Sendable, Hashable {
     /// Handles a reported position.
     ///
     /// - Returns: whether the position should move and hasn’t for too long.
-    mutating func standsStill(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {
+    mutating func isStalled(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {
         guard isRunning, let last, let at, abs(last.seconds - position.seconds) < Self.step else {
             (self.last, self.at, unmoved) = isRunning ? (position, now, 0) : (nil, nil, 0)
             return false

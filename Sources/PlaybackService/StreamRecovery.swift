@@ -49,9 +49,9 @@ struct StreamRecovery: Sendable, Hashable {
         /// `mayReturn`: playback resumes when its server is back.
         case fail(Failure, mayReturn: Bool)
         /// Resume, as the server is back.
-        case playOn
+        case resume
         /// The server has been away for too long: stay stopped.
-        case giveUp
+        case stopWaiting
         /// Compare the open audio with this tag of the server’s audio.
         case identify(AudioTag)
     }
@@ -193,7 +193,7 @@ struct StreamRecovery: Sendable, Hashable {
     private mutating func finishClassification(_ situation: Situation) -> [Action] {
         guard let failure = failureAwaitingProbe else { return [] }
         failureAwaitingProbe = nil
-        return tryAgain(after: classify(failure), situation)
+        return scheduleRetry(after: classify(failure), situation)
     }
 
     /// Returns a failure of the engine, corrected by the server’s answer.
@@ -212,17 +212,17 @@ struct StreamRecovery: Sendable, Hashable {
         }
     }
 
-    private mutating func tryAgain(after failure: Failure, _ situation: Situation) -> [Action] {
+    private mutating func scheduleRetry(after failure: Failure, _ situation: Situation) -> [Action] {
         if failure.retry, !situation.plays { return [.stayPaused(failure)] }
         let made = retry?.attempt ?? 0
-        guard failure.retry, limits.reconnect.allowsRetry(after: made + 1) else {
-            let mayReturn = failure.retry && failure.known == .streamFailed && limits.serverProbes.allowsRetry(after: 1)
+        guard failure.retry, limits.reconnectBackoff.allowsRetry(after: made + 1) else {
+            let mayReturn = failure.retry && failure.known == .streamFailed && limits.serverProbeBackoff.allowsRetry(after: 1)
             if mayReturn { awaitReturn(situation) }
             return [.fail(failure, mayReturn: mayReturn)]
         }
-        let wait = limits.reconnect.wait(after: made + 1)
+        let wait = limits.reconnectBackoff.wait(after: made + 1)
         let next = StreamRetry(
-            attempt: made + 1, of: limits.reconnect.retryLimit, wait: wait,
+            attempt: made + 1, of: limits.reconnectBackoff.retryLimit, wait: wait,
             nextAt: situation.now.monotonic.advanced(by: wait), failure: failure, position: situation.position)
         retry = next
         return [.awaitRetry(next)]
@@ -256,8 +256,8 @@ struct StreamRecovery: Sendable, Hashable {
     }
 
     private mutating func scheduleProbe(_ now: MonotonicTime) {
-        guard let asked = serverReturn?.asked, limits.serverProbes.allowsRetry(after: asked + 1) else { return }
-        serverReturn?.nextAt = now.advanced(by: limits.serverProbes.wait(after: asked + 1))
+        guard let asked = serverReturn?.asked, limits.serverProbeBackoff.allowsRetry(after: asked + 1) else { return }
+        serverReturn?.nextAt = now.advanced(by: limits.serverProbeBackoff.wait(after: asked + 1))
         serverReturn?.asked += 1
     }
 
@@ -265,7 +265,7 @@ struct StreamRecovery: Sendable, Hashable {
         guard let serverReturn, situation.isFailed else { return [] }
         guard situation.now.monotonic < serverReturn.endsAt, situation.now.wall < serverReturn.endsAtWall else {
             self.serverReturn = nil
-            return [.giveUp]
+            return [.stopWaiting]
         }
         scheduleProbe(situation.now.monotonic)
         return [.askServer]
@@ -279,14 +279,14 @@ struct StreamRecovery: Sendable, Hashable {
     }
 
     /// The sentence in a failure’s alert while the server is probed.
-    var returnPromise: String { Self.returnPromise(limits) }
+    var autoResumeNotice: String { Self.autoResumeNotice(limits) }
 
-    static func returnPromise(_ limits: PlaybackLimits) -> String {
+    static func autoResumeNotice(_ limits: PlaybackLimits) -> String {
         " It plays on by itself if its server is back within \(Int(limits.serverReturnWindow / .seconds(60))) min."
     }
 
     /// Stops probing the server, and returns whether it was being probed.
-    mutating func forgetServer() -> Bool {
+    mutating func stopProbing() -> Bool {
         defer { serverReturn = nil }
         return serverReturn != nil
     }
@@ -346,6 +346,6 @@ struct StreamRecovery: Sendable, Hashable {
         }
         if let refusal { return refusal.retry ? [] : [.fail(refusal, mayReturn: false)] }
         serverReturn?.nextAt = nil
-        return [.playOn]
+        return [.resume]
     }
 }

@@ -324,7 +324,7 @@ package final class SimulatedEngine: AudioEngine {
         if let estimate = audio.estimate {
             let isPassed = position > estimate
             let length = EpisodeDuration(seconds: isPassed ? position + 1 : estimate)
-            return length.map { MeasuredDuration($0, isPassed ? .growing : .estimated) }
+            return length.map { MeasuredDuration($0, isPassed ? .partial : .estimated) }
         }
         return EpisodeDuration(seconds: audio.declared ?? audio.length).map { MeasuredDuration($0) }
     }

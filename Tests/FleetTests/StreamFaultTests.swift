@@ -289,8 +289,8 @@ struct StreamFaultTests {
     ) async throws {
         let limits: PlaybackLimits = {
             var limits = PlaybackLimits()
-            limits.reconnect = .steps(reconnect, repeatsLast: false)
-            limits.serverProbes = .steps(comeback, repeatsLast: true)
+            limits.reconnectBackoff = .steps(reconnect, repeatsLast: false)
+            limits.serverProbeBackoff = .steps(comeback, repeatsLast: true)
             (limits.stall, limits.opening, limits.probe) = (stall, opening, min(opening, limits.probe))
             return limits
         }()

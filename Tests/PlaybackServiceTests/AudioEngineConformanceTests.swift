@@ -110,7 +110,7 @@ struct AudioEngineConformanceTests {
         harness.engine.perform(.open(load))
         let end = try await harness.ended()
         #expect(abs(end.position.seconds - 3) < 0.1)
-        #expect(end.isProven(announced: nil))
+        #expect(end.isConfirmed(announced: nil))
         harness.engine.perform(.seek(try PlaybackPosition(1), serial: 1))
         let progress = try await harness.progress { $0.serial == 1 && $0.running }
         #expect(progress.position.seconds < 2)

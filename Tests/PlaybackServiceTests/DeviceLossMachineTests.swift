@@ -87,7 +87,7 @@ struct DeviceLossMachineTests {
     @Test mutating func `waiting for a lost device ends after a minute`() throws {
         _ = try output(.onChosen)
         _ = try output(.silent)
-        #expect(try pass(60).last == .giveUp)
+        #expect(try pass(60).last == .stopWaiting)
         #expect(machine.nextAt == nil && !machine.isLost)
         #expect(try output(.onChosen, isPlaying: false) == [])
     }

@@ -42,7 +42,7 @@ struct MPVEndTests {
         let end = try await Self.end(of: source, at: speed, harness) { engine, count in
             if count.isMultiple(of: 8) { engine.perform(.reloadOutput) }
         }
-        #expect(end.isProven(announced: EpisodeDuration(seconds: 6)))
+        #expect(end.isConfirmed(announced: EpisodeDuration(seconds: 6)))
         await harness.engine.close()
     }
 
@@ -52,7 +52,7 @@ struct MPVEndTests {
         let end = try await Self.end(of: source, at: speed, harness) { engine, count in
             if count.isMultiple(of: 8) { engine.perform(.setOutput(count.isMultiple(of: 16) ? "null" : "")) }
         }
-        #expect(end.isProven(announced: EpisodeDuration(seconds: 6)))
+        #expect(end.isConfirmed(announced: EpisodeDuration(seconds: 6)))
         await harness.engine.close()
     }
 
@@ -66,7 +66,7 @@ struct MPVEndTests {
             let end = try await Self.end(of: .web(url: server.url("/a.wav")), at: 3, harness) { engine, count in
                 if count.isMultiple(of: 8) { engine.perform(.setOutput(count.isMultiple(of: 16) ? "null" : "")) }
             }
-            #expect(end.position.seconds < 8 && !end.isProven(announced: EpisodeDuration(seconds: 60)))
+            #expect(end.position.seconds < 8 && !end.isConfirmed(announced: EpisodeDuration(seconds: 60)))
             await harness.engine.close()
         }
     }
@@ -78,7 +78,7 @@ struct StandstillWatchTests {
     private func stands(_ places: [(position: Double, isRunning: Bool, at: Double)]) throws -> [Bool] {
         var watch = StandstillWatch()
         return try places.map { place in
-            watch.standsStill(
+            watch.isStalled(
                 at: try PlaybackPosition(place.position), isRunning: place.isRunning, now: at(place.at))
         }
     }

@@ -69,7 +69,7 @@ struct MPVEngineTests {
         #expect(abs((duration?.duration.seconds ?? 0) - 4) < 0.2)
         let end = try await harness.ended()
         #expect(end.measured?.source == .estimated)
-        #expect(end.isProven(announced: nil))
+        #expect(end.isConfirmed(announced: nil))
         await harness.engine.close()
     }
 
@@ -80,7 +80,7 @@ struct MPVEngineTests {
         harness.engine.perform(.seek(try PlaybackPosition(18), serial: 9))
         let progress = try await harness.progress { $0.running && $0.serial == 9 }
         #expect(abs(progress.position.seconds - 18) < 1)
-        #expect(try await harness.ended().isProven(announced: nil))
+        #expect(try await harness.ended().isConfirmed(announced: nil))
         await harness.engine.close()
     }
 
@@ -135,7 +135,7 @@ struct MPVEngineTests {
             harness.engine.perform(.seek(try PlaybackPosition(58.5), serial: 1))
             _ = try await harness.progress { $0.serial == 1 && $0.running && $0.position.seconds >= 58.4 }
             let end = try await harness.ended()
-            #expect(end.isProven(announced: nil))
+            #expect(end.isConfirmed(announced: nil))
             await harness.engine.close()
         }
     }
@@ -154,7 +154,7 @@ struct MPVEngineTests {
             harness.engine.perform(.open(load))
             let end = try await harness.ended()
             #expect(abs(end.position.seconds - 2.5) < 0.5)
-            #expect(!end.isProven(announced: EpisodeDuration(seconds: 60)))
+            #expect(!end.isConfirmed(announced: EpisodeDuration(seconds: 60)))
             await harness.engine.close()
         }
     }
@@ -169,7 +169,7 @@ struct MPVEngineTests {
             harness.engine.perform(.open(load))
             let end = try await harness.ended()
             #expect(abs(end.position.seconds - 6) < 0.2)
-            #expect(end.isProven(announced: nil) && !end.cut)
+            #expect(end.isConfirmed(announced: nil) && !end.cut)
             await harness.engine.close()
         }
     }

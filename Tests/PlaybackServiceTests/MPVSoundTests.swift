@@ -302,7 +302,7 @@ struct MPVSoundTests {
             harness.engine.perform(.prepare(second))
             await server.received(1, at: "/b.wav")
             let end = try await harness.ended()
-            #expect(end.isProven(announced: nil))
+            #expect(end.isConfirmed(announced: nil))
             let clock = ContinuousClock()
             let ended = clock.now
             let asked = server.requests(for: "/b.wav").count
@@ -358,7 +358,7 @@ struct MPVSoundTests {
             harness.engine.perform(.open(first))
             harness.engine.perform(.prepare(second))
             let end = try await harness.ended()
-            #expect(end.isProven(announced: nil))
+            #expect(end.isConfirmed(announced: nil))
             harness.engine.perform(.unload)
             harness.engine.perform(.open(second))
             #expect(try await harness.failed().known == .streamFailed)

@@ -138,8 +138,8 @@ struct PlaybackEndTests {
         Proof(9_900, 10_000, .declared, nil, false, false), Proof(9_990, 10_000, .declared, nil, false, true),
         Proof(600, 700, .estimated, 600, false, true), Proof(600, 600, .estimated, 700, false, true),
         Proof(600, 700, .estimated, 700, false, false), Proof(600, 600, .estimated, 600, true, false),
-        Proof(200, 200, .growing, 600, false, false), Proof(600, 600, .growing, 600, false, true),
-        Proof(200, 200, .growing, nil, false, true), Proof(200, 200, .growing, nil, true, false),
+        Proof(200, 200, .partial, 600, false, false), Proof(600, 600, .partial, 600, false, true),
+        Proof(200, 200, .partial, nil, false, true), Proof(200, 200, .partial, nil, true, false),
         Proof(0, 1, .declared, nil, false, false), Proof(1, nil, .declared, nil, false, true),
         Proof(0, nil, .declared, nil, false, false),
         Proof(2.5, 2.3, .declared, 60, false, false, hasSize: false),
@@ -152,7 +152,7 @@ struct PlaybackEndTests {
             position: try PlaybackPosition(proof.position),
             measured: proof.measured.flatMap(EpisodeDuration.init).map { MeasuredDuration($0, proof.source) },
             cut: proof.cut, hasSize: proof.hasSize)
-        #expect(end.isProven(announced: proof.announced.flatMap(EpisodeDuration.init)) == proof.proven)
+        #expect(end.isConfirmed(announced: proof.announced.flatMap(EpisodeDuration.init)) == proof.proven)
     }
 
     struct Proof: Sendable {

@@ -181,7 +181,7 @@ final class PlayerRig: OwnerRig {
     var opens: Int { engine.performed.count { if case .open = $0 { true } else { false } } }
 
     /// The serial number of the engine’s present reports about the loaded episode.
-    var serial: UInt64 { machine.session?.tracker.seekAsked ?? 0 }
+    var serial: UInt64 { machine.session?.tracker.requestedSeek ?? 0 }
 
     /// The states that were published, in order.
     var states: [WirePlaybackState] {

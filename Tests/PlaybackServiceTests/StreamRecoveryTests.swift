@@ -194,7 +194,7 @@ struct StreamRecoveryTests {
             ask()
             #expect(answer(.refused(503), isFailed: true) == [])
         }
-        #expect(answer(.audio(AudioTag(etag: "1", size: 0)), isFailed: true) == [.playOn])
+        #expect(answer(.audio(AudioTag(etag: "1", size: 0)), isFailed: true) == [.resume])
         #expect(recovery.nextAt(isOpen: false) == nil && recovery.awaitsServer)
         recovery.played(to: PlaybackPosition(clamping: 105))
         #expect(!recovery.awaitsServer)
@@ -218,8 +218,8 @@ struct StreamRecoveryTests {
     mutating func `a server that is away for too long by either clock is no longer probed`(_ isAwake: Bool) {
         failForGood()
         if isAwake { pass(1_800) } else { now.wall = Timestamp(milliseconds: now.wall.milliseconds + 1_800_000) }
-        #expect(recovery.woke(situation(isFailed: true)) == [.giveUp])
-        #expect(recovery.nextAt(isOpen: false) == nil && !recovery.forgetServer())
+        #expect(recovery.woke(situation(isFailed: true)) == [.stopWaiting])
+        #expect(recovery.nextAt(isOpen: false) == nil && !recovery.stopProbing())
     }
 
     @Test mutating func `after the computer’s sleep the server is probed at once`() {
@@ -230,7 +230,7 @@ struct StreamRecoveryTests {
 
     @Test mutating func `a command ends the wait`() {
         failForGood()
-        #expect(recovery.forgetServer() && !recovery.forgetServer())
+        #expect(recovery.stopProbing() && !recovery.stopProbing())
         #expect(recovery.nextAt(isOpen: false) == nil)
     }
 }
