@@ -61,7 +61,13 @@ extension PlaybackSession {
             status = .paused
             pending.endAlerts(.resumed(loadID))
         }
-        if let start = audio.start(insteadOf: tracker.anchor.position) { move(to: start, &pending) }
+        let position = tracker.anchor.position
+        if let start = audio.start(insteadOf: position) {
+            if start == .zero, position > start, !audio.acceptsReplacement {
+                reportRestart(from: position.seconds, &pending)
+            }
+            move(to: start, &pending)
+        }
         return true
     }
 

@@ -98,6 +98,7 @@ extension PlaybackSession {
     /// - Parameter intro: the number of seconds that are skipped at the beginning.
     mutating func begin(at explicit: PlaybackPosition?, intro: Double, _ pending: inout PendingEffects) {
         audio.begins(EpisodeDuration(seconds: episodeState.duration), isAnew: explicit == nil)
+        if explicit == nil, episodeState.isAtEnd { reportRestart(from: episodeState.position, &pending) }
         let start = explicit ?? Self.start(of: episodeState, duration: duration, intro: intro)
         if start != tracker.anchor.position { setAnchor(start, running: false, &pending) }
         engine = status == .paused ? .closed : .awaitingCommit(nil)
@@ -108,10 +109,21 @@ extension PlaybackSession {
     /// Returns the stored position of an episode, else the end of its intro.
     static func start(of state: WireEpisodeState, duration: EpisodeDuration?, intro: Double) -> PlaybackPosition {
         let start = PlaybackPosition(clamping: state.position)
-        // In its last moment it restarts. A position beyond its length isn’t a wrong position.
-        let isOver = state.duration > 0 && abs(start.seconds - state.duration) < 1
-        guard isOver || start == .zero else { return start }
+        guard state.isAtEnd || start == .zero else { return start }
         if let duration, intro >= duration.seconds - 1 { return .zero }
         return PlaybackPosition(clamping: intro)
     }
+
+    /// Raises an alert that the episode starts from the beginning, because nothing is left to play.
+    func reportRestart(from position: Double, _ pending: inout PendingEffects) {
+        pending.raise(
+            "startsOver", about: self, title: "The episode starts from the beginning",
+            "“\(episode.title)” had been played to its end at \(ClockText.format(position)), so it starts from the beginning.",
+            .info, actions: ["dismiss"])
+    }
+}
+
+extension WireEpisodeState {
+    /// Whether less than a second is left. A position beyond the length isn’t at the end: the length may be wrong.
+    var isAtEnd: Bool { duration > 0 && abs(position - duration) < 1 }
 }

@@ -33,6 +33,7 @@ extension PlaybackSession {
         case .failed(let failure):
             state.status = .failed
             state.error = WireFailure(failure)
+            if recovery.awaitsServer { state.error.message += recovery.autoResumeNotice }
         }
     }
 

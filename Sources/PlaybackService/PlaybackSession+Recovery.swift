@@ -56,8 +56,8 @@ extension PlaybackSession {
             case .fail(let failure, let mayReturn): fail(failure, mayReturn: mayReturn, &pending)
             case .resume: serverReturned(&pending)
             case .stopWaiting:
-                pending.log(.info, "\(episode.id): its server has been away for too long; playback stays stopped")
-                pending.withdraw(recovery.autoResumeNotice)
+                pending.log(.info, "\(episode.id): the server has been unavailable for too long; playback won’t resume")
+                withdrawNotice(&pending)
             case .identify(let tag): identify(tag, &pending)
             }
         }
@@ -96,16 +96,22 @@ extension PlaybackSession {
     // MARK: The return of the server
 
     private mutating func serverReturned(_ pending: inout PendingEffects) {
-        pending.log(.info, "\(episode.id): its server is back; playback resumes")
+        pending.log(.info, "\(episode.id): the server is available again; playback resumes")
         status = .loading(plays: true)
         tracker.resumed()
         lookUpAgain(at: tracker.anchor.position, &pending)
         pending.saveSession()
     }
 
-    /// Stops probing the server, and withdraws the promise in its alert.
+    /// Stops probing the server.
     mutating func stopProbing(_ pending: inout PendingEffects) {
-        if recovery.stopProbing() { pending.withdraw(recovery.autoResumeNotice) }
+        if recovery.stopProbing() { withdrawNotice(&pending) }
+    }
+
+    /// Removes the notice that playback resumes by itself from the state and the alert.
+    private func withdrawNotice(_ pending: inout PendingEffects) {
+        pending.state = true
+        pending.withdraw(recovery.autoResumeNotice)
     }
 
     // MARK: Downloaded files

@@ -118,7 +118,7 @@ struct PlaybackSession: Sendable, Hashable {
 
     // MARK: Alerts
 
-    /// Whether an alert concerns it: those about a sound device do, even if they were raised for another load.
+    /// Whether an alert is about this session. An alert about a sound device is, even if raised for another load.
     func isSubject(of alert: WireAlert) -> Bool {
         alert.subject == loadID.text || DeviceAlert.codes.contains(alert.code)
     }
@@ -136,7 +136,7 @@ struct PlaybackSession: Sendable, Hashable {
         return session
     }
 
-    /// Carries out the durable answer to an alert, and returns whether playback resumes.
+    /// Applies the durable answer to an alert, and returns whether playback resumes.
     mutating func apply(_ answer: WireAnswerAlert, _ pending: inout PendingEffects) -> Bool {
         switch answer.action {
         case "retry", "resume": return true

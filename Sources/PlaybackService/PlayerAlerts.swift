@@ -24,7 +24,7 @@ struct PlayerAlerts: Sendable {
     }
 
     /// The codes of informational alerts, during which playback continues.
-    private static let informingCodes: Set<String> = ["playsStream", "audioChanged"]
+    private static let informingCodes: Set<String> = ["playsStream", "audioChanged", "startsOver"]
 
     private var alerts = OwnerAlerts(.playback)
     private var pending = PendingAnswers<Answer>()

@@ -278,11 +278,12 @@ struct StreamRecovery: Sendable, Hashable {
         return probeServer(situation)
     }
 
-    /// The sentence in a failure’s alert while the server is probed.
+    /// The sentence in the published failure and its alert while the server is probed.
     var autoResumeNotice: String { Self.autoResumeNotice(limits) }
 
     static func autoResumeNotice(_ limits: PlaybackLimits) -> String {
-        " It plays on by itself if its server is back within \(Int(limits.serverReturnWindow / .seconds(60))) min."
+        let minutes = Int(limits.serverReturnWindow / .seconds(60))
+        return " Playback resumes by itself if the server is available again within \(minutes) min."
     }
 
     /// Stops probing the server, and returns whether it was being probed.

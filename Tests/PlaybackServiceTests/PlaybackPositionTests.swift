@@ -47,6 +47,25 @@ struct PlaybackPositionTests {
         #expect(rig.state.status == .finished)
     }
 
+    @Test(arguments: [(600.0, ""), (600, "https://a/e1.mp3"), (0, "")])
+    func `an episode stored at its end starts from the beginning, and an alert says so`(
+        length: Double, address: String
+    ) throws {
+        try rig.start()
+        let episode = address.isEmpty ? rig.episode(position: 599.2) : rig.streamedEpisode()
+        if !address.isEmpty { rig.setStream(SimulatedEngine.Audio(length: 600)) }
+        rig.library["e1"]?.state.position = 599.2
+        rig.library["e1"]?.state.duration = length
+        try rig.load(episode)
+        try rig.advance(2)
+        #expect(rig.state.status == .playing && rig.position < 3)
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.code == "startsOver" && alert.message.contains("played to its end at 9:59"))
+        #expect(alert.severity == .info && alert.actions == ["dismiss"] && rig.alerts.count == 1)
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(rig.alerts.isEmpty)
+    }
+
     @Test func `a position beyond the declared end plays if there is audio, also after a restart`()
         throws
     {

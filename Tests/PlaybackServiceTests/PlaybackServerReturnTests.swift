@@ -66,7 +66,7 @@ struct PlaybackServerReturnTests {
             if rig.probes.count > before { asked.append(second) }
         }
         #expect(asked == [30, 90, 210, 510, 810, 1_110, 1_410, 1_710])
-        #expect(rig.probes.count == probes + asked.count && rig.opens == opens && rig.states.count == states)
+        #expect(rig.probes.count == probes + asked.count && rig.opens == opens && rig.states.count == states + 1)
         comeBack()
         try rig.advance(600)
         #expect(rig.state.status == .failed && rig.alerts.count == 1)
@@ -123,15 +123,18 @@ struct PlaybackServerReturnTests {
         #expect(rig.state.status == .failed && rig.probes.count == probes)
     }
 
-    @Test func `the alert about a stream promises to resume only while that is possible`() throws {
+    @Test func `a failure and its alert announce automatic resumption only while the server is probed`() throws {
         try fail()
         let alert = try #require(rig.alerts.first)
-        #expect(alert.message.hasSuffix("back within 30 min."))
+        #expect(alert.message.hasSuffix("available again within 30 min."))
+        #expect(rig.state.error.message.hasSuffix("available again within 30 min.") && rig.state.error.retry)
+        #expect(alert.message.contains(rig.state.error.message))
         try rig.setPaused(true)
         #expect(rig.alerts.map(\.id) == [alert.id] && rig.alerts.allSatisfy { !$0.message.contains("by itself") })
+        #expect(rig.state.error.message == Self.away.message)
     }
 
-    @Test func `the promise to resume ends with the process`() throws {
+    @Test func `a restart of the process ends the probes and removes their notice`() throws {
         try fail()
         try rig.start()
         #expect(rig.alerts.count == 1 && rig.alerts.allSatisfy { !$0.message.contains("by itself") })
