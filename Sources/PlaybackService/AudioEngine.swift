@@ -103,14 +103,14 @@ package enum EngineEvent: Sendable, Hashable {
     case unusable(Failure)
 }
 
-/// A length as the engine knows it, and its reliability.
+/// A length that the engine reports, and its reliability.
 package struct MeasuredDuration: Sendable, Hashable {
     package enum Source: Sendable, Hashable {
-        /// The file declares it.
+        /// The file declares the length.
         case declared
-        /// It is computed from size and bit rate.
+        /// The length is computed from size and bit rate.
         case estimated
-        /// Only the length that has been read so far: it grows, and proves nothing.
+        /// The length that has been read so far: it grows, and doesn’t confirm an end.
         case partial
     }
 
@@ -130,7 +130,7 @@ package struct EngineProgress: Sendable, Hashable {
     package var at: MonotonicTime
     /// Whether sound is played, so that the position moves.
     package var running: Bool
-    /// Whether it waits for data although it should play.
+    /// Whether playback waits for data.
     package var buffering: Bool
     /// The last seek that has been carried out; the load’s own serial: none since the file was opened.
     package var serial: UInt64

@@ -29,21 +29,21 @@ struct AudioIdentity: Sendable, Hashable {
     private enum Match: Sendable, Hashable { case unknown, same, other }
 
     let announced: EpisodeDuration?
-    private(set) var measured: MeasuredDuration?
+    var measured: MeasuredDuration?
     /// The length that an earlier process measured.
-    private(set) var recorded: EpisodeDuration?
+    var recorded: EpisodeDuration?
     /// The tag of the source; nil: it isn’t known yet.
     private var sourceTag: AudioTag?
     private var match = Match.unknown
-    /// The open audio isn’t the episode’s, and playback has failed for that.
+    /// The open audio isn’t the episode’s, and playback has failed for that reason.
     private(set) var isReplaced = false
     /// The listener has accepted other audio of any length as the episode.
-    private(set) var acceptsReplacement = false
-    /// It was opened beyond its declared end, and nothing has been heard there.
+    var acceptsReplacement = false
+    /// The audio was opened beyond its declared end, and nothing has been heard there yet.
     private var isBehindEnd = false
     /// The tag in the episode’s state is unsaved.
     private var hasNewTag = false
-    /// It was loaded at its stored position, and has not been opened since.
+    /// The episode was loaded at its stored position, and has not been opened since.
     private var beginsAnew = false
 
     init(announced: Double, recorded: EpisodeDuration? = nil) {
@@ -60,7 +60,7 @@ struct AudioIdentity: Sendable, Hashable {
         return measured?.source == .partial ? measured?.duration : nil
     }
 
-    /// The present or earlier measured length; nil: only announced, or growing.
+    /// The measured length, also by an earlier process; nil: it is only announced, or partial.
     func knownDuration(at position: PlaybackPosition) -> EpisodeDuration? {
         if let measured, measured.source != .partial, !isPassed(measured.duration, position) {
             return measured.duration
@@ -87,13 +87,9 @@ struct AudioIdentity: Sendable, Hashable {
         }
     }
 
-    mutating func restore(_ duration: EpisodeDuration?) { recorded = duration }
-
-    mutating func measured(_ duration: MeasuredDuration?) { measured = duration }
-
     // MARK: The open audio
 
-    /// - Parameter isAnew: whether it begins at its stored position, not at a requested one.
+    /// - Parameter isAnew: whether the episode begins at its stored position, not at a requested one.
     mutating func begins(_ duration: EpisodeDuration?, isAnew: Bool) {
         recorded = duration
         beginsAnew = isAnew
@@ -106,8 +102,6 @@ struct AudioIdentity: Sendable, Hashable {
         sourceTag = nil
         match = .unknown
     }
-
-    mutating func acceptReplacement() { acceptsReplacement = true }
 
     /// The failure of audio that isn’t the episode: it is less than half as long as what was measured or heard before.
     /// Playing it to its end proves nothing, and it doesn’t contain the position.
@@ -133,9 +127,9 @@ struct AudioIdentity: Sendable, Hashable {
 
     /// The start position that replaces one at the end of the open audio, or beyond it; nil: it isn’t replaced.
     ///
-    /// A position in the last second stays in it. One that was saved for a longer version of the audio, perhaps with
-    /// advertisements, is replaced by half a minute before the end. If nothing indicates another version, the length
-    /// may be wrong, and there may be audio at the position.
+    /// A position in the last second becomes the start of that second. One that was saved for a longer version of the
+    /// audio, perhaps with advertisements, is replaced by half a minute before the end. If nothing indicates another
+    /// version, the length may be wrong, and there may be audio at the position.
     mutating func start(insteadOf position: PlaybackPosition) -> PlaybackPosition? {
         defer { beginsAnew = false }
         guard let measured, measured.source == .declared else { return nil }
@@ -145,7 +139,7 @@ struct AudioIdentity: Sendable, Hashable {
             if match == .other { return Self.before(end) }
             isBehindEnd = true
         } else if position.seconds > end - 1 {
-            // An episode that is played again begins at its start.
+            // An episode that is loaded at its end starts from the beginning.
             return PlaybackPosition(clamping: beginsAnew ? 0 : max(0, end - 1))
         }
         return nil

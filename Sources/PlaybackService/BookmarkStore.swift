@@ -52,7 +52,7 @@ struct BookmarkStore: Sendable {
         bookmark.note = set.note
         bookmark.createdAt = now.wall.milliseconds
         guard !bookmark.episode.isEmpty else {
-            throw Failure(.nothingLoaded, "Nothing is loaded; name the episode that the bookmark is for.")
+            throw Failure(.nothingLoaded, "Nothing is loaded; name an episode for the bookmark.")
         }
         guard EpisodeID(bookmark.episode) != nil else {
             throw Failure(.invalidArgument, "“\(bookmark.episode)” isn’t a valid episode ID.")
@@ -133,7 +133,7 @@ struct BookmarkStore: Sendable {
         reply.bookmarks.bookmarks = ordered { episode.isEmpty || $0.episode == episode }
         guard reply.wireBytes.count <= Self.replyLimit else {
             throw Failure(
-                .limitReached, "All \(bookmarks.count) bookmarks together are too much for one answer; name an episode."
+                .limitReached, "The \(bookmarks.count) bookmarks don’t fit in one reply; name an episode."
             )
         }
         return reply

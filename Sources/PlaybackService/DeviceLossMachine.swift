@@ -31,11 +31,11 @@ struct DeviceLossMachine: Sendable, Hashable {
     enum Phase: Sendable, Hashable {
         /// Exits: searching, waiting.
         case idle
-        /// Playback continues without the right device. Exits: idle, waiting.
+        /// Playback continues silently or on another device than the chosen one. Exits: idle, waiting.
         case searching(Reload)
         /// Playback is paused by the loss. Exits: checking, idle.
         case waiting(Loss, Reload)
-        /// Playback has resumed and must move by a deadline; nil while the audio is being opened. Exits: idle, waiting.
+        /// Playback has resumed and must advance by a deadline; nil while the audio is being opened. Exits: idle, waiting.
         case checking(Loss, deadline: MonotonicTime?)
     }
 
@@ -155,7 +155,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         }
     }
 
-    /// The audio is being opened to resume after a loss: it can’t move yet.
+    /// The audio is being opened to resume after a loss: the position can’t move yet.
     mutating func opensToResume() {
         if case .checking(let loss, _) = phase { phase = .checking(loss, deadline: nil) }
     }
@@ -228,9 +228,9 @@ struct DeviceLossMachine: Sendable, Hashable {
 extension DeviceLossMachine.Action {
     var log: (LogLevel, String)? {
         switch self {
-        case .recovered: (.info, "The sound device is back, and playback has resumed.")
-        case .failed: (.warning, "A sound device has come back, but playback couldn’t resume; trying again.")
-        case .stopWaiting: (.info, "The sound device has been gone for too long; playback stays paused.")
+        case .recovered: (.info, "The sound device is available again, and playback has resumed.")
+        case .failed: (.warning, "A sound device is available again, but playback couldn’t resume; retrying.")
+        case .stopWaiting: (.info, "The sound device has been unavailable for too long; playback stays paused.")
         case .pause, .reload, .resume: nil
         }
     }

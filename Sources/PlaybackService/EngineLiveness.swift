@@ -20,10 +20,10 @@ struct EngineLiveness: Sendable, Hashable {
     /// The limit for saving the position when the engine hangs.
     private static let saving = Duration.seconds(2)
 
-    /// The deadline for ending the process while the engine hangs; nil: it works.
+    /// The deadline for ending the process while the engine hangs; nil: the engine works.
     private var endsBy: MonotonicTime?
     private var isEnding = false
-    /// The engine is running, which it does from its first file on.
+    /// The engine is running; its first `open` starts it.
     private var isRunning = false
     private var commands: UInt64 = 0
     /// The number of commands that have certainly been carried out.
@@ -79,7 +79,7 @@ struct EngineLiveness: Sendable, Hashable {
     }
 }
 
-// A sound server that hangs or dies can block libmpv for ever (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Its
+// A sound server that hangs or dies can block libmpv forever (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Its
 // threads can’t be ended, but the process can: the supervisor starts a new one, which opens no sound device until the
 // device watch, which may hang itself, has listed them.
 extension PlaybackMachine {
@@ -108,7 +108,7 @@ extension PlaybackMachine {
             .endProcess(
                 Failure(
                     .internalError,
-                    "The audio engine doesn’t respond, as when a sound server hangs; the player starts again.")))
+                    "The audio engine doesn’t respond, perhaps because a sound server hangs; the player restarts.")))
     }
 
     mutating func awaitDevice() {

@@ -5,7 +5,7 @@ import PodcastModel
 
 /// Watches the list of sound devices with a separate instance of libmpv and a separate thread.
 ///
-/// libmpv’s listener ends with the sound server, and with PipeWire it waits for ever for a server that ends during a
+/// libmpv’s listener ends with the sound server, and with PipeWire it waits forever for a server that ends during a
 /// request (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Playback must not wait for it: a watch that hangs is
 /// abandoned and replaced.
 final class MPVDeviceWatch: Sendable {

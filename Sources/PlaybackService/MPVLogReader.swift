@@ -43,7 +43,7 @@ struct MPVLogReader: Sendable {
             return Failure(.streamFailed, "\(source) can’t be opened: \(reason).")
         }
         // Other causes have logged an error.
-        return Failure(.streamFailed, "\(source.host) doesn’t answer.")
+        return Failure(.streamFailed, "\(source.host) doesn’t respond.")
     }
 
     /// The message for `Connection to tcp://HOST failed: REASON` and `Failed to resolve hostname HOST: REASON`.

@@ -124,7 +124,7 @@ extension MPVPlayer {
     }
 
     /// Handles that libmpv has decoded everything, or no longer has. Without a seek the latter means that the output
-    /// was reopened in the last moment of the file: that is lost, and libmpv waits for it for ever.
+    /// was reopened in the last moment of the file: that is lost, and libmpv waits for it forever.
     private func handleAtEnd(_ atEnd: Bool, isKnown: Bool) {
         guard let now = current else { return }
         // Properties of the previous file, or from before a seek, are stale.
@@ -167,8 +167,8 @@ extension MPVPlayer {
         let source = now.load.source
         switch error {
         case MPV_ERROR_UNKNOWN_FORMAT.rawValue, MPV_ERROR_NOTHING_TO_PLAY.rawValue:
-            let what = if case .web = source { "What \(source.host) sent" } else { "\(source)" }
-            observer(.failed(now.load.id, Failure(.decoderFailed, "\(what) holds no audio that can be played.")))
+            let what = if case .web = source { "The data from \(source.host)" } else { "\(source)" }
+            observer(.failed(now.load.id, Failure(.decoderFailed, "\(what) contains no playable audio.")))
         case MPV_ERROR_AO_INIT_FAILED.rawValue:
             observer(.failed(now.load.id, Failure(.noSoundDevice, "No sound device can be opened.")))
         default:

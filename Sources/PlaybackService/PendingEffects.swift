@@ -83,7 +83,7 @@ struct PendingEffects: Sendable {
         replies.append((request, .success(reply.wireBytes)))
     }
 
-    /// Asks the library about episodes; there may be no answer.
+    /// Queries the library for episodes; there may be no answer.
     ///
     /// - Parameter brief: without notes and chapters.
     mutating func lookUp(
@@ -135,11 +135,12 @@ struct PendingEffects: Sendable {
 
     mutating func endAlerts(_ cause: PlayerAlerts.Cause) { save(alerts.end(cause), as: PendingWrites.Item.alert) }
 
-    /// Removes a sentence from the messages of all alerts.
-    mutating func withdraw(_ promise: String) {
-        for alert in alerts.standing.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(promise) {
-            let message = String(alert.message.dropLast(promise.count))
+    /// Removes a notice from the messages of all alerts, and publishes the state, which no longer contains it either.
+    mutating func withdraw(_ notice: String) {
+        for alert in alerts.standing.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(notice) {
+            let message = String(alert.message.dropLast(notice.count))
             save(alerts.reword(alert, message), as: PendingWrites.Item.alert)
+            state = true
         }
     }
 

@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Carries out a command, or refuses it without any change.
+    /// Handles a command, or refuses it without any change.
     mutating func handle(_ command: Command) {
         guard let request = try? WirePlaybackRequest(wireBytes: command.payload) else {
             pending.refuse(command.id, Failure(.malformed, "The request to the player can’t be read."))
@@ -42,7 +42,7 @@ extension PlaybackMachine {
                 try setVolume(try change.level(from: volume.percent, in: Volume.range), command)
             case .extendSleep(let sleep)?: try extendSleep(sleep.seconds, command)
             case nil:
-                throw Failure(.unknownCommand, "The player doesn’t know this command.")
+                throw Failure(.unknownCommand, "The player doesn’t support this command.")
             }
         } catch {
             pending.refuse(command.id, error)

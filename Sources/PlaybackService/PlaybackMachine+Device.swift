@@ -4,18 +4,18 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    private var isPlayingAloud: Bool { session?.status.willPlay == true && session?.engine.hasFile == true }
+    private var isPlayingFile: Bool { session?.status.willPlay == true && session?.engine.hasFile == true }
 
     mutating func handleOutputs(_ outputs: EngineOutputs) {
         if let found = outputs.devices {
             let isAwaited = session?.engine == .closed && session?.pausedBy == .soundDevice
             perform(
-                output.listed(found, isPlaying: isPlayingAloud, isAwaited: isAwaited, now: now.monotonic))
+                output.listed(found, isPlaying: isPlayingFile, isAwaited: isAwaited, now: now.monotonic))
             answerListings()
         }
         perform(
             output.reported(
-                outputs, isPlaying: isPlayingAloud, position: session?.position(at: now.monotonic), now: now.monotonic))
+                outputs, isPlaying: isPlayingFile, position: session?.position(at: now.monotonic), now: now.monotonic))
     }
 
     mutating func deviceIsDue() {
@@ -27,7 +27,7 @@ extension PlaybackMachine {
 
     /// Updates the devices and the alert about them after a change of playback.
     mutating func followDevice() {
-        perform(output.follow(session?.status, isPlaying: isPlayingAloud, now: now.monotonic))
+        perform(output.follow(session?.status, isPlaying: isPlayingFile, now: now.monotonic))
     }
 
     private mutating func perform(_ actions: [SoundOutput.Action]) {

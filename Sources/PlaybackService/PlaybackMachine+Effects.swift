@@ -166,7 +166,7 @@ extension PlaybackMachine {
         timers.fired(timer, now: now.monotonic)
         switch timer {
         case .sample:
-            session?.tracker.settled()
+            session?.tracker.settlesAt = nil
             pending.command(.sample)
         case .save, .retry:
             if timer == .save { session?.markPosition(&pending) }

@@ -28,7 +28,7 @@ extension PlaybackMachine {
         }
         if isCorrupt { pending.resetSession() }
         // An earlier process no longer probes the server.
-        pending.withdraw(StreamRecovery.autoResumeNotice(context.limits))
+        pending.withdraw(context.limits.autoResumeNotice)
         if let session { chapters.load(session.episode.id) }
         applySettings()
         lookUpChapters()

@@ -46,6 +46,12 @@ package struct PlaybackLimits: Sendable, Hashable {
     package var deviceWait: Duration = .seconds(60)
 
     package init() {}
+
+    /// The sentence in a published failure and its alert while the server is probed.
+    var autoResumeNotice: String {
+        let minutes = Int(serverReturnWindow / .seconds(60))
+        return " Playback resumes by itself if the server is available again within \(minutes) min."
+    }
 }
 
 /// A report from the shell to the player.

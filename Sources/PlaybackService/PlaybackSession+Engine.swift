@@ -6,7 +6,7 @@ extension PlaybackSession {
     /// The time after a seek during which waiting for data isn’t shown.
     private static let seeksQuietly = Duration.seconds(1)
 
-    /// Makes the engine open its audio at the current position.
+    /// Makes the engine open the audio at the current position.
     mutating func open(_ pending: inout PendingEffects) {
         guard !pending.isStopping else { return }
         guard let source else { return failUnplayable(&pending) }
@@ -27,7 +27,7 @@ extension PlaybackSession {
     mutating func concluded(_ transaction: TransactionID, isSaved: Bool, _ pending: inout PendingEffects) {
         guard engine == .awaitingCommit(transaction) else { return }
         guard isSaved || resumedAt == nil else {
-            // The episode may crash again, and a second crash couldn’t be detected now.
+            // The episode may crash the process again, which can’t be detected without a saved session.
             engine = .closed
             status = .paused
             pending.state = true
@@ -45,7 +45,7 @@ extension PlaybackSession {
         }
     }
 
-    /// Handles the opening of its audio, and returns whether that is the episode.
+    /// Handles that the audio is open, and returns whether it is the episode’s.
     mutating func opened(_ duration: MeasuredDuration?, _ pending: inout PendingEffects) -> Bool {
         engine = .open
         if case .failed = lookup { lookup = .failed(wasOpened: true) }
@@ -55,7 +55,7 @@ extension PlaybackSession {
             return false
         }
         keepTag()
-        audio.measured(duration)
+        audio.measured = duration
         pending.state = true
         if status == .loading(plays: false) {
             status = .paused
@@ -73,8 +73,8 @@ extension PlaybackSession {
 
     mutating func measured(_ measured: MeasuredDuration, _ pending: inout PendingEffects) {
         let before = duration?.seconds ?? 0
-        audio.measured(measured)
-        // A growing length is not worth a message a second.
+        audio.measured = measured
+        // A growing length would publish a state each second.
         let step = measured.source == .partial ? 10.0 : 0.5
         if abs((duration?.seconds ?? 0) - before) >= step { pending.state = true }
     }
@@ -88,7 +88,7 @@ extension PlaybackSession {
             return false
         }
         guard tracker.reached(progress) else {
-            // The position is stale before the seek is done, but waiting for data is shown.
+            // Until the seek is completed the position is stale, but waiting for data is shown.
             if status == .playing, recovery.isStarving(for: Self.seeksQuietly, now: now) {
                 setBuffering(true, &pending)
             }
@@ -131,28 +131,27 @@ extension PlaybackSession {
 
     // MARK: The end
 
-    /// Handles the end of the engine’s audio. Only a proven end finishes the episode.
+    /// Handles the end of the engine’s audio. Only a confirmed end finishes the episode.
     mutating func ended(_ end: ReportedEnd, _ pending: inout PendingEffects) {
         guard tracker.hasReachedSeek else { return }
         if let failure = replacedAudioFailure(end.measured) { return recover(from: failure, &pending) }
-        audio.measured(end.measured ?? audio.measured)
+        audio.measured = end.measured ?? audio.measured
         if let position = audio.resumption(afterEnd: end, playedFrom: tracker.playedFrom) {
             return move(to: position, &pending)
         }
         guard end.isConfirmed(announced: audio.announced) else {
-            // If the audio is now shorter than the part that was heard, the later position is kept.
+            // The later position is kept if the audio is shorter now than the part that was heard.
             setAnchor(max(end.position, tracker.playedFrom), running: false, &pending)
-            return recover(
-                from: Failure(.endedEarly, end.cut ? "Its stream was cut." : "Its audio ended too early."), &pending)
+            let reason = end.cut ? "The stream was cut off." : "The audio ended too early."
+            return recover(from: Failure(.endedEarly, reason), &pending)
         }
         finish(at: end.position, reason: "heard to its end" + remark(on: end.position), &pending)
     }
 
-    /// Returns a remark for the log if it is much shorter than its feed announces, which may be wrong.
+    /// Returns a remark for the log if the episode is much shorter than its feed announces.
     private func remark(on end: PlaybackPosition) -> String {
         guard let announced = audio.announced?.seconds, end.seconds < announced / 2 else { return "" }
-        return
-            " at \(ClockText.format(end.seconds)), where its feed says that it is \(ClockText.format(announced)) long"
+        return " at \(ClockText.format(end.seconds)), although its feed announces \(ClockText.format(announced))"
     }
 
     private mutating func replacedAudioFailure(_ measured: MeasuredDuration?) -> Failure? {
@@ -179,9 +178,9 @@ extension PlaybackSession {
         pending.commit = true
     }
 
-    /// Fails: the position is kept, and an alert offers to retry.
+    /// Stops playback because of a failure; the position is kept, and an alert offers to retry.
     ///
-    /// - Parameter mayReturn: whether playback resumes by itself when its server is back.
+    /// - Parameter mayReturn: whether playback resumes by itself when the server is available again.
     mutating func fail(_ failure: Failure, mayReturn: Bool = false, _ pending: inout PendingEffects) {
         let awaitedServer = recovery.awaitsServer
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
@@ -197,9 +196,9 @@ extension PlaybackSession {
         let actions = audio.isReplaced ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
         var advice = ""
         if audio.isReplaced {
-            advice = " Answer `accept` to play it all the same; a position that it doesn’t have is dropped."
+            advice = " Answer `accept` to play the new audio anyway; a position beyond its end is dropped."
         } else if mayReturn {
-            advice = recovery.autoResumeNotice
+            advice = recovery.limits.autoResumeNotice
         }
         let title = "“\(episode.title)”"
         let isNamed = episode.title.isEmpty || failure.message.contains(title)

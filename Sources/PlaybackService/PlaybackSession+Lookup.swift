@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackSession {
-    /// Creates a session for an episode that a request loads, before the library is asked about it.
+    /// Creates a session for an episode that a request loads, before the library is queried about it.
     init(
         _ load: WireLoadEpisode, _ request: RequestID, speed: PlaybackSpeed, _ context: PlaybackContext, now: Moment
     ) throws(Failure) {
@@ -60,7 +60,7 @@ extension PlaybackSession {
     /// Repeats a failed lookup until the library answers.
     mutating func lookupFailed(_ failure: Failure, _ pending: inout PendingEffects) {
         guard isBeingLookedUp, lookup != .answered else { return }
-        pending.log(.warning, "The state of \(episode.id) isn’t known yet: \(failure)")
+        pending.log(.warning, "Couldn’t look up the state of \(episode.id), retrying: \(failure)")
         if lookup == .pending { lookup = .failed(wasOpened: false) }
         pending.lookUp([episode.id], for: .lateLoad(loadID), limit: nil)
     }
@@ -86,7 +86,7 @@ extension PlaybackSession {
         lookup = .answered
         if episodeState.updatedAt == 0, let state {
             episodeState = state
-            if audio.recorded == nil { audio.restore(EpisodeDuration(seconds: state.duration)) }
+            if audio.recorded == nil { audio.recorded = EpisodeDuration(seconds: state.duration) }
         }
         // If nothing has been heard yet, the stored position is used.
         guard position(at: pending.now.monotonic).seconds > tracker.playedFrom.seconds + 0.5 else { return }

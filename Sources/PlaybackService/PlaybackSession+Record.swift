@@ -33,7 +33,7 @@ extension PlaybackSession {
         case .failed(let failure):
             state.status = .failed
             state.error = WireFailure(failure)
-            if recovery.awaitsServer { state.error.message += recovery.autoResumeNotice }
+            if recovery.awaitsServer { state.error.message += recovery.limits.autoResumeNotice }
         }
     }
 
@@ -102,11 +102,11 @@ extension PlaybackSession {
 }
 
 extension PlaybackSession {
-    /// The continuation of a stored session.
+    /// The action that follows the restoring of a session.
     enum Restoration: Sendable, Hashable {
         case play(afterCrash: Bool)
         case awaitDevice
-        /// `asks`: the listener is asked whether to resume or restart.
+        /// Keep the status. `asks`: raise an alert that offers to resume or restart.
         case stay(asks: Bool)
     }
 
@@ -137,12 +137,12 @@ extension PlaybackSession {
             .info, actions: ["resume", "restart", "dismiss"])
     }
 
-    /// Handles that its file no longer exists, and returns whether it can’t be played at all.
+    /// Handles a missing file, and returns whether the episode can’t be played at all.
     mutating func fileIsGone(_ pending: inout PendingEffects) -> Bool {
         guard engine == .closed || isBeingLookedUp else { return false }
         pending.saveSession()
         if localPath != nil, case .web? = enclosure {
-            pending.log(.info, "The downloaded file of \(episode.id) is gone; it will be streamed.")
+            pending.log(.info, "The downloaded file of \(episode.id) no longer exists; the episode will be streamed.")
             localPath = nil
             return false
         }

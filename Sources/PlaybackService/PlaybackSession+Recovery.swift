@@ -16,7 +16,7 @@ extension PlaybackSession {
         if case .web? = enclosure, localPath != nil, failure.known != .noSoundDevice {
             return playStream(insteadOfFile: failure, &pending)
         }
-        // The server may identify what it sent instead of audio.
+        // The probe may identify the data that the server sent instead of audio.
         let isForRecovery = failure.retry || failure.known == .decoderFailed
         guard isForRecovery, isStream, status.isUnderWay else { return fail(failure, &pending) }
         perform(recovery.failed(failure, situation(at: pending.now)), &pending)
@@ -30,11 +30,11 @@ extension PlaybackSession {
         perform(recovery.tick(situation(at: pending.now)), &pending)
     }
 
-    /// Handles the computer’s wake: the engine’s position is requested first and replaces the computed one.
+    /// Handles the computer’s wake: the engine’s position replaces the computed one.
     mutating func woke(_ pending: inout PendingEffects) {
         perform(recovery.woke(situation(at: pending.now)), &pending)
         guard engine.hasFile else { return }
-        tracker.woke()
+        tracker.hasSlept = true
         pending.command(.sample)
     }
 
@@ -57,7 +57,7 @@ extension PlaybackSession {
             case .resume: serverReturned(&pending)
             case .stopWaiting:
                 pending.log(.info, "\(episode.id): the server has been unavailable for too long; playback won’t resume")
-                withdrawNotice(&pending)
+                pending.withdraw(recovery.limits.autoResumeNotice)
             case .identify(let tag): identify(tag, &pending)
             }
         }
@@ -70,7 +70,7 @@ extension PlaybackSession {
         pending.perform(.probe(loadID, url: url, podcast: episode.podcastID, serial: serial))
     }
 
-    /// Closes the stream until an answer or a retry is due.
+    /// Closes the stream until the server has answered or a retry is due.
     private mutating func closeAndWait(_ pending: inout PendingEffects) {
         closeFile(&pending)
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
@@ -93,7 +93,7 @@ extension PlaybackSession {
         recovery.closed()
     }
 
-    // MARK: The return of the server
+    // MARK: A server that is available again
 
     private mutating func serverReturned(_ pending: inout PendingEffects) {
         pending.log(.info, "\(episode.id): the server is available again; playback resumes")
@@ -103,20 +103,13 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    /// Stops probing the server.
     mutating func stopProbing(_ pending: inout PendingEffects) {
-        if recovery.stopProbing() { withdrawNotice(&pending) }
-    }
-
-    /// Removes the notice that playback resumes by itself from the state and the alert.
-    private func withdrawNotice(_ pending: inout PendingEffects) {
-        pending.state = true
-        pending.withdraw(recovery.autoResumeNotice)
+        if recovery.stopProbing() { pending.withdraw(recovery.limits.autoResumeNotice) }
     }
 
     // MARK: Downloaded files
 
-    /// Plays the stream from the same position, as the downloaded file is gone or broken.
+    /// Plays the stream from the same position because the downloaded file is missing or broken.
     private mutating func playStream(insteadOfFile failure: Failure, _ pending: inout PendingEffects) {
         let position = position(at: pending.now.monotonic)
         closeFile(&pending)
@@ -147,7 +140,7 @@ extension PlaybackSession {
         guard tag.differs(from: begun), !audio.acceptsReplacement, isBegun else { return }
         pending.raise(
             "audioChanged", about: self, title: "The audio has changed",
-            "“\(episode.title)” is a different file now; \(ClockText.format(position.seconds)) may be a different passage now.",
+            "“\(episode.title)” is a different file now, so its audio at \(ClockText.format(position.seconds)) may differ.",
             .info, actions: ["dismiss"])
         pending.commit = true
     }

@@ -18,7 +18,7 @@ extension PlaybackSession {
             setAnchor(position, running: false, &pending)
             savePosition(&pending)
         case .loading(plays: true):
-            // While it waits for its next attempt it is closed, and paused at once.
+            // A session that waits for a retry is closed, and is paused at once.
             status = engine == .closed ? .paused : .loading(plays: false)
             recovery.end()
             tracker.paused(now: pending.now)
@@ -46,8 +46,8 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    /// Resumes some seconds before the position of the pause: the longer the pause, the more, unless nothing was heard
-    /// there.
+    /// Resumes some seconds before the position of the pause, more after a longer pause; exactly there if nothing was
+    /// heard at that position.
     ///
     /// - Parameters:
     ///   - rewind: the maximum number of seconds to rewind.
@@ -100,9 +100,9 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    /// Resumes if it was playing, or waiting for a sound device, when the process ended in a running fleet.
+    /// Resumes an episode that was playing, or waiting for a sound device, when the process ended in a running fleet.
     ///
-    /// - Returns: whether it plays; not after a second crash within a minute.
+    /// - Returns: whether playback resumes; it doesn’t after a second crash within a minute.
     mutating func resumePlayback(afterCrash: Bool, _ pending: inout PendingEffects) -> Bool {
         let now = pending.now.monotonic
         pending.writes.mark(.session)
@@ -122,7 +122,7 @@ extension PlaybackSession {
         return true
     }
 
-    /// Pauses, and closes the file.
+    /// Pauses playback and closes the file.
     mutating func stop(_ pending: inout PendingEffects) {
         switch status {
         case .playing, .loading, .paused: break
@@ -135,7 +135,7 @@ extension PlaybackSession {
             if let request {
                 pending.refuse(request, Failure(.nothingLoaded, "Playback was stopped before the episode was open."))
             }
-            // The position at which it resumes isn’t known before.
+            // The position at which playback resumes is unknown before the answer.
             engine = .lookingUp(nil, explicit: explicit)
         } else {
             engine = .closed
@@ -152,9 +152,8 @@ extension PlaybackSession {
         }
     }
 
-    /// Closes it before it is unloaded, and returns the episode’s state.
+    /// Closes the session before it is unloaded, and returns the episode’s state.
     mutating func leave(_ pending: inout PendingEffects) -> WireEpisodeState {
-        // The heard position takes precedence over the stored state.
         if lookup == .failed(wasOpened: true) { lookup = .answered }
         markPosition(&pending)
         if engine.hasFile { pending.command(.unload) }
@@ -194,7 +193,7 @@ extension PlaybackSession {
     /// Makes the engine seek; its reports before the seek is done are stale.
     private mutating func seekEngine(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         let serial = pending.nextSerial()
-        tracker.seeks(serial: serial)
+        tracker.requestedSeek = serial
         pending.command(.seek(position, serial: serial))
     }
 
@@ -236,7 +235,7 @@ extension PlaybackSession {
         if let duration = audio.confirmedDuration {
             state.duration = duration.seconds
         } else if position > state.duration + 1 {
-            // It is longer than its stored length.
+            // The episode is longer than its stored length.
             state.duration = 0
         }
         // An unchanged state keeps its time, so that it isn’t newer than a state from elsewhere.

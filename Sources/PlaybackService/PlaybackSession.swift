@@ -5,23 +5,23 @@ import WireMessages
 /// The loaded episode and its playback state.
 struct PlaybackSession: Sendable, Hashable {
     enum Status: Sendable, Hashable {
-        /// It is being opened. Exits: playing, paused, failed.
+        /// The audio is being opened. Exits: playing, paused, failed.
         case loading(plays: Bool)
-        /// It plays, or waits for data. Exits: paused, finished, failed.
+        /// The audio plays, or waits for data. Exits: paused, finished, failed.
         case playing
-        /// The engine’s file may be closed. Exits: playing, loading.
+        /// Playback is paused; the engine may have no file. Exits: playing, loading.
         case paused
-        /// It was played to its proven end. Exit: another load.
+        /// The episode was played to its confirmed end. Exit: another load.
         case finished
-        /// Playback couldn’t continue; its position is kept. Exit: loading.
+        /// Playback failed, and the position is kept. Exit: loading.
         case failed(Failure)
 
-        /// Whether it plays, or will as soon as possible.
+        /// Whether the episode plays, or will as soon as possible.
         var willPlay: Bool { self == .playing || self == .loading(plays: true) }
 
         var isFailed: Bool { if case .failed = self { true } else { false } }
 
-        /// Whether it plays or is being opened, so that a failure may be retried.
+        /// Whether the episode plays or is being opened, so that a failure may be retried.
         var isUnderWay: Bool {
             switch self {
             case .playing, .loading: true
@@ -32,18 +32,18 @@ struct PlaybackSession: Sendable, Hashable {
 
     /// The engine’s state.
     enum Engine: Sendable, Hashable {
-        /// It has no file.
+        /// The engine has no file.
         case closed
-        /// The library is being asked about the episode for this request; nil: the request has been answered.
+        /// The library is being queried about the episode. The request waits for that; nil: it has been answered.
         case lookingUp(RequestID?, explicit: PlaybackPosition?)
-        /// It opens the file once the session is durable, so that a crash is detected.
+        /// The file is opened once the session is durable, so that the next process can detect a crash.
         case awaitingCommit(TransactionID?)
-        /// It is opening the file.
+        /// The engine is opening the file.
         case opening
-        /// It has reported that the file is open.
+        /// The engine has reported that the file is open.
         case open
 
-        /// Whether it has a file or is opening one, so that it takes commands about it.
+        /// Whether the engine has a file or is opening one, so that it accepts commands for the file.
         var hasFile: Bool { self == .opening || self == .open }
     }
 
@@ -51,18 +51,17 @@ struct PlaybackSession: Sendable, Hashable {
     enum Lookup: Sendable, Hashable {
         /// The library hasn’t answered yet.
         case pending
-        /// The lookup has failed and is repeated until the library answers.
-        ///
-        /// - wasOpened: the file has been open, so that its position takes precedence over the stored one.
+        /// The lookup has failed and is repeated until the library answers. If the file was opened meanwhile, its
+        /// position takes precedence over the stored one.
         case failed(wasOpened: Bool)
         /// The library has answered: a further answer may be older than `episodeState`.
         case answered
     }
 
     var episode: WireEpisodeSummary
-    /// The episode’s own audio; nil: it can’t be played.
+    /// The audio at the episode’s address; nil: the address can’t be played.
     var enclosure: AudioSource?
-    /// The downloaded file that plays instead.
+    /// The downloaded file that plays instead of the enclosure.
     var localPath: String?
     let loadID: LoadID
     var queueEntry = ""
@@ -75,12 +74,12 @@ struct PlaybackSession: Sendable, Hashable {
     var audio: AudioIdentity
     var buffering = false
     var pausedBy = WirePlaybackState.PausedBy.somebody
-    /// The episode’s state that is or will be stored.
+    /// The episode’s state as it is stored, or will be.
     var episodeState: WireEpisodeState
     var lookup = Lookup.pending
     /// The time at which playback resumed after a crash of the process.
     var resumedAt: MonotonicTime?
-    /// Detects that a sound server accepts none of its sound.
+    /// Detects that the sound server accepts no sound.
     var standstill = StandstillWatch(limit: 10)
     /// The alert that was answered with `skip`; nil: the episode isn’t skipped.
     var skippedAlert: String?
@@ -96,7 +95,7 @@ struct PlaybackSession: Sendable, Hashable {
     /// The length that is shown, and that seeks are checked against.
     var duration: EpisodeDuration? { audio.duration(at: tracker.anchor.position) }
 
-    /// The present or earlier measured length; nil: only announced, or growing.
+    /// The measured length, also by an earlier process; nil: it is only announced, or partial.
     var knownDuration: EpisodeDuration? { audio.knownDuration(at: tracker.anchor.position) }
 
     /// Whether the stored state of its episode is known, so that it can be changed.
@@ -123,13 +122,12 @@ struct PlaybackSession: Sendable, Hashable {
         alert.subject == loadID.text || DeviceAlert.codes.contains(alert.code)
     }
 
-    /// The session after the answer to an alert; nil: it changes nothing.
+    /// Returns the session after the answer to an alert; nil: the answer changes nothing.
     func answered(_ answer: WireAnswerAlert, mayPlay: Bool) -> PlaybackSession? {
         guard status != .finished else { return nil }
         var session = self
         switch answer.action {
-        case "skip" where status.isFailed:
-            session.skippedAlert = answer.alert
+        case "skip" where status.isFailed: session.skippedAlert = answer.alert
         case "retry", "accept", "resume", "restart": if mayPlay { session.status = .loading(plays: true) }
         default: return nil
         }
@@ -141,7 +139,7 @@ struct PlaybackSession: Sendable, Hashable {
         switch answer.action {
         case "retry", "resume": return true
         case "accept":
-            audio.acceptReplacement()
+            audio.acceptsReplacement = true
             return true
         case "restart":
             move(to: .zero, &pending)

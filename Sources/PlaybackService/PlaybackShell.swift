@@ -51,7 +51,7 @@ package final class PlaybackShell: Service {
                     case .suspends: inputs.send(.suspends)
                     case .wakes: inputs.send(.wakes)
                     case .ended(let reason):
-                        context.logger.debug("not watching for the machine’s sleep", metadata: ["why": "\(reason)"])
+                        context.logger.debug("not watching for the computer’s sleep", metadata: ["why": "\(reason)"])
                     }
                 }
             case .examine(let load, let path):

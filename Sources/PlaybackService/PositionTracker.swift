@@ -19,15 +19,15 @@ struct PositionTracker: Sendable, Hashable {
     /// The time at which an earlier process left it at this position; nil: it has moved since.
     private var leftAt: Timestamp?
     /// The time at which the engine is asked for its settled position after a pause.
-    private(set) var settlesAt: MonotonicTime?
+    var settlesAt: MonotonicTime?
 
     /// The serials of the last opening, of the last requested seek, and of the last completed one.
     private var opened: UInt64 = 0
-    private(set) var requestedSeek: UInt64 = 0
+    var requestedSeek: UInt64 = 0
     private var completedSeek: UInt64 = 0
     private(set) var enginePosition = PlaybackPosition.zero
-    /// The computer has slept since the engine last reported its position.
-    private var hasSlept = false
+    /// The computer has slept since the engine last reported its position: positions computed meanwhile are wrong.
+    var hasSlept = false
 
     init(at position: PlaybackPosition, speed: PlaybackSpeed, bootID: String, now: Moment) {
         anchor = PlaybackAnchor(
@@ -94,8 +94,6 @@ struct PositionTracker: Sendable, Hashable {
         if isRestored { leftAt = nil }
     }
 
-    mutating func settled() { settlesAt = nil }
-
     // MARK: The engine
 
     mutating func opens(serial: UInt64) {
@@ -104,11 +102,6 @@ struct PositionTracker: Sendable, Hashable {
         requestedSeek = serial
         completedSeek = serial
     }
-
-    mutating func seeks(serial: UInt64) { requestedSeek = serial }
-
-    /// Handles the computer’s wake: positions computed meanwhile are wrong.
-    mutating func woke() { hasSlept = true }
 
     /// Whether the engine’s report precedes the last opening.
     func isOutdated(_ progress: EngineProgress) -> Bool { progress.serial < opened }

@@ -2,7 +2,7 @@ package import PodcastModel
 
 /// An end of audio that the engine reports; it decides whether the episode was played to its end.
 ///
-/// libmpv reports a cut connection as an ordinary end, so an end proves nothing by itself.
+/// libmpv reports a cut connection as an ordinary end, so its report alone isn’t sufficient.
 package struct ReportedEnd: Sendable, Hashable {
     package var position: PlaybackPosition
     package var measured: MeasuredDuration?
@@ -19,11 +19,11 @@ package struct ReportedEnd: Sendable, Hashable {
         self.hasSize = hasSize
     }
 
-    /// Whether it is the episode’s end.
+    /// Whether this is the episode’s end.
     ///
     /// A declared length takes precedence: announced ones are often wrong, for example if advertisements are inserted
     /// on delivery. But without a size, an end far from the announced length isn’t the end. Otherwise an end near an
-    /// estimate or the announced length is enough, except after a cut. A growing length proves nothing.
+    /// estimate or the announced length is enough, except after a cut. A partial length confirms nothing.
     ///
     /// - Parameter announced: the length in the feed.
     package func isConfirmed(announced: EpisodeDuration?) -> Bool {

@@ -25,7 +25,7 @@ struct SeekTarget: Sendable {
         let wanted = max(0, position + seconds)
         guard let duration else { return PlaybackPosition(clamping: wanted) }
         let end = max(0, duration - Self.endMargin)
-        // A seek forwards never moves back: close to the end it stays.
+        // A seek forwards never moves back: close to the end the position stays.
         return PlaybackPosition(clamping: min(wanted, seconds > 0 ? max(end, position) : end))
     }
 
@@ -69,7 +69,7 @@ struct SeekTarget: Sendable {
             }
             return PlaybackPosition(clamping: chapters[0].start)
         case .neighbour, nil:
-            throw Failure(.invalidArgument, "A chapter is named by its number, or as the next or previous one.")
+            throw Failure(.invalidArgument, "Name a chapter by its number, or as the next or previous one.")
         }
     }
 }
@@ -114,7 +114,7 @@ extension PlaybackSession {
         case .skip(let skip)?: return try target.position(by: settings.distance(of: skip, in: episode.podcastID))
         case .fraction(let fraction)?: return try target.position(at: fraction)
         case .chapter(let chapter)?: return try target.start(of: chapter)
-        case nil: throw Failure(.invalidArgument, "The request doesn’t say where to seek to.")
+        case nil: throw Failure(.invalidArgument, "The request has no seek target.")
         }
     }
 }

@@ -174,7 +174,7 @@ extension PlaybackMachine {
     mutating func setSleep(_ set: WireSetSleep, _ command: Command) throws(Failure) {
         if set.endOfChapter {
             guard let session, session.status != .finished else {
-                throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
+                throw Failure(.nothingLoaded, "Nothing is loaded, so there is no chapter to end.")
             }
             guard !chapters.chapters.isEmpty else {
                 throw Failure(

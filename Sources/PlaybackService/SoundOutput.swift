@@ -27,9 +27,9 @@ enum DeviceAlert: String, Sendable, Hashable {
         case .lost:
             isHung
                 ? "The sound system doesn’t respond; playback is paused."
-                : "The sound device is gone; playback is paused."
+                : "The sound device is no longer available; playback is paused."
         case .silent: "Couldn’t open a sound device; playing silently."
-        case .other: "The sound device “\(chosen)” isn’t there; the system’s default is used until it is."
+        case .other: "The sound device “\(chosen)” isn’t available; the system’s default is used until it is."
         }
     }
 }
@@ -56,7 +56,7 @@ struct SoundOutput: Sendable {
     var loss: DeviceLossMachine
     /// The last shown problem; its alert may have been dismissed.
     private var shown: DeviceAlert?
-    /// The raised alerts for as long as their problem lasts, including hidden ones, as in a pause, and answered ones.
+    /// The IDs of the alerts whose problem lasts, including those that are answered, or hidden during a pause.
     private(set) var alertIDs: [DeviceAlert: String] = [:]
     /// Commands that wait for a list of devices.
     var awaitingList: [Command] = []
@@ -132,7 +132,7 @@ struct SoundOutput: Sendable {
         if !isThere, !isFresh { return nil }
         guard isThere || devices.isEmpty else {
             let names = devices.map(\.name).joined(separator: ", ")
-            throw Failure(.notFound, "There is no sound device “\(device)”; there are: \(names).")
+            throw Failure(.notFound, "There is no sound device “\(device)”. Available devices: \(names).")
         }
         guard device != chosen else { return false }
         chosen = device
@@ -181,7 +181,7 @@ struct SoundOutput: Sendable {
         }
     }
 
-    /// Removes the alerts of problems that are certainly over, so that they get new ones if they return, and returns
+    /// Removes the alerts of problems that are certainly over, so that a later problem gets a new alert, and returns
     /// whether there were any. A problem that can’t be observed, as in a pause, isn’t over.
     private mutating func forgetAlerts(but wanted: DeviceAlert?) -> Bool {
         guard let audibility = loss.audibility, audibility > .silent else { return false }

@@ -3,13 +3,13 @@ import PodcastModel
 
 /// Detects that playback doesn’t move.
 ///
-/// It counts positions instead of measuring time, because a stopped process or a sleeping computer isn’t a standstill.
+/// It counts positions instead of measuring time, because a stopped process or a sleeping computer isn’t a stall.
 struct StandstillWatch: Sendable, Hashable {
     static let interval = Duration.milliseconds(500)
     /// The smallest move, in seconds.
     private static let step = 0.05
 
-    /// The number of positions without a move that mean a standstill.
+    /// The number of positions without a move that mean a stall.
     private let limit: Int
     private var last: PlaybackPosition?
     private var at: MonotonicTime?

@@ -9,7 +9,7 @@ package enum ProbeAnswer: Sendable, Hashable {
     case refused(Int)
     /// The data isn’t audio; the engine may still be able to play it.
     case notAudio(Failure)
-    /// There is no answer; the reason is used if the engine fails in the same way.
+    /// The server didn’t answer; the reason is used if the engine fails in the same way.
     case unanswered(Failure?)
 }
 

@@ -24,9 +24,9 @@ struct StreamRetry: Sendable, Hashable {
     }
 }
 
-/// Decides whether a failed stream is retried, and whether it resumes when its server is back. The reason of the
-/// failure is taken from the server, which is probed in parallel with the engine: libmpv reports status codes only in
-/// its log, if at all.
+/// Decides whether a failed stream is retried, and whether it resumes when its server is available again. The server is
+/// probed in parallel with the engine for the reason of the failure: libmpv reports status codes only in its log, if at
+/// all.
 struct StreamRecovery: Sendable, Hashable {
     /// The state of playback in which an event happens.
     struct Situation: Sendable, Hashable {
@@ -38,19 +38,19 @@ struct StreamRecovery: Sendable, Hashable {
     }
 
     enum Action: Sendable, Hashable {
-        /// Probe the server for its audio, and report it with `asked`.
+        /// Probe the server, and report the probe’s number with `asked`.
         case askServer
         case recover(Failure)
         case awaitServer
         case awaitRetry(StreamRetry)
         case open
-        /// Close it, and leave it paused: it is opened again when it is resumed.
+        /// Close the stream and leave the episode paused; resuming opens the stream again.
         case stayPaused(Failure)
-        /// `mayReturn`: playback resumes when its server is back.
+        /// `mayReturn`: playback resumes when the server is available again.
         case fail(Failure, mayReturn: Bool)
-        /// Resume, as the server is back.
+        /// Resume, because the server is available again.
         case resume
-        /// The server has been away for too long: stay stopped.
+        /// Stop waiting, because the server has been unavailable for too long.
         case stopWaiting
         /// Compare the open audio with this tag of the server’s audio.
         case identify(AudioTag)
@@ -81,10 +81,10 @@ struct StreamRecovery: Sendable, Hashable {
         let since: MonotonicTime
     }
 
-    /// The distance beyond its position at which a failure is over, in seconds.
+    /// The distance beyond the position of a failure at which the failure is over, in seconds.
     private static let passes = 5.0
 
-    private let limits: PlaybackLimits
+    let limits: PlaybackLimits
     /// The server; empty: a file is open.
     private var host = ""
     /// The retry that is due or in progress, until playback is past the position of the failure.
@@ -112,7 +112,7 @@ struct StreamRecovery: Sendable, Hashable {
 
     var isWaitingToRetry: Bool { retry?.nextAt != nil }
 
-    /// Whether the server is probed, or has returned and not been heard yet.
+    /// Whether the server is probed, or is available again but hasn’t been heard yet.
     var awaitsServer: Bool { serverReturn != nil }
 
     var probeSerial: UInt64? { probe?.serial }
@@ -162,7 +162,7 @@ struct StreamRecovery: Sendable, Hashable {
             self.starving = Starving(cached: progress.cached, since: now)
             return nil
         }
-        // A server that ignores Range is read from its beginning to the requested position, without progress.
+        // If a server ignores Range, the stream is read from its beginning to the requested position without progress.
         let limit = hasProducedAudio ? limits.stall : limits.opening
         guard now.since(starving.since) >= limit else { return nil }
         return Failure(.streamFailed, "No data is arriving from \(host).")
@@ -172,7 +172,7 @@ struct StreamRecovery: Sendable, Hashable {
         starving.map { now.since($0.since) >= time } ?? false
     }
 
-    /// Playback has reached a position; beyond the position of a failure that is over.
+    /// Handles playback up to a position. A failure is over once playback is past the failure’s position.
     mutating func played(to position: PlaybackPosition) {
         let passed = position.seconds - Self.passes
         if let retry, passed >= retry.position.seconds { self.retry = nil }
@@ -199,14 +199,14 @@ struct StreamRecovery: Sendable, Hashable {
     /// Returns a failure of the engine, corrected by the server’s answer.
     private func classify(_ failure: Failure) -> Failure {
         guard !distrustsProbes else { return failure }
-        // The engine’s reason is a guess, unless the audio ended too early.
+        // The engine’s reason is a guess unless the audio ended too early.
         let isGuess = failure.known == .streamFailed
         switch probe?.answer {
         case .refused(let status)?:
             let refusal = Failure(refusedWith: status, by: host, asking: .audio)
             return isGuess || !refusal.retry ? refusal : failure
         case .notAudio(let reason)?: return isGuess || failure.known == .decoderFailed ? reason : failure
-        // A permanent reason is the reason of the engine’s failure, too.
+        // A permanent reason also explains the engine’s failure.
         case .unanswered(let reason?)?: return isGuess || !reason.retry ? reason : failure
         case .audio?, .unanswered(nil)?, nil: return failure
         }
@@ -216,7 +216,8 @@ struct StreamRecovery: Sendable, Hashable {
         if failure.retry, !situation.plays { return [.stayPaused(failure)] }
         let made = retry?.attempt ?? 0
         guard failure.retry, limits.reconnectBackoff.allowsRetry(after: made + 1) else {
-            let mayReturn = failure.retry && failure.known == .streamFailed && limits.serverProbeBackoff.allowsRetry(after: 1)
+            let mayReturn =
+                failure.retry && failure.known == .streamFailed && limits.serverProbeBackoff.allowsRetry(after: 1)
             if mayReturn { awaitReturn(situation) }
             return [.fail(failure, mayReturn: mayReturn)]
         }
@@ -240,7 +241,7 @@ struct StreamRecovery: Sendable, Hashable {
         failureAwaitingProbe = nil
     }
 
-    // MARK: The return of the server
+    // MARK: Waiting for the server
 
     private mutating func awaitReturn(_ situation: Situation) {
         let window = limits.serverReturnWindow
@@ -278,14 +279,6 @@ struct StreamRecovery: Sendable, Hashable {
         return probeServer(situation)
     }
 
-    /// The sentence in the published failure and its alert while the server is probed.
-    var autoResumeNotice: String { Self.autoResumeNotice(limits) }
-
-    static func autoResumeNotice(_ limits: PlaybackLimits) -> String {
-        let minutes = Int(limits.serverReturnWindow / .seconds(60))
-        return " Playback resumes by itself if the server is available again within \(minutes) min."
-    }
-
     /// Stops probing the server, and returns whether it was being probed.
     mutating func stopProbing() -> Bool {
         defer { serverReturn = nil }
@@ -300,7 +293,7 @@ struct StreamRecovery: Sendable, Hashable {
         if situation.isOpen, isDue(opensBy) {
             opensBy = nil
             let seconds = Int(limits.opening / .seconds(1))
-            return [.recover(Failure(.streamFailed, "\(host) didn’t answer within \(seconds) s."))]
+            return [.recover(Failure(.streamFailed, "\(host) didn’t respond within \(seconds) s."))]
         }
         if failureAwaitingProbe != nil, isDue(probe?.answersBy) { return finishClassification(situation) }
         if isDue(retry?.nextAt) { return retryNow() }

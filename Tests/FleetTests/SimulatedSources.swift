@@ -89,7 +89,7 @@ struct SimulatedSources {
         var audio = SimulatedEngine.Audio(length: Self.length)
         switch faults[source] ?? .none {
         case .none: break
-        case .broken: return .broken(Failure(.decoderFailed, "\(source) holds no audio that can be played."))
+        case .broken: return .broken(Failure(.decoderFailed, "\(source) contains no playable audio."))
         case .gone: return .broken(Failure(.episodeUnavailable, "HTTP 404 for \(source)."))
         case .busy: return .broken(Failure(.streamFailed, "HTTP 503 for \(source)."))
         case .cut:

@@ -267,7 +267,8 @@ extension PlaybackLimits {
     /// Retries failed streams at once, so that a test doesn’t wait.
     static let hasty: PlaybackLimits = {
         var limits = PlaybackLimits()
-        limits.reconnectBackoff = .steps([.milliseconds(20), .milliseconds(50), .milliseconds(100)], repeatsLast: false)
+        limits.reconnectBackoff = .steps(
+            [.milliseconds(20), .milliseconds(50), .milliseconds(100)], repeatsLast: false)
         return limits
     }()
 }

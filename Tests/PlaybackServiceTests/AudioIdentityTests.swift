@@ -25,16 +25,16 @@ struct AudioIdentityTests {
     @Test mutating func `audio of less than half its recorded length isn’t the episode, unless accepted`()
         throws
     {
-        audio.restore(EpisodeDuration(seconds: 1_000))
+        audio.recorded = EpisodeDuration(seconds: 1_000)
         #expect(replacement(try length(400)) != nil && audio.isReplaced)
         audio.opens(isStream: true)
         #expect(!audio.isReplaced)
-        audio.acceptReplacement()
+        audio.acceptsReplacement = true
         #expect(replacement(try length(400)) == nil && !audio.isReplaced)
     }
 
     @Test mutating func `audio of the announced length is the episode`() throws {
-        audio.restore(EpisodeDuration(seconds: 2_000))
+        audio.recorded = EpisodeDuration(seconds: 2_000)
         #expect(replacement(try length(610)) == nil)
     }
 
@@ -45,8 +45,11 @@ struct AudioIdentityTests {
         #expect(replacement(try length(100), playedFrom: 300) == nil)
     }
 
-    @Test mutating func `a position in the last moment is played to the end, or the episode restarts`() throws {
-        audio.measured(try length(600))
+    @Test
+    mutating func `a start in the last second plays that second, or the whole episode if that is its stored position`()
+        throws
+    {
+        audio.measured = try length(600)
         #expect(start(at: 598) == nil)
         #expect(start(at: 599.5) == 599)
         audio.begins(nil, isAnew: true)
@@ -54,16 +57,17 @@ struct AudioIdentityTests {
         #expect(start(at: 599.5) == 599)
     }
 
-    @Test mutating func `a position beyond the end of other audio becomes half a minute before the end`() throws {
-        audio.measured(try length(600))
+    @Test mutating func `a position beyond the end of other audio is replaced by half a minute before the end`() throws
+    {
+        audio.measured = try length(600)
         audio.identify(AudioTag(etag: "2", size: 0), begun: Self.begun)
         #expect(start(at: 700) == 570)
-        audio.acceptReplacement()
+        audio.acceptsReplacement = true
         #expect(start(at: 700) == 0)
     }
 
     @Test mutating func `if nothing is heard beyond the declared end, playback continues before it, once`() throws {
-        audio.measured(try length(600))
+        audio.measured = try length(600)
         #expect(start(at: 700) == nil)
         let end = ReportedEnd(position: PlaybackPosition(clamping: 700), measured: try length(600))
         let playedFrom = PlaybackPosition(clamping: 700)
@@ -76,7 +80,7 @@ struct AudioIdentityTests {
         #expect(audio.newTag(insteadOf: "etag:2") == nil && !audio.saved())
         #expect(audio.newTag(insteadOf: Self.begun.text) == "etag:2")
         #expect(audio.saved() && !audio.saved())
-        audio.acceptReplacement()
+        audio.acceptsReplacement = true
         #expect(audio.newTag(insteadOf: Self.begun.text) == nil && audio.newTag(insteadOf: "") == "etag:2")
     }
 }

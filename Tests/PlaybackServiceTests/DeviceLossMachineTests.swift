@@ -55,7 +55,7 @@ struct DeviceLossMachineTests {
         #expect(!machine.isLost)
     }
 
-    @Test mutating func `the deadline for movement begins when the audio is open`() throws {
+    @Test mutating func `the deadline for a moving position begins when the audio is open`() throws {
         machine.restore(at: try PlaybackPosition(100), now: now)
         #expect(machine.devicesAnswered(isThere: true, now: now) == [.resume])
         machine.opensToResume()
@@ -65,7 +65,7 @@ struct DeviceLossMachineTests {
         #expect(try pass(0.2, heard: 101) == [.recovered])
     }
 
-    @Test mutating func `a flapping device resumes at the position of the first loss`() throws {
+    @Test mutating func `playback on a flapping device resumes at the position of the first loss`() throws {
         _ = try output(.onChosen)
         let place = try PlaybackPosition(99.5)
         _ = try output(.silent)

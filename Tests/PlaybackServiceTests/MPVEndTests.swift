@@ -37,7 +37,7 @@ struct MPVEndTests {
     }
 
     @Test(arguments: [1, 2.8, 3.5])
-    func `reopening the output in the last moment doesn’t keep an episode from ending`(speed: Double) async throws {
+    func `an episode still ends if the output is reopened just before the end`(speed: Double) async throws {
         let source = AudioSource.file(path: try folder.file("six.wav", Tone.wav(seconds: 6)))
         let end = try await Self.end(of: source, at: speed, harness) { engine, count in
             if count.isMultiple(of: 8) { engine.perform(.reloadOutput) }
@@ -47,7 +47,7 @@ struct MPVEndTests {
     }
 
     @Test(arguments: [1, 2.8, 3.5])
-    func `another device in the last moment does not keep an episode from ending`(speed: Double) async throws {
+    func `an episode still ends if the device changes just before the end`(speed: Double) async throws {
         let source = AudioSource.file(path: try folder.file("six.wav", Tone.wav(seconds: 6)))
         let end = try await Self.end(of: source, at: speed, harness) { engine, count in
             if count.isMultiple(of: 8) { engine.perform(.setOutput(count.isMultiple(of: 16) ? "null" : "")) }
@@ -83,16 +83,16 @@ struct StandstillWatchTests {
         }
     }
 
-    @Test func `a position that should move counts as standing still after some samples`() throws {
+    @Test func `a position that doesn’t move in several samples is a stall`() throws {
         #expect(try stands((0..<5).map { (9, true, Double($0)) }) == [false, false, false, true, true])
     }
 
-    @Test func `positions of one moment count once, and a stopped process isn’t a standstill`() throws {
+    @Test func `several positions at one time count once, and a stopped process isn’t a stall`() throws {
         #expect(try stands((0..<20).map { (9, true, Double($0) / 100) }).allSatisfy { !$0 })
         #expect(try stands([(9, true, 0), (9, true, 600), (9.5, true, 601)]).allSatisfy { !$0 })
     }
 
-    @Test func `a position that moves or is paused isn’t a standstill`() throws {
+    @Test func `a position that moves or is paused isn’t a stall`() throws {
         #expect(try stands((0..<20).map { (Double($0) / 10, true, Double($0)) }).allSatisfy { !$0 })
         #expect(try stands((0..<20).map { (9, false, Double($0)) }).allSatisfy { !$0 })
     }

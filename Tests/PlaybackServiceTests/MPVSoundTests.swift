@@ -143,7 +143,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `a change of speed is reported when it is heard, and observers are never off by more than 50 ms`()
+    @Test func `a change of speed is reported when it is heard, and observed positions stay within 50 ms`()
         async throws
     {
         try await observe(Tone.wav(seconds: 40)) { harness, observer in
@@ -276,7 +276,7 @@ struct MPVSoundTests {
         #expect(loud < quiet - 3, "\(loud) dB against \(quiet) dB")
     }
 
-    @Test func `normalised, a quiet and a loud episode have nearly the same loudness`() throws {
+    @Test func `normalisation gives a quiet and a loud episode nearly the same loudness`() throws {
         let plain = try loudness(EngineSound(), level: 4) - loudness(EngineSound(), level: 0.5)
         let even =
             try loudness(EngineSound(normalise: true), level: 4, inRealTime: true)

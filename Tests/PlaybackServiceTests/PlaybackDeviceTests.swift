@@ -32,7 +32,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing)
         try rig.advance(2)
         #expect(rig.alerts.isEmpty)
-        #expect(rig.owner.logged.map(\.text).contains("The sound device is back, and playback has resumed."))
+        #expect(rig.owner.logged.map(\.text).contains("The sound device is available again, and playback has resumed."))
         #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
     }
 
@@ -156,7 +156,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && rig.state.nullOutput && rig.alerts.isEmpty)
     }
 
-    @Test func `an unknown output is neither a loss nor a return`() throws {
+    @Test func `an unknown output neither pauses nor resumes playback`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -244,7 +244,7 @@ struct PlaybackDeviceTests {
         try rig.start()
         #expect(try rig.send { $0.togglePaused = WireTogglePaused() }?.failure?.known == .nothingLoaded)
         try rig.load(rig.episode())
-        // Another client was faster.
+        // Another client has paused in the meantime.
         try rig.setPaused(true)
         let resumed = try rig.send { $0.togglePaused = WireTogglePaused() }?.get()
         #expect(resumed?.changed == true && resumed?.state.status == .playing)
@@ -252,7 +252,7 @@ struct PlaybackDeviceTests {
         #expect(paused?.changed == true && paused?.state.status == .paused)
     }
 
-    @Test func `pausing while the device is gone changes something`() throws {
+    @Test func `the reply to a pause while the device is missing reports a change`() throws {
         try loseDevice()
         #expect(try rig.setPaused(true)?.get().changed == true)
         #expect(rig.state.pausedBy == .somebody)
@@ -260,7 +260,9 @@ struct PlaybackDeviceTests {
     }
 
     @Test(arguments: [true, false])
-    func `a pause during the loss of a device lasts when the device returns`(stops: Bool) throws {
+    func `an episode that is paused during the loss of a device stays paused when the device returns`(stops: Bool)
+        throws
+    {
         try loseDevice()
         if stops { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.setPaused(true) }
         rig.engine.setDevices([speaker], works: true)

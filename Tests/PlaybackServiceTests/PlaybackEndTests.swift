@@ -30,7 +30,7 @@ struct PlaybackEndTests {
         rig.holdsCommits = true
         try rig.advance(6)
         #expect(rig.state.status == .playing && !rig.state.anchor.running && rig.state.anchor.position == 20)
-        // Changes are shown meanwhile.
+        // Other changes are published meanwhile.
         try rig.send { $0.setVolume.volume = 40 }
         #expect(rig.state.status == .playing && rig.state.volume == 40)
         try rig.releaseCommits()
@@ -116,7 +116,7 @@ struct PlaybackEndTests {
         // The title is shown beside the reason, and only the alert contains it.
         let title = rig.state.episode.title
         #expect(!title.isEmpty && !rig.state.error.message.contains(title))
-        #expect(alert.message.contains("“\(title)”: Its "))
+        #expect(alert.message.contains("“\(title)”: The "))
     }
 
     @Test(arguments: [60.0, 590, 2_400, 0])
@@ -126,7 +126,7 @@ struct PlaybackEndTests {
         try rig.advance(3)
         #expect(rig.state.status == .finished)
         #expect(rig.stored().duration == 600)
-        let remark = announced == 2_400 ? " at 10:00, where its feed says that it is 40:00 long" : ""
+        let remark = announced == 2_400 ? " at 10:00, although its feed announces 40:00" : ""
         #expect(rig.stored().reason == "heard to its end" + remark)
     }
 
@@ -147,7 +147,7 @@ struct PlaybackEndTests {
         Proof(55, 55, .declared, 60, false, true, hasSize: false),
         Proof(50, 50, .declared, nil, false, true, hasSize: false),
     ])
-    func `an end is proven by the best known length`(_ proof: Proof) throws {
+    func `the most reliable known length decides whether an end is confirmed`(_ proof: Proof) throws {
         let end = ReportedEnd(
             position: try PlaybackPosition(proof.position),
             measured: proof.measured.flatMap(EpisodeDuration.init).map { MeasuredDuration($0, proof.source) },

@@ -12,7 +12,7 @@ struct PlaybackFaultRegressionTests {
     private let rig = PlayerRig()
 
     @Test(arguments: [true, false])
-    func `a list of sound devices that only gets shorter doesn’t resume playback`(isListedFirst: Bool) throws {
+    func `the removal of a sound device doesn’t resume playback`(isListedFirst: Bool) throws {
         try rig.start()
         rig.engine.setDevices(
             [OutputDevice(name: "a", description: "A"), OutputDevice(name: "b", description: "B")], works: true)
@@ -138,7 +138,7 @@ struct PlaybackFaultRegressionTests {
         #expect(abs(rig.position - 405) < 0.2)
     }
 
-    @Test func `an alert that is answered before it is saved is gone for good`() throws {
+    @Test func `an alert that is answered before it is saved doesn’t return after a restart`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))

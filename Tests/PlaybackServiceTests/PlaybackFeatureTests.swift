@@ -178,7 +178,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.map(\.title) == ["Late"] && rig.state.chapter == 0)
     }
 
-    @Test func `a file’s chapters are known before it is open again, and are dropped with another file`() throws {
+    @Test func `a file’s chapters are shown before it is reopened, and are replaced with another file’s`() throws {
         try rig.start()
         let episode = rig.episode()
         let chapters = [

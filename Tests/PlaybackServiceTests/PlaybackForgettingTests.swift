@@ -66,7 +66,7 @@ struct PlaybackForgettingTests {
         #expect(try kept() == [])
     }
 
-    @Test func `the podcasts of stored settings, bookmarks and chapters are named at the start`() throws {
+    @Test func `the podcasts of stored settings, bookmarks and chapters are reported at the start`() throws {
         try rig.start()
         try keep("p1", "e1")
         try keep("p2", "e2")

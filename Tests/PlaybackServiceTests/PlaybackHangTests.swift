@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Tests an engine that hangs, as with a sound server that doesn’t answer.
+/// Tests an engine that hangs, as with a sound server that doesn’t respond.
 struct PlaybackHangTests {
     private let rig = PlayerRig()
     private let speaker = OutputDevice(name: "pulse/speaker", description: "Speaker")
@@ -125,7 +125,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.state.output == "pulse/headset" && rig.alerts.isEmpty)
     }
 
-    @Test func `a stream that opens slowly after a hang isn’t failed early`() throws {
+    @Test func `a stream that opens slowly after a hang gets the full time limit`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -144,7 +144,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `a pause after a hang lasts`() throws {
+    @Test func `an episode that is paused after a hang stays paused`() throws {
         try hang()
         try restart(listing: [])
         try rig.advance(2)
@@ -188,7 +188,7 @@ struct PlaybackHangTests {
         try rig.advance(3)
         rig.engine.hang()
         try rig.advance(20)
-        #expect(rig.endings.isEmpty, "what is told nothing can't hang")
+        #expect(rig.endings.isEmpty, "an engine without commands isn’t checked")
         try rig.seek(70)
         try rig.advance(Self.notice)
         #expect(rig.endings.count == 1 && rig.alerts.isEmpty)
@@ -207,7 +207,7 @@ struct PlaybackHangTests {
 
     // MARK: The checks
 
-    @Test func `an engine that answers late hasn’t hung`() {
+    @Test func `a late answer of the engine isn’t a hang`() {
         var liveness = EngineLiveness()
         liveness.record(.open(EngineLoad(id: .random(), source: .file(path: "/a"))))
         for round in 1...20 {

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Tests that the server’s answer to a probe decides about a failed stream, at any time of arrival.
+/// Tests that the server’s answer to a probe decides about a failed stream, whenever the answer arrives.
 struct PlaybackProbeTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
@@ -36,7 +36,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: [Moment.before, .after])
-    func `a 404 is a permanent failure at any time of arrival`(_ moment: Moment) throws {
+    func `a 404 is a permanent failure whenever the server’s answer arrives`(_ moment: Moment) throws {
         try fail(.refused(404), moment)
         #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable")
         #expect(rig.position == 100 && rig.alerts.map(\.code) == ["episodeUnavailable"])
@@ -53,7 +53,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: Moment.allCases)
-    func `a 503 is retried at any time of arrival`(_ moment: Moment) throws {
+    func `a 503 is retried whenever the server’s answer arrives`(_ moment: Moment) throws {
         try fail(.refused(503), moment)
         #expect(rig.state.status == .loading && rig.state.willPlay && rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message.contains("503") == (moment != .never))
@@ -78,8 +78,8 @@ struct PlaybackProbeTests {
         #expect(!rig.states.contains { $0.hasRetry } && rig.opens == 1)
     }
 
-    @Test(arguments: [Self.vague, Failure(.decoderFailed, "What a sent holds no audio that can be played.")])
-    func `data that isn’t audio is named by its server’s answer for any failure of the engine`(engine: Failure) throws {
+    @Test(arguments: [Self.vague, Failure(.decoderFailed, "The data from a contains no playable audio.")])
+    func `the failure names the kind of data that a server sends instead of audio`(engine: Failure) throws {
         let page = Failure(.decoderFailed, "a sent a web page instead of audio.")
         try load(.broken(engine), .notAudio(page))
         #expect(rig.state.status == .failed && rig.state.error.message == page.message)
@@ -88,7 +88,7 @@ struct PlaybackProbeTests {
     }
 
     @Test func `undecodable audio fails as such if its server calls it audio, or doesn’t answer`() throws {
-        let broken = Failure(.decoderFailed, "What a sent holds no audio that can be played.")
+        let broken = Failure(.decoderFailed, "The data from a contains no playable audio.")
         try load(.broken(broken), .audio(AudioTag(etag: "a", size: 1)))
         #expect(rig.state.status == .failed && rig.state.error.message == broken.message)
     }

@@ -55,7 +55,7 @@ struct PlaybackRecoveryTests {
         }
     }
 
-    @Test func `a file that kills the process when it is opened cannot loop`() throws {
+    @Test func `a file that crashes the process when it is opened doesn’t cause a crash loop`() throws {
         try rig.start()
         rig.holdsCommits = true
         try rig.load(rig.episode())

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Tests that a failed stream resumes by itself when its server is back, unless a command intervenes.
+/// Tests that a failed stream resumes by itself when its server is available again, unless a command intervenes.
 struct PlaybackServerReturnTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
@@ -38,7 +38,7 @@ struct PlaybackServerReturnTests {
     }
 
     @Test
-    func `a stream that failed without a network resumes at its position when the network is back, and the alert ends`()
+    func `a stream that failed without a network resumes when the network is available again, and its alert ends`()
         throws
     {
         try fail()
@@ -76,7 +76,7 @@ struct PlaybackServerReturnTests {
     }
 
     @Test(arguments: 0..<6)
-    func `a failed episode that a command has touched doesn’t resume by itself`(_ way: Int) throws {
+    func `a failed episode doesn’t resume by itself after a command about it`(_ way: Int) throws {
         try fail()
         switch way {
         case 0: try rig.setPaused(true)
@@ -112,7 +112,7 @@ struct PlaybackServerReturnTests {
         #expect(rig.state.status == .failed && rig.opens == opens)
     }
 
-    @Test func `a server that is back without the audio is not probed again`() throws {
+    @Test func `a server that is available again without the audio isn’t probed further`() throws {
         try fail()
         rig.answers[Self.address] = .refused(410)
         try rig.advance(30)

@@ -157,7 +157,7 @@ final class PlayerRig: OwnerRig {
         set(.web(url: "https://a/\(id).mp3"), audio)
     }
 
-    /// The episode's file is downloaded.
+    /// Adds a downloaded file of an episode.
     func download(_ id: String, _ audio: SimulatedEngine.Audio, etag: String = "") {
         library[id]?.download.state = .downloaded
         library[id]?.download.path = "/downloads/\(id).mp3"

@@ -6,7 +6,7 @@ import WireMessages
 @testable import PlaybackService
 
 @Suite struct SeekTargetTests {
-    @Test func `two hundred chapters are passed one by one in both directions`() throws {
+    @Test func `chapter seeks visit two hundred chapters one by one in both directions`() throws {
         let chapters = (0..<200).map { index in WireChapter.with { $0.start = Double(index) * 30 } }
         func start(_ neighbour: WireChapterTarget.Neighbour, from position: Double) throws -> Double {
             let target = SeekTarget(title: "", position: position, duration: 6_000, chapters: chapters)

@@ -42,7 +42,7 @@ struct SleepTimerMachineTests {
         #expect(timer.turnOff() == [])
     }
 
-    @Test mutating func `nothing fades while nothing plays`() throws {
+    @Test mutating func `the sound isn’t faded while playback is paused`() throws {
         _ = try set { $0.seconds = 60 }
         #expect(due(isPlaying: false) == now.monotonic.advanced(by: .seconds(60)))
         pass(55)
@@ -57,7 +57,7 @@ struct SleepTimerMachineTests {
         #expect(try set { $0.seconds = 600 } == [.save, .setVolume] && volume == 100)
     }
 
-    @Test mutating func `the timer is over with its last episode, until something is loaded`() throws {
+    @Test mutating func `the timer stays over after its last episode until an episode is loaded`() throws {
         _ = try set { $0.episodes = 2 }
         #expect(timer.loaded() == false)
         #expect(timer.episodeEnded() == [.save] && timer.phase == .episodes(1))

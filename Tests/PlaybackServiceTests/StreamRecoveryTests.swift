@@ -165,7 +165,7 @@ struct StreamRecoveryTests {
         #expect(recovery.starves(progress(cached: 104), isExpected: false, now: now.monotonic) == nil)
     }
 
-    @Test mutating func `a failure is over five seconds beyond its position`() {
+    @Test mutating func `a failure is over once playback is five seconds past its position`() {
         _ = failOpening()
         #expect(recovery.retryNow() == [.open] && recovery.retryNow() == [])
         recovery.played(to: PlaybackPosition(clamping: 104))
@@ -174,7 +174,7 @@ struct StreamRecoveryTests {
         #expect(recovery.retry == nil)
     }
 
-    // MARK: The return of the server
+    // MARK: Waiting for the server
 
     /// Fails every attempt.
     private mutating func failForGood() {
@@ -215,7 +215,7 @@ struct StreamRecoveryTests {
     }
 
     @Test(arguments: [true, false])
-    mutating func `a server that is away for too long by either clock is no longer probed`(_ isAwake: Bool) {
+    mutating func `a server that is unavailable for too long by either clock is no longer probed`(_ isAwake: Bool) {
         failForGood()
         if isAwake { pass(1_800) } else { now.wall = Timestamp(milliseconds: now.wall.milliseconds + 1_800_000) }
         #expect(recovery.woke(situation(isFailed: true)) == [.stopWaiting])
@@ -228,7 +228,7 @@ struct StreamRecoveryTests {
         #expect(recovery.nextAt(isOpen: false) == now.monotonic.advanced(by: .seconds(30)))
     }
 
-    @Test mutating func `a command ends the wait`() {
+    @Test mutating func `a command about the episode ends the wait for its server`() {
         failForGood()
         #expect(recovery.stopProbing() && !recovery.stopProbing())
         #expect(recovery.nextAt(isOpen: false) == nil)
