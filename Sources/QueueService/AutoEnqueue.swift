@@ -9,7 +9,7 @@ import WireMessages
 /// Episodes that the library first saw after those are new; those that exist when a rule is set, or when a podcast
 /// appears, are not. The library is queried for one podcast at a time.
 package struct AutoEnqueue: Sendable {
-    /// The number of a query to the library: an answer to an earlier one doesn’t count.
+    /// The number of a query to the library. A reply to an earlier query is ignored.
     package typealias CheckID = UInt64
 
     /// The new episodes of a podcast, and the mark after them.
@@ -22,64 +22,62 @@ package struct AutoEnqueue: Sendable {
 
     /// The number of newest episodes of a podcast that are searched for new ones.
     private static let window = UInt32(RequestSizes.episodes)
-    /// In ms: an episode published longer than this before the newest one isn’t new; its feed publishes its past.
+    /// In milliseconds: an episode that was published longer than this before the newest one belongs to the back catalogue.
     private static let newsAge: Int64 = 7 * 24 * 3_600 * 1_000
 
-    /// Podcasts that wait for a check; the first one is the subject of the current query.
+    /// The podcasts that wait for a check; a pending query is about the first one.
     private var waiting: [String] = []
-    private var question: CheckID?
-    private var lastQuestion: CheckID = 0
+    private var pendingCheck: CheckID?
+    private var lastCheck: CheckID = 0
     /// The last known number of episodes of each subscribed podcast.
     private var episodeCounts: [String: UInt32] = [:]
 
     /// The subscribed podcasts, in order of their IDs.
     var podcasts: [String] { episodeCounts.keys.sorted() }
 
-    func knows(_ podcast: String) -> Bool { episodeCounts[podcast] != nil }
+    func isSubscribed(_ podcast: String) -> Bool { episodeCounts[podcast] != nil }
 
     /// Records the number of episodes of a subscribed podcast. Returns whether it has changed.
     mutating func update(_ podcast: String, episodeCount: UInt32) -> Bool {
         episodeCounts.updateValue(episodeCount, forKey: podcast) != episodeCount
     }
 
-    /// Drops a podcast, and the pending answer about it.
+    /// Drops a podcast, and ignores the reply to a pending query about it.
     mutating func drop(_ podcast: String) {
         episodeCounts[podcast] = nil
-        if waiting.first == podcast { question = nil }
+        if waiting.first == podcast { pendingCheck = nil }
         waiting.removeAll { $0 == podcast }
     }
 
-    /// Queues a check of a subscribed podcast. If its query is pending, it may have more episodes by now and is
-    /// checked once more.
+    /// Queues a check of a subscribed podcast, also while its query is pending: more episodes may have been added since
+    /// the query was sent.
     mutating func check(_ podcast: String) {
-        guard knows(podcast), !waiting.dropFirst(question == nil ? 0 : 1).contains(podcast) else { return }
+        guard isSubscribed(podcast), !waiting.dropFirst(pendingCheck == nil ? 0 : 1).contains(podcast) else { return }
         waiting.append(podcast)
     }
 
-    /// Queues a check of a podcast, unless one is queued, after its new episodes couldn’t be saved.
+    /// Queues a check of a podcast, unless one is queued, after its new episodes couldn’t be read or saved.
     mutating func checkAgain(_ podcast: String) {
-        if knows(podcast), !waiting.contains(podcast) { waiting.append(podcast) }
+        if isSubscribed(podcast), !waiting.contains(podcast) { waiting.append(podcast) }
     }
 
     /// Returns the next query to the library; nil while one is pending or no podcast waits.
-    mutating func nextQuestion() -> (check: CheckID, query: WireEpisodesQuery)? {
-        guard question == nil, let podcast = waiting.first else { return nil }
-        lastQuestion += 1
-        question = lastQuestion
+    mutating func nextQuery() -> (check: CheckID, query: WireEpisodesQuery)? {
+        guard pendingCheck == nil, let podcast = waiting.first else { return nil }
+        lastCheck += 1
+        pendingCheck = lastCheck
         let query = WireEpisodesQuery.with {
             $0.podcast = podcast
             $0.limit = Self.window
         }
-        return (lastQuestion, query)
+        return (lastCheck, query)
     }
 
-    /// Returns the podcast that an answer is about; nil: it is outdated. After a retryable failure it still waits.
-    mutating func answered(_ result: Result<WirePersistenceReply, Failure>, to check: CheckID) -> String? {
-        guard check == question, let podcast = waiting.first else { return nil }
-        question = nil
-        if case .failure(let failure) = result, failure.retry { return podcast }
-        waiting.removeFirst()
-        return podcast
+    /// Ends the query of a check, and returns its podcast; nil: the query is outdated.
+    mutating func answered(_ check: CheckID) -> String? {
+        guard check == pendingCheck, !waiting.isEmpty else { return nil }
+        pendingCheck = nil
+        return waiting.removeFirst()
     }
 
     /// Finds the new ones among a podcast’s newest episodes; nil: there are none since the mark.
@@ -100,7 +98,7 @@ package struct AutoEnqueue: Sendable {
             ($0.firstSeen > mark.since || $0.firstSeen == mark.since && !dealt.contains($0.id))
                 && !$0.state.played && !$0.enclosureURL.isEmpty && !isQueued($0.id)
         }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
-        // The newest of all is new, however late its feed publishes it.
+        // The newest of all episodes is new, however late its feed publishes it.
         let newest = episodes.map(\.published).max() ?? 0
         func isOld(_ episode: WireEpisode) -> Bool {
             episode.published != 0 && episode.published < mark.since - newsAge && episode.published != newest

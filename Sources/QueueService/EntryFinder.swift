@@ -10,7 +10,7 @@ struct EntryFinder {
     /// The bytes of IDs and titles that one request may be compared with: enough for a hundred texts in a full queue.
     private static let byteLimit = 256 << 20
 
-    /// The queues to search, the likelier first.
+    /// The queues to search, the most likely one first.
     private let queues: [NamedQueue]
     /// The texts of each queue, created when needed.
     private var texts: [EntryTexts?]
@@ -35,7 +35,7 @@ struct EntryFinder {
             guard comparedBytes <= Self.byteLimit else {
                 throw Failure(
                     .limitReached,
-                    "These are too many texts to look for in \(QueueName.shown(queue.name)), which holds \(queue.queue.counted); name fewer at once, or name entries by their IDs."
+                    "Searching \(QueueName.shown(queue.name)), which has \(queue.queue.counted), for these texts would take too long; name fewer entries at once, or use their IDs."
                 )
             }
             let found = (texts[index]?.matches(text) ?? []).map { queue.queue.entries[$0] }
@@ -49,7 +49,7 @@ struct EntryFinder {
         }
         let names = queues.map { QueueName.shown($0.name) }.joined(separator: " or ")
         let option = queues.first.map { QueueName.option($0.name) } ?? ""
-        throw Failure(.notFound, "Nothing in \(names) is named “\(text)”. `lockstep queue\(option)` lists it.")
+        throw Failure(.notFound, "No entry in \(names) matches “\(text)”. `lockstep queue\(option)` lists the entries.")
     }
 
     /// - Throws: `notFound` for a number that no queue has; `ambiguous` for one that several have.

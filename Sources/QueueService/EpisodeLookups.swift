@@ -15,50 +15,52 @@ struct EpisodeLookups: Sendable {
         var episodes: [String]
         var purpose: Purpose
         /// The number of episodes that have been queried, including the pending query.
-        var asked = 0
+        var queried = 0
         var found: [String: WireEpisodeSummary] = [:]
     }
 
     private var waiting: [Lookup] = []
     /// The number of waiting lookups in the pending query; 0: none is pending.
-    private var askedLookups = 0
+    private var queriedLookups = 0
 
     mutating func add(_ episodes: [String], for purpose: Purpose) {
         waiting.append(Lookup(episodes: episodes, purpose: purpose))
     }
 
     /// Returns the episodes to query now; nil while a query is pending or nothing waits.
-    mutating func nextQuestion() -> [String]? {
-        guard askedLookups == 0, !waiting.isEmpty else { return nil }
+    mutating func nextQuery() -> [String]? {
+        guard queriedLookups == 0, !waiting.isEmpty else { return nil }
         var ids: [String] = []
         for index in waiting.indices {
             let lookup = waiting[index]
             guard index == 0 || ids.count + lookup.episodes.count <= RequestSizes.episodes else { break }
-            let part = lookup.episodes[lookup.asked...].prefix(RequestSizes.episodes)
+            let part = lookup.episodes[lookup.queried...].prefix(RequestSizes.episodes)
             ids += part
-            waiting[index].asked += part.count
-            askedLookups += 1
+            waiting[index].queried += part.count
+            queriedLookups += 1
             // The rest of a long lookup precedes the others.
-            if waiting[index].asked < lookup.episodes.count { break }
+            if waiting[index].queried < lookup.episodes.count { break }
         }
         return ids
     }
 
-    /// Returns the lookups that the answer to the pending query completes, in order.
+    /// Returns the lookups that the reply to the pending query completes, in order.
     mutating func answered(_ result: Result<WirePersistenceReply, Failure>) -> [Outcome] {
-        var lookups = Array(waiting.prefix(askedLookups))
-        waiting.removeFirst(askedLookups)
-        askedLookups = 0
+        var lookups = Array(waiting.prefix(queriedLookups))
+        waiting.removeFirst(queriedLookups)
+        queriedLookups = 0
         switch result {
         case .success(let reply):
             let pairs = reply.episodes.episodes.map { ($0.id, WireEpisodeSummary($0)) }
             let episodes = Dictionary(pairs) { first, _ in first }
             for index in lookups.indices {
-                // The answer also contains the episodes of other lookups.
+                // The reply also contains the episodes of other lookups.
                 for id in lookups[index].episodes where episodes[id] != nil { lookups[index].found[id] = episodes[id] }
             }
             // A lookup that is too long for one query is alone in it.
-            if let last = lookups.last, last.asked < last.episodes.count { waiting.insert(lookups.removeLast(), at: 0) }
+            if let last = lookups.last, last.queried < last.episodes.count {
+                waiting.insert(lookups.removeLast(), at: 0)
+            }
             return lookups.map { ($0.purpose, .success($0.found)) }
         case .failure(let failure): return lookups.map { ($0.purpose, .failure(failure)) }
         }

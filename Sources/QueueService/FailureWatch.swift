@@ -2,8 +2,8 @@ import PodcastModel
 import WireMessages
 
 /// Decides whether a failing entry is skipped, from whether the loaded episode plays unattended and which entries
-/// were skipped since an episode ended. It isn’t stored: an episode that a restarted queue finds failed may have
-/// failed days ago, when no user expects the next one to play.
+/// were skipped since an episode ended. This isn’t stored: an episode that had failed before the queue
+/// restarted may have failed days ago, and no user expects the next one to play now.
 struct FailureWatch: Sendable {
     /// The maximum number of entries that are skipped in a row. More failures are due to the network,
     /// such as a login page in place of every episode.
@@ -11,9 +11,9 @@ struct FailureWatch: Sendable {
 
     private var load = ""
     private var status = WirePlaybackState.Status.unknown
-    /// Whether the episode plays, or will, without a command for it.
+    /// Whether the episode plays, or will play, without a user’s command.
     private(set) var isUnattended = false
-    private(set) var passedOver: Set<String> = []
+    private(set) var skipped: Set<String> = []
 
     /// - Parameters:
     ///   - isByItself: whether the queue decided this load when the one before it ended.
@@ -22,7 +22,7 @@ struct FailureWatch: Sendable {
         if state.loadID != load {
             load = state.loadID
             isUnattended = isByItself && (isNew || state.status == .loading && state.willPlay)
-            if !isByItself { passedOver = [] }
+            if !isByItself { skipped = [] }
         } else if status == .failed, state.status == .loading {
             // A user has retried it, or its server is back.
             isUnattended = false
@@ -33,25 +33,24 @@ struct FailureWatch: Sendable {
         case .paused, .idle: isUnattended = false
         // It was paused before its file was open, or by the end of the sleep timer.
         case .loading where !state.willPlay: isUnattended = false
-        case .finished: passedOver = []
+        case .finished: skipped = []
         default: break
         }
     }
 
-    /// Whether a failed entry is skipped. This also holds if an earlier skip of the entry couldn’t be
-    /// stored.
-    func givesWay(_ entry: String, to next: String) -> Bool {
-        isUnattended && passedOver.subtracting([entry]).count < Self.limit && !passedOver.contains(next)
+    /// Whether a failed entry is skipped; also if an earlier attempt to skip it couldn’t be stored.
+    func shouldSkip(_ entry: String, for next: String) -> Bool {
+        isUnattended && skipped.subtracting([entry]).count < Self.limit && !skipped.contains(next)
     }
 
-    mutating func passOver(_ entry: String) { passedOver.insert(entry) }
+    mutating func recordSkip(of entry: String) { skipped.insert(entry) }
 
     /// Leaves a failed episode loaded: an entry that is added later doesn’t play automatically.
-    mutating func stay() { isUnattended = false }
+    mutating func keepLoaded() { isUnattended = false }
 }
 
 extension WireFailure {
-    /// Whether another attempt would fail in the same way: the address is wrong, or its content is.
+    /// Whether a retry would fail in the same way, because the address or its content is invalid.
     var isLasting: Bool {
         switch FailureCode(rawValue: code) {
         case .episodeUnavailable, .badURL, .decoderFailed, .fileMissing: true

@@ -59,8 +59,8 @@ struct LoadCoordinator: Sendable {
         }
     }
 
-    /// Tells the player which entry follows the loaded one (nil: none), unless it knows. At most one such request is
-    /// pending, and none is retried: preparing only saves time.
+    /// Returns the request that names the entry after the loaded one (nil: none) to the player, if it has changed. At most
+    /// one such request is pending, and none is retried, because preparation only saves time.
     mutating func prepare(_ next: WireQueueEntry?, of queue: String, after load: String) -> QueueMachine.Call? {
         guard !isPreparing else { return nil }
         var wanted = WirePrepareEpisode()
@@ -78,8 +78,8 @@ struct LoadCoordinator: Sendable {
     /// Discards the preparation when the player has stopped.
     mutating func playerIsGone() { preparation = nil }
 
-    /// Tracks the pending loads, in order of their decision. A load that is no longer pending, and that the player
-    /// wasn’t seen to accept, has been superseded.
+    /// Tracks the pending loads, in order of their decision. A load that is no longer pending, and whose
+    /// acceptance by the player isn’t known, was superseded.
     mutating func follow(_ pending: [(queue: String, load: PendingLoad)]) {
         for index in decided.indices where decided[index].outcome == .pending {
             if !pending.contains(where: { $0.load.loadID == decided[index].loadID }) {
@@ -88,7 +88,7 @@ struct LoadCoordinator: Sendable {
         }
         for (queue, load) in pending {
             if let index = decided.firstIndex(where: { $0.loadID == load.loadID }) {
-                // Its commit was refused, and it was decided again.
+                // The commit of its first decision was refused.
                 if decided[index].outcome == .superseded { decided[index].outcome = .pending }
                 continue
             }

@@ -113,11 +113,11 @@ extension NamedQueue {
         )
     }
 
-    /// Returns the refusal to play from a queue without entries. After its end, Up Next may be played.
+    /// Returns the refusal to play from a queue without entries, which suggests to play Up Next.
     func empty(else main: NamedQueue) -> Failure {
         let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
         let others = name == main.name || main.queue.entries.isEmpty
-        let back = others ? "" : ", or go on with Up Next: `lockstep play --queue \(main.name)`"
+        let back = others ? "" : ", or continue with Up Next: `lockstep play --queue \(main.name)`"
         return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
     }
 
@@ -125,8 +125,8 @@ extension NamedQueue {
     static func leftOut(_ count: Int) -> String {
         switch count {
         case 0: ""
-        case 1: "; 1 entry of a forgotten podcast stays out"
-        default: "; \(count) entries of forgotten podcasts stay out"
+        case 1: "; 1 entry of a forgotten podcast wasn’t restored"
+        default: "; \(count) entries of forgotten podcasts weren’t restored"
         }
     }
 }
@@ -202,14 +202,14 @@ extension WireEpisodeSummary {
         }
     }
 
-    /// The identities of the episode’s audio: two episodes that share one of these are the same.
+    /// The names of the episode’s audio: two episodes that share one of these have the same audio.
     fileprivate var audioNames: Set<String> {
         var names: Set<String> = []
         let whole = enclosureURL.prefix { $0 != "#" }
         if !whole.isEmpty { names.insert("url:\(whole)") }
         let details = "\(published)/\(duration.rounded())/\(title)"
-        // Some servers distinguish episodes by the query only: it is ignored after an audio file’s name, where it is
-        // used to count listeners, and only between episodes that are otherwise equal.
+        // Some servers distinguish episodes by the query only: the query is ignored only after the name of
+        // an audio file, where it serves to count listeners, and only if the episodes are otherwise equal.
         let address = whole.prefix { $0 != "?" }
         let ending = address.split(separator: "/").dropFirst(2).last?.split(separator: ".").dropFirst().last ?? ""
         if Self.audioEndings.contains(ending.lowercased()) { names.insert("file:\(address) \(details)") }

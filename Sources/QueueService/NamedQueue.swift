@@ -45,7 +45,7 @@ struct NamedQueue: Sendable {
         var record = WireQueueHistoryRecord()
         record.redo = Self.structural(outcome.steps)
         record.undo = Self.structural(outcome.inverse)
-        // A change of the current entry alone is playback, not editing: there is nothing to undo.
+        // A change of only the current entry belongs to playback and can’t be undone.
         guard !record.undo.isEmpty else { return finish(outcome) }
         record.item.revision = queue.revision
         record.item.at = now.milliseconds
@@ -86,15 +86,15 @@ struct NamedQueue: Sendable {
     mutating func applyHistory(
         redo: Bool, loaded: String, without podcasts: Set<String>
     ) -> (change: OwnerChange, description: String, episodes: [String], forgotten: Int)? {
-        guard let record = redo ? history.forth() : history.back() else { return nil }
+        guard let record = redo ? history.stepForward() : history.stepBack() else { return nil }
         let all = redo ? record.redo : record.undo
         let newcomers = WireQueueStep.newcomers(of: all)
         let gone = newcomers.filter { podcasts.contains($0.episode.podcastID) }
         let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
         // A move removes its entry and inserts it again, so it would no longer be current.
         let current = queue.current ?? loaded
-        let comesBack = steps.contains { if case .insert(let it)? = $0.step { it.entry.id == current } else { false } }
-        let outcome = queue.apply(comesBack ? steps + [.settingCurrent(current)] : steps)
+        let isRestored = steps.contains { if case .insert(let it)? = $0.step { it.entry.id == current } else { false } }
+        let outcome = queue.apply(isRestored ? steps + [.settingCurrent(current)] : steps)
         queue.revision += 1
         let episodes = newcomers.map(\.episode).filter { !podcasts.contains($0.podcastID) }.map(\.id)
         return (finish(outcome), record.item.description_p, episodes, gone.count)

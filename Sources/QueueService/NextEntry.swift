@@ -11,11 +11,12 @@ struct NextEntry: Sendable {
 
 extension NamedQueue {
     /// Returns the entry that follows the loaded one when that has ended, or is skipped because it failed.
-    func nextEntry(after loaded: String, skipping: Bool) -> NextEntry {
-        let index = queue.index(of: loaded)
+    ///
+    /// - Parameter index: the index of the loaded entry; nil: it was removed.
+    func nextEntry(after loaded: String, at index: Int?, skipping: Bool) -> NextEntry {
         let own = index.map { queue.entries[$0] }
         let leaves = own != nil && !skipping && !modes.keep && modes.repeat != .one
-        // Another entry is current already: it was requested before the end arrived.
+        // A user selected another entry before the end was reported.
         if let current = queue.current, current != loaded {
             return NextEntry(queue: self, entry: queue.entry(current), leaves: leaves)
         }
@@ -29,18 +30,20 @@ extension NamedQueue {
         return NextEntry(queue: self, entry: next, leaves: leaves)
     }
 
-    /// Returns the entry that follows the player’s, which is in this queue, or the reason why there is none.
-    func following(_ state: WirePlaybackState) -> (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
+    /// Returns the entry that follows the player’s, which has this index or was removed, or the reason why there is none.
+    func following(
+        _ state: WirePlaybackState, at index: Int?
+    ) -> (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
         let hasEnded = state.status == .finished && advancedLoad == state.loadID
         if hasEnded || state.status == .failed && state.skip { return (nil, .ended) }
-        if let entry = nextEntry(after: state.queueEntry, skipping: state.status == .failed).entry {
+        if let entry = nextEntry(after: state.queueEntry, at: index, skipping: state.status == .failed).entry {
             return (entry.wire, .unknown)
         }
         let isAlone = queue.entries.allSatisfy { $0.id == state.queueEntry }
         return (nil, isAlone ? .noOtherEntry : .lastEntry)
     }
 
-    /// Returns the entry with which the queue starts: the one after a current one that is kept though it has ended.
+    /// Returns the entry with which the queue starts: the current one, or the next one if that has ended and was kept.
     func entryToStart(after player: WirePlaybackState?) -> String? {
         guard let current = queue.current, player?.status == .finished, player?.queueEntry == current,
             modes.repeat != .one
@@ -49,7 +52,7 @@ extension NamedQueue {
         return (queue.entry(after: current) ?? first)?.id ?? current
     }
 
-    /// Returns the neighbour of the current entry. A repeating queue has no edge.
+    /// Returns the neighbour of the current entry. In a repeating queue the first entry follows the last one.
     func neighbour(forward: Bool) -> Queue.Entry? {
         let current = queue.current ?? ""
         let neighbour =
@@ -64,9 +67,9 @@ extension WirePlaybackState {
     /// Whether an episode is loaded that can be paused and resumed.
     var isLoaded: Bool { !loadID.isEmpty && ![.idle, .finished].contains(status) }
 
-    /// Whether it plays, or will once it is loaded.
+    /// Whether the episode plays, or will play once it is loaded.
     var plays: Bool { status == .playing || status == .loading && willPlay }
 
-    /// Whether the next entry will play. A user who skips a failed or ended episode wants to keep listening.
+    /// Whether the next entry will play. It also plays after a failed or ended episode that a user skips.
     var nextWillPlay: Bool { plays || [.failed, .finished].contains(status) }
 }

@@ -3,10 +3,10 @@ import PodcastModel
 import WireMessages
 
 private let fullCode = "queueFull"
-private let passedOverCode = "passedOver"
+private let skippedCode = "passedOver"
 
-/// The alerts of the queue: new episodes didn’t fit (one alert per podcast, until the podcast or its rule is removed),
-/// or an entry was skipped.
+/// The queue’s alerts: new episodes didn’t fit into a queue (one alert per podcast, until the podcast or its rule is
+/// removed), or an entry was skipped.
 extension OwnerAlerts {
     /// Raises the alert that new episodes of a podcast didn’t fit. It replaces an earlier one of the podcast.
     mutating func raiseFull(
@@ -24,7 +24,7 @@ extension OwnerAlerts {
                     fullCode, of: .queue, named: "\(fullCode)/\(podcast)/\(now.milliseconds)",
                     title: "\(QueueName.shown(queue.name)) is full",
                     message:
-                        "\(what) not added: it takes at most \(queue.limit) entries. Remove some, or raise its limit, and add what you want to hear.",
+                        "\(what) not added: the queue takes at most \(queue.limit) entries. Remove some or raise its limit, then add the episodes that you want to hear.",
                     episode: episodes.count == 1 ? first.id : "", podcast: podcast, at: now)))
         return change
     }
@@ -33,23 +33,23 @@ extension OwnerAlerts {
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
     /// Raises the alert that an entry was skipped. It replaces an earlier one of the episode.
-    mutating func raisePassedOver(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
-        var change = endPassedOver { $0 == state.episode.id }
+    mutating func raiseSkipped(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
+        var change = endSkipped { $0 == state.episode.id }
         change.append(
             raise(
                 WireAlert(
-                    passedOverCode, of: .queue, named: "\(passedOverCode)/\(state.loadID)",
-                    title: "Passed over “\(state.episode.title)”",
+                    skippedCode, of: .queue, named: "\(skippedCode)/\(state.loadID)",
+                    title: "Skipped “\(state.episode.title)”",
                     message:
-                        "\(state.error.message) The next entry played in its place; this one stays in \(QueueName.shown(queue.name)) where it is.",
+                        "\(state.error.message) The next entry was played instead; this one keeps its position in \(QueueName.shown(queue.name)).",
                     episode: state.episode.id, podcast: state.episode.podcastID, at: now)))
         return change
     }
 
-    var hasPassedOver: Bool { standing.values.contains { $0.code == passedOverCode } }
+    var hasSkipped: Bool { standing.values.contains { $0.code == skippedCode } }
 
-    /// Ends alerts about skipped entries, by their episodes.
-    mutating func endPassedOver(where isOver: (String) -> Bool) -> OwnerChange {
-        end { $0.code == passedOverCode && isOver($0.episode) }
+    /// Ends alerts about skipped entries whose episodes meet the condition.
+    mutating func endSkipped(where condition: (String) -> Bool) -> OwnerChange {
+        end { $0.code == skippedCode && condition($0.episode) }
     }
 }

@@ -82,7 +82,7 @@ struct QueueEdit {
     private mutating func deduplicate() {
         // The playing entry is kept.
         let going = named.duplicates(keeping: [player?.queueEntry, named.queue.current].compactMap(\.self))
-        remove(going, "Removed \(Queue.counted(going.count)) that were there twice")
+        remove(going, "Removed \(going.count == 1 ? "1 duplicate" : "\(going.count) duplicates")")
         reply.description_p = Queue.counted(going.count)
     }
 

@@ -55,14 +55,14 @@ struct QueueHistory: Sendable {
     }
 
     /// Undoes the newest change that isn’t undone, and returns it. Nil: there is none.
-    mutating func back() -> WireQueueHistoryRecord? {
+    mutating func stepBack() -> WireQueueHistoryRecord? {
         guard applied > 0 else { return nil }
         undone += 1
         return changes[applied].record
     }
 
     /// Redoes the oldest undone change, and returns it. Nil: there is none.
-    mutating func forth() -> WireQueueHistoryRecord? {
+    mutating func stepForward() -> WireQueueHistoryRecord? {
         guard undone > 0 else { return nil }
         undone -= 1
         return changes[applied - 1].record

@@ -21,32 +21,33 @@ extension QueueMachine {
         let next = nextEntry(after: state, skipping: true)
         // The same load may fail, and be skipped, again.
         let mark = "skip/\(state.loadID)/\(state.skippedAlert)"
-        // The end is recorded even if nothing follows: an entry that is added later must not play automatically.
+        // The skip is recorded even if no entry follows: an entry that is added later must not play automatically.
         guard next.queue.advancedLoad != mark else { return }
-        advance(to: next, from: state, marking: mark, "Passed over “\(state.episode.title)”", now: now, &effects)
+        advance(to: next, from: state, marking: mark, "Skipped “\(state.episode.title)”", now: now, &effects)
     }
 
     /// Skips an episode that played unattended and failed permanently. Its entry is kept; an alert of the queue
-    /// reports it, because the player’s own alert ends with the load.
-    mutating func passOver(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
-        // A load that was decided meanwhile is newer.
+    /// reports the skip, because the player’s own alert ends with the load.
+    mutating func skipUnplayable(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
+        // A load that was decided since the failure has priority.
         guard state.error.isLasting, upcomingLoad == nil else { return }
         let next = nextEntry(after: state, skipping: true)
         let mark = "failed/\(state.loadID)"
         guard next.queue.advancedLoad != mark else { return }
         guard let entry = next.entry, entry.id != state.queueEntry,
-            failures.givesWay(state.queueEntry, to: entry.id)
-        else { return failures.stay() }
-        failures.passOver(state.queueEntry)
+            failures.shouldSkip(state.queueEntry, for: entry.id)
+        else { return failures.keepLoaded() }
+        failures.recordSkip(of: state.queueEntry)
         var rules = rules
-        let alert = rules.alerts.raisePassedOver(state, in: next.queue, now: now.wall)
+        let alert = rules.alerts.raiseSkipped(state, in: next.queue, now: now.wall)
         advance(
-            to: next, from: state, marking: mark, "Passed over “\(state.episode.title)”, which can’t be played",
+            to: next, from: state, marking: mark, "Skipped “\(state.episode.title)”, which can’t be played",
             alert, rules, now: now, &effects)
     }
 
-    private func nextEntry(after state: WirePlaybackState, skipping: Bool = false) -> NextEntry {
-        queues.source(of: state).nextEntry(after: state.queueEntry, skipping: skipping)
+    func nextEntry(after state: WirePlaybackState, skipping: Bool = false) -> NextEntry {
+        let source = queues.source(of: state)
+        return source.named.nextEntry(after: state.queueEntry, at: source.index, skipping: skipping)
     }
 
     private mutating func advance(
@@ -55,7 +56,7 @@ extension QueueMachine {
     ) {
         var named = next.queue
         named.advancedLoad = mark
-        // The same entry was requested again, at another position, before its end arrived: it is kept.
+        // A user has played the same entry again, at another position, before its end was reported: it is kept.
         if let pending = named.pending, pending.hasPosition, pending.entry == state.queueEntry,
             pending.follows(state.loadID)
         {
@@ -64,10 +65,10 @@ extension QueueMachine {
             commit(named, change, rules: newRules, &effects)
             return requestLoad(&effects)
         }
-        // A load that was decided in another queue before the end arrived is newer: this queue decides none.
+        // A load that another queue decided before the end was reported has priority: this queue decides none.
         let isElsewhere = upcomingLoad.map { $0.queue != named.name } ?? false
         let superseded = queues.loadsToSupersede(loads.latest)
-        // A load of the same entry that was requested before the end arrived is sufficient.
+        // If a load of the next entry was decided before the end was reported, no other one is needed.
         named.pending = named.pending.flatMap {
             $0.follows(state.loadID) && $0.entry == next.entry?.id ? $0 : nil
         }

@@ -108,7 +108,7 @@ extension QueueMachine {
         guard !rules.names(queue: named.name) else {
             throw Failure(
                 .invalidArgument,
-                "New episodes enter the queue “\(named.name)” by the setting autoEnqueueQueue; change that first.")
+                "The setting autoEnqueueQueue adds new episodes to “\(named.name)”; change the setting first.")
         }
         commit(named.deletion, answering: context.answer(about: named.name), &effects) { $0.queues[named.name] = nil }
     }

@@ -14,7 +14,7 @@ extension QueueMachine {
     }
 
     private mutating func askLibrary(_ effects: inout [Effect]) {
-        guard let episodes = lookups.nextQuestion() else { return }
+        guard let episodes = lookups.nextQuery() else { return }
         effects.append(
             .ask(.episodes) {
                 $0.episodesByID.ids = episodes

@@ -40,8 +40,8 @@ extension QueueMachine {
         }
     }
 
-    /// Pauses the episode that plays or will; else resumes the loaded one, else starts the queue. If one is loaded, the
-    /// player decides.
+    /// Pauses an episode that plays or is about to; else resumes the loaded one, else starts the queue. If an episode is
+    /// loaded, the player decides.
     mutating func toggle(
         _ named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {
@@ -114,7 +114,7 @@ extension QueueMachine {
         guard from.isEmpty || from == named.queue.current ?? "" else {
             throw Failure(
                 .revisionMismatch,
-                "The queue has moved on in the meantime: another entry is current. Check it and try again.")
+                "Another entry has become current in the meantime. Check the queue and try again.")
         }
         guard !named.queue.entries.isEmpty else { throw named.empty(else: main) }
         guard let entry = named.neighbour(forward: forward) else {
@@ -127,7 +127,7 @@ extension QueueMachine {
         let willPlay = upcomingLoad.map { !$0.pending.paused } ?? player?.nextWillPlay ?? false
         load(
             entry.wire, in: named.name, [.settingCurrent(entry.id)],
-            "\(forward ? "Went on to" : "Went back to") “\(entry.wire.episode.title)”", paused: !willPlay, context,
+            "\(forward ? "Skipped to" : "Returned to") “\(entry.wire.episode.title)”", paused: !willPlay, context,
             &effects)
     }
 
@@ -186,8 +186,8 @@ extension QueueMachine {
 
     private static let stateTimeout = Duration.seconds(2)
 
-    /// Decides a command again for which the player had nothing loaded. While the queue still sees the load, the
-    /// command waits: the state for the decision is outdated.
+    /// Decides a command again for which the player had nothing loaded. While the queue’s
+    /// state of the player still has the load, that state is outdated, and the command waits for a new one.
     private mutating func decideAgain(_ asked: PlayerCommand, now: Moment, _ effects: inout [Effect]) {
         guard playerIsReady, let player, player.isLoaded, player.loadID == asked.load else {
             return carryOut(asked.request, of: asked.command, now: now, &effects)

@@ -51,12 +51,12 @@ extension QueueMachine {
     ) {
         switch answer {
         case .success(let state):
-            // The same state arrives on the stream, perhaps earlier; this only saves the wait for it.
+            // The same state is published on the stream; using the reply saves the wait for the event.
             if let state, state.revision > player?.revision ?? 0 { player = state }
             pauseBeforeUpcoming(&effects)
         case .failure(let failure) where failure.retry:
             effects.append(.log(.warning, "the player didn’t accept load \(load) yet: \(failure)"))
-            return effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retry.wait())))
+            return effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retryBackoff.wait())))
         case .failure(let failure):
             // Another request would be refused again; the entry remains current, and `play` tries again.
             effects.append(.log(.error, "the player refused load \(load): \(failure)"))
@@ -105,11 +105,11 @@ extension QueueMachine {
     }
 
     private mutating func observe(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
-        let left = player?.episode.id
+        let previous = player?.episode.id
         player = state
         failures.observe(
             state, isByItself: queues.isAdvance(state), isNew: loads.latest.contains(state.loadID))
-        if let saved = loadedEpisodeState, saved.episode == left, saved.episode != state.episode.id {
+        if let saved = loadedEpisodeState, saved.episode == previous, saved.episode != state.episode.id {
             loadedEpisodeState = nil
             update(saved, &effects)
         }
@@ -126,20 +126,20 @@ extension QueueMachine {
         if !news.added.isEmpty { check(podcast: news.podcast, &effects) }
     }
 
-    /// Advances the queue if the player’s state requires it and that hasn’t been done, and requests the due load.
+    /// Advances the queue if the player’s state requires an advance that isn’t recorded yet, and requests the due load.
     mutating func reconcile(now: Moment, _ effects: inout [Effect]) {
         if let player, !player.loadID.isEmpty {
             switch player.status {
             case .finished: advance(from: player, now: now, &effects)
             case .failed where player.skip: skip(player, now: now, &effects)
-            case .failed: passOver(player, now: now, &effects)
+            case .failed: skipUnplayable(player, now: now, &effects)
             default: break
             }
         }
         requestLoad(&effects)
     }
 
-    /// Updates an entry with its episode’s position and played mark, but not while playback changes them constantly.
+    /// Updates an entry with its episode’s position and played mark, but not during playback, which changes them constantly.
     private mutating func observe(_ state: WireEpisodeState, _ effects: inout [Effect]) {
         guard player?.episode.id == state.episode else { return update(state, &effects) }
         loadedEpisodeState = state

@@ -7,7 +7,7 @@ import WireMessages
 // Applies rules: new episodes of a podcast are enqueued, and those of a forgotten podcast are removed from all queues.
 
 extension QueueMachine {
-    private static let ruleRetry = Backoff.constant(.seconds(5))
+    private static let ruleCheckBackoff = Backoff.constant(.seconds(5))
 
     /// Sets or unsets a setting; a rule that applies to a podcast now starts with the existing episodes.
     mutating func set(
@@ -30,14 +30,14 @@ extension QueueMachine {
         }
     }
 
-    /// Handles a podcast’s metadata, which may also be the first sign of it and of episodes added while the queue was
-    /// down. Nil: it can’t be read, or isn’t published any more.
+    /// Handles a podcast’s metadata, which may be new or show that episodes were added while the queue was down. Nil: it
+    /// can’t be read, or isn’t published any more.
     mutating func observe(_ podcast: WirePodcast?, id: String, _ effects: inout [Effect]) {
         if podcast != nil { changeRules(&effects) { $0.unmarkForgotten(podcast: id, &$1) } }
         guard let podcast, podcast.subscribed else {
             autoEnqueue.drop(id)
             checkNextPodcast(&effects)
-            // A new subscription starts over: episodes that existed before it aren’t new.
+            // Episodes that existed before a new subscription aren’t new.
             if podcast != nil { changeRules(&effects) { $0.endRule(of: id, &$1) } }
             return
         }
@@ -65,27 +65,27 @@ extension QueueMachine {
 
     /// Checks a podcast for new episodes, if it is subscribed to and has a rule.
     mutating func check(podcast: String, _ effects: inout [Effect]) {
-        // A podcast that isn’t known yet is checked when it is.
-        guard autoEnqueue.knows(podcast), rules.rule(of: podcast) != nil else { return }
+        // A podcast that isn’t published yet is checked when it is.
+        guard autoEnqueue.isSubscribed(podcast), rules.rule(of: podcast) != nil else { return }
         autoEnqueue.check(podcast)
         checkNextPodcast(&effects)
     }
 
     mutating func checkNextPodcast(_ effects: inout [Effect]) {
-        guard let question = autoEnqueue.nextQuestion() else { return }
-        effects.append(.ask(.newestEpisodes(question.check)) { $0.episodes = question.query })
+        guard let next = autoEnqueue.nextQuery() else { return }
+        effects.append(.ask(.newestEpisodes(next.check)) { $0.episodes = next.query })
     }
 
     mutating func podcastChecked(
         _ check: AutoEnqueue.CheckID, _ result: Result<WirePersistenceReply, Failure>, now: Moment,
         _ effects: inout [Effect]
     ) {
-        guard let podcast = autoEnqueue.answered(result, to: check) else { return }
+        guard let podcast = autoEnqueue.answered(check) else { return }
         switch result {
         case .success(let reply): enqueue(reply.episodes.episodes, of: podcast, now: now, &effects)
-        case .failure(let failure) where failure.retry: return repeatChecks(now: now, &effects)
+        case .failure(let failure) where failure.retry: return checkAgain(podcast: podcast, now: now, &effects)
         case .failure(let failure):
-            effects.append(.log(.error, "couldn’t look for new episodes of \(podcast): \(failure)"))
+            effects.append(.log(.error, "couldn’t check for new episodes of \(podcast): \(failure)"))
         }
         checkNextPodcast(&effects)
     }
@@ -95,7 +95,7 @@ extension QueueMachine {
     ) {
         guard let rule = rules.rule(of: podcast),
             let news = AutoEnqueue.news(
-                among: episodes, since: rules.marks[podcast], isQueued: queues.hold(episode:))
+                among: episodes, since: rules.marks[podcast], isQueued: queues.contain(episode:))
         else { return }
         var rules = rules
         var named = queues[rule.queue] ?? main
@@ -106,19 +106,15 @@ extension QueueMachine {
         rules.marks.put(podcast, news.mark, &change.changes)
         commit(named, change, as: .enqueue(podcast: podcast), rules: rules, &effects)
         effects += news.old.map {
-            .log(.info, "“\($0.title)” enters no queue by rule: it was published long before it came")
+            .log(.info, "“\($0.title)” isn’t enqueued by a rule: it was published long before its feed showed it")
         }
     }
 
-    /// Checks a podcast again after its new episodes couldn’t be saved.
+    /// Checks a podcast again after its new episodes couldn’t be read or saved.
     mutating func checkAgain(podcast: String, now: Moment, _ effects: inout [Effect]) {
-        guard autoEnqueue.knows(podcast) else { return }
+        guard autoEnqueue.isSubscribed(podcast) else { return }
         autoEnqueue.checkAgain(podcast)
-        repeatChecks(now: now, &effects)
-    }
-
-    private func repeatChecks(now: Moment, _ effects: inout [Effect]) {
-        effects.append(.timer(.ruleChecks, at: now.monotonic.advanced(by: Self.ruleRetry.wait())))
+        effects.append(.timer(.ruleChecks, at: now.monotonic.advanced(by: Self.ruleCheckBackoff.wait())))
     }
 
     // MARK: - Alerts
@@ -136,12 +132,12 @@ extension QueueMachine {
 
     /// Ends alerts about skipped entries whose episode plays, or is in no queue any more.
     mutating func endPastAlerts(_ effects: inout [Effect]) {
-        guard rules.alerts.hasPassedOver else { return }
+        guard rules.alerts.hasSkipped else { return }
         let playing = player?.status == .playing ? player?.episode.id : nil
         let queues = queues
         changeRules(&effects) { rules, change in
             change.append(
-                rules.alerts.endPassedOver { episode in episode == playing || !queues.hold(episode: episode) })
+                rules.alerts.endSkipped { episode in episode == playing || !queues.contain(episode: episode) })
         }
     }
 }

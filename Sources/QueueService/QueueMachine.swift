@@ -52,7 +52,7 @@ package struct QueueMachine: OwnerMachine {
     ]
     package static let followsPodcasts = true
     /// The wait before a failed load or advance is retried.
-    static let retry = Backoff.constant(.seconds(1))
+    static let retryBackoff = Backoff.constant(.seconds(1))
 
     private(set) var state = SpeculativeState(QueueState()) { didSet { isNextOutdated = true } }
     /// The stored queues, until all records have been read.
@@ -155,10 +155,10 @@ package struct QueueMachine: OwnerMachine {
             requestLoad(&effects)
         case .refused(let step, _):
             state.refused(step.id)
-            // At the start of an epoch a value that is now rolled back may have been put.
+            // The rolled-back value may have been published at the start of the epoch.
             announced = nil
             // An advance that couldn’t be saved is still due: the player shows `finished` until it has its next load.
-            effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retry.wait())))
+            effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retryBackoff.wait())))
             switch step.purpose {
             case .load: undecidedLoads -= 1
             case .enqueue(let podcast): checkAgain(podcast: podcast, now: now, &effects)

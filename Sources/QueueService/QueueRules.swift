@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// The settings of the queue, the newest episodes that each podcast’s rule has handled, and the alerts.
+/// The queue’s settings and alerts, and the newest episodes that the rule of each podcast has handled.
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
     var marks = KeyedRecords<WireQueueRuleRecord>("rule")
@@ -24,25 +24,26 @@ struct QueueRules: Sendable {
 
     /// The queue and the position at which new episodes are enqueued.
     struct Rule: Sendable {
-        var place: String
+        var position: String
         var queue: String
 
         func entry(_ episode: WireEpisode, now: Moment) -> WireQueueEntry {
             let podcast = episode.podcastTitle.isEmpty ? episode.podcastID : episode.podcastTitle
-            let positions = ["top": "the top", "next": "the place after the current entry"]
+            let positions = ["top": "at the top", "next": "after the current entry"]
             return .with {
                 $0.id = QueueEntryID.derived(from: "rule/\(episode.id)/\(now.wall.milliseconds)").text
                 $0.episode = WireEpisodeSummary(episode)
                 $0.addedAt = now.wall.milliseconds
-                $0.reason = "by a rule, as new episodes of “\(podcast)” go to \(positions[place] ?? "the bottom")"
+                $0.reason =
+                    "by the rule that adds new episodes of “\(podcast)” \(positions[position] ?? "at the bottom")"
             }
         }
     }
 
     func rule(of podcast: String) -> Rule? {
-        let place = settings.value(.autoEnqueue, podcast: podcast)
-        guard place != "off" else { return nil }
-        return Rule(place: place, queue: settings.value(.autoEnqueueQueue, podcast: podcast))
+        let position = settings.value(.autoEnqueue, podcast: podcast)
+        guard position != "off" else { return nil }
+        return Rule(position: position, queue: settings.value(.autoEnqueueQueue, podcast: podcast))
     }
 
     /// Whether a setting names the queue.
@@ -78,7 +79,7 @@ extension NamedQueue {
     mutating func enter(_ entries: [WireQueueEntry], by rule: QueueRules.Rule, now: Timestamp) -> OwnerChange {
         guard let first = entries.first else { return OwnerChange() }
         let after =
-            switch rule.place {
+            switch rule.position {
             case "top": ""
             case "next": queue.current ?? queue.successor.flatMap { queue.entry(before: $0)?.id } ?? ""
             default: queue.entries.last?.id ?? ""

@@ -19,7 +19,7 @@ extension Queues {
         throw Failure(.notFound, "There is no queue “\(name)”. \(advice)`lockstep queues` lists them.")
     }
 
-    func hold(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
+    func contain(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
     /// Returns the queues that contain entries of a podcast, without these entries, each with its change.
     func removing(podcast: String, now: Timestamp) -> [(NamedQueue, OwnerChange)] {
@@ -35,18 +35,19 @@ extension Queues {
         }
     }
 
-    /// Returns the queue that a load came from, even if its entry was removed since.
-    func source(of state: WirePlaybackState) -> NamedQueue {
-        // Mostly the first look-up finds it; entry IDs are unique over all queues.
-        if let named = self[state.queue], named.queue.index(of: state.queueEntry) != nil { return named }
-        return values.first { $0.queue.index(of: state.queueEntry) != nil }
-            ?? self[state.queue] ?? named(QueueName.default)
+    /// Returns the queue from which the player’s entry was loaded, and the entry’s index; nil: it was removed since.
+    func source(of state: WirePlaybackState) -> (named: NamedQueue, index: Int?) {
+        let loaded = self[state.queue]
+        if let loaded, let index = loaded.queue.index(of: state.queueEntry) { return (loaded, index) }
+        // Entry IDs are unique over all queues.
+        for named in values { if let index = named.queue.index(of: state.queueEntry) { return (named, index) } }
+        return (loaded ?? named(QueueName.default), nil)
     }
 
     /// Whether the queue decided the loaded entry when the load before it had ended or failed.
     func isAdvance(_ state: WirePlaybackState) -> Bool {
         // The forms are `LOAD` after an end, `skip/LOAD/ALERT`, and `failed/LOAD`.
-        let mark = source(of: state).advancedLoad.split(separator: "/")
+        let mark = source(of: state).named.advancedLoad.split(separator: "/")
         guard let before = mark.dropFirst().first ?? mark.first else { return false }
         return LoadID.advance(after: String(before)).text == state.loadID
     }

@@ -31,7 +31,7 @@ struct StoredQueues: Sendable {
             let header = headers[name] ?? WireQueueHeaderRecord()
             var history = histories[name] ?? QueueHistory()
             for revision in history.restored(undone: header.hasUndone ? Int(header.undone) : nil) {
-                report("the queue \(name) can’t be restored to before revision \(revision): a part of it is missing")
+                report("the history of the queue \(name) before revision \(revision) is incomplete")
             }
             queues[name] = NamedQueue(name: name, header: header, entries: entries[name] ?? [], history: history)
         }

@@ -109,7 +109,7 @@ import Testing
                     try await fleet.succeed("play")
                     try await programs[0].until("the third and the alert") { lines in
                         lines.contains { $0.hasPrefix("Playing at") && $0.contains(": third") }
-                            && lines.contains { $0.contains("Passed over “second”") && $0.contains("HTTP 404") }
+                            && lines.contains { $0.contains("Skipped “second”") && $0.contains("HTTP 404") }
                     }
                 }
                 let queue = try await fleet.succeed("queue")

@@ -218,6 +218,16 @@ struct QueueAnswerTests {
         #expect(unset.setting.changed && unset.setting.value == "off" && unset.setting.source == .default)
     }
 
+    @Test func `undo after a change of modes undoes the last change of entries, names it and keeps the modes`() throws {
+        let queue = QueueRig()
+        queue.add(1)
+        queue.add(2)
+        #expect(try reply(queue.send { $0.setModes.repeat = .all }).changed)
+        let undone = try reply(queue.send { $0.undo = WireUndo() })
+        #expect(undone.description_p == "Added “Episode \(QueueRig.episode(2))”" && queue.numbers == [1])
+        #expect(queue.machine.main.modes.repeat == .all)
+    }
+
     @Test func `an unknown queue is refused with the nearest name`() {
         let queue = Self.two
         let refused = queue.send { ($0.queue, $0.clear) = ("evenning", WireClearQueue()) }?.failure
@@ -370,7 +380,7 @@ struct QueueAnswerTests {
         forgotten.handle(.podcastForgotten(first))
         #expect(forgotten.owner.committed.count == commits)
         let undone = try reply(forgotten.send { $0.undo = WireUndo() })
-        #expect(forgotten.numbers == [1, 13] && undone.description_p.contains("stays out"))
+        #expect(forgotten.numbers == [1, 13] && undone.description_p.contains("wasn’t restored"))
         let evening = try reply(forgotten.send { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
         #expect(evening.history.first?.origin == "feeds" && evening.history.first?.undone == false)
     }
@@ -386,7 +396,7 @@ struct QueueAnswerTests {
         queue.send { $0.setModes.repeat = .one }
         #expect(queue.next?.following.id == queue.entry(1))
         queue.playerChanges { $0.status = .failed }
-        #expect(queue.next?.following.id == queue.entry(2), "what failed is passed over, not repeated")
+        #expect(queue.next?.following.id == queue.entry(2), "the failed entry is skipped, not repeated")
         queue.send { $0.setModes.repeat = .off }
         queue.play(3)
         #expect(queue.next?.hasFollowing == false && queue.next?.reason == .lastEntry)

@@ -352,7 +352,7 @@ struct QueueListTests {
         let back = try #require(
             try queue.send { if way == "undo" { $0.undo = WireUndo() } else { $0.restore.revision = before } }?.get())
         #expect(queue.numbers == [1, 3, 4])
-        #expect(back.description_p.hasSuffix("; 1 entry of a forgotten podcast stays out"))
+        #expect(back.description_p.hasSuffix("; 1 entry of a forgotten podcast wasn’t restored"))
         guard way == "restore" else { return }
         // The podcast is added again, so its episodes can be restored.
         let third = queue.entry(3)

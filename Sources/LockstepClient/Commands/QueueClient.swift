@@ -184,7 +184,7 @@ public struct QueueClient: Sendable {
 
     // MARK: - History
 
-    /// Undoes the newest change.
+    /// Undoes the newest change of the entries. Modes, such as repeat, aren’t part of the history.
     public func undo(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.undo = WireUndo() }
     }

@@ -202,7 +202,9 @@ extension QueueAnswer {
 }
 
 struct QueueUndo: FleetCommand {
-    static let configuration = CommandConfiguration(commandName: "undo", abstract: "Undo the last change.")
+    static let configuration = CommandConfiguration(
+        commandName: "undo", abstract: "Undo the last change of the entries.",
+        discussion: "Changes of repeat, consume and limit can’t be undone.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 

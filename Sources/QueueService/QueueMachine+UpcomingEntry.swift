@@ -25,16 +25,16 @@ extension QueueMachine {
         guard let player else { return (QueueName.default, nil, .unknown) }
         guard !player.loadID.isEmpty else { return (QueueName.default, nil, .nothingLoaded) }
         let source = queues.source(of: player)
-        guard player.status != .idle else { return (source.name, nil, .nothingLoaded) }
-        let following = source.following(player)
-        return (source.name, following.entry, following.reason)
+        guard player.status != .idle else { return (source.named.name, nil, .nothingLoaded) }
+        let following = source.named.following(player, at: source.index)
+        return (source.named.name, following.entry, following.reason)
     }
 
     /// The name of the playing queue: that of the decided load, else of the loaded episode, else the default one.
     var playingQueue: String {
         if let upcoming = upcomingLoad { return upcoming.queue }
         guard let player, !player.loadID.isEmpty else { return QueueName.default }
-        return queues.source(of: player).name
+        return queues.source(of: player).named.name
     }
 
     /// The load that the player hasn’t accepted and that isn’t void. The player may show it already: it publishes a
@@ -56,7 +56,7 @@ extension QueueMachine {
     mutating func prepareNext(_ effects: inout [Effect]) {
         guard playerIsReady, let player, player.hasEndAhead, !loads.isRequesting, !isDecidingLoad, dueLoad == nil
         else { return }
-        let next = queues.source(of: player).nextEntry(after: player.queueEntry, skipping: false)
+        let next = nextEntry(after: player)
         guard let call = loads.prepare(next.entry?.wire, of: next.queue.name, after: player.loadID) else { return }
         effects.append(.call(call))
     }
