@@ -3,13 +3,13 @@ package import PodcastModel
 package import WebClient
 
 /// A request to read a feed, on the web or in a local file.
-package struct FeedRequest: Sendable {
+package struct FeedRequest: Sendable, Hashable {
     package var address: WebAddress
     /// The validators of the last response; empty: the feed is read in any case.
     package var etag = ""
     package var lastModified = ""
     package var credentials: [WebOrigin: WebCredentials] = [:]
-    /// Whether a feed that names its new address is read there.
+    /// Whether a feed that names a new address is read from that address.
     package var followsNewAddress = true
 
     package init(_ address: WebAddress) {
@@ -53,9 +53,9 @@ package struct FeedLoader: Sendable {
             let address = WebAddress(feed.document.channel.newFeedURL), !address.isFile,
             ![request.address, feed.base, feed.address].contains(where: { $0.identity == address.identity })
         else { return answer }
-        var there = FeedRequest(address)
-        there.credentials = request.credentials
-        guard case .feed(let moved) = await fetch(there),
+        var newRequest = FeedRequest(address)
+        newRequest.credentials = request.credentials
+        guard case .feed(let moved) = await fetch(newRequest),
             !Self.isDowngrade(from: feed.address, to: moved.address)
         else { return answer }
         return .feed(moved)
@@ -93,7 +93,7 @@ package struct FeedLoader: Sendable {
             case 304:
                 return .unchanged(movedTo: address == request.address ? nil : address)
             default:
-                // A feed that is gone is retried as rarely as possible.
+                // A removed feed (410) is retried as rarely as possible.
                 let wait = response.status == 410 ? Duration.seconds(604_800) : response.retryAfter
                 let failure = Failure(refusedWith: response.status, by: response.address.host, asking: .feed)
                 return .failed(failure, retryAfter: wait)
@@ -134,7 +134,7 @@ package struct FeedLoader: Sendable {
         return address
     }
 
-    /// Whether a feed that is read over TLS no longer would be.
+    /// Whether a move replaces an https address by one without TLS.
     static func isDowngrade(from old: WebAddress, to new: WebAddress) -> Bool {
         old.scheme == "https" && new.scheme != "https"
     }

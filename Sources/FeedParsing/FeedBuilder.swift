@@ -40,7 +40,7 @@ struct FeedBuilder {
             return
         }
         if done.title.isEmpty { warn("noTitle", "An episode has no title") }
-        // Announced lengths are wrong too often to trim chapters by them.
+        // The declared duration is wrong too often to drop chapters that begin after it.
         done.chapters = ChapterMark.normalised(done.chapters)
         items.append(done)
     }
@@ -67,7 +67,7 @@ struct FeedBuilder {
 
     mutating func warn(_ repairs: FeedRepairs) {
         warn("wrongBytes", "A byte or character isn’t valid in the encoding", count: repairs.wrongBytes)
-        warn("bareAmpersand", "An “&” stands for itself", count: repairs.bareAmpersands)
+        warn("bareAmpersand", "An “&” isn’t escaped as “&amp;”", count: repairs.bareAmpersands)
         warn(
             "undeclaredEntity", "The feed uses a character name of HTML, which XML doesn’t have",
             count: repairs.undeclaredEntities)

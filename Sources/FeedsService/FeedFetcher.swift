@@ -51,11 +51,7 @@ final class FeedFetcher: Sendable {
 
     /// Fetches and parses one feed, and compares it with the stored one.
     func fetch(_ order: FetchOrder) async -> FetchOutcome {
-        var request = FeedRequest(order.address)
-        request.etag = order.etag
-        request.lastModified = order.lastModified
-        request.credentials = order.credentials
-        switch await loader.load(request) {
+        switch await loader.load(order.request) {
         case .feed(let loaded):
             var feed = FetchedFeed(
                 loaded.document, base: loaded.base, address: loaded.address, podcast: order.podcast, seen: order.seen)

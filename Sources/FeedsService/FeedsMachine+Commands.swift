@@ -67,7 +67,7 @@ extension FeedsMachine {
         ) { $0.alerts = alerts }
     }
 
-    mutating func raiseDamage(_ message: String, now: Timestamp, _ effects: inout [Effect]) {
+    mutating func raiseSecretsDamaged(_ message: String, now: Timestamp, _ effects: inout [Effect]) {
         let alert = WireAlert(
             "secretsDamaged", of: .feeds, named: "secretsDamaged/\(now.milliseconds)",
             title: "The passwords of podcasts were lost", message: message, severity: .error, at: now)
@@ -82,7 +82,7 @@ extension FeedsMachine {
     ) throws(Failure) {
         guard !isLimited || !names.isEmpty else { throw Failure(.invalidArgument, "No feed was named.") }
         guard !isLimited || names.count <= Self.nameLimit else {
-            throw Failure(.limitReached, "At most \(Self.nameLimit) feeds in one command; use several commands.")
+            throw Failure(.limitReached, "A command takes at most \(Self.nameLimit) feeds; use several commands.")
         }
         guard jobs[command.id] == nil else { return }
         jobs[command.id] = Job(lines: Array(repeating: nil, count: names.count), storesAnswer: storesAnswer)

@@ -1,3 +1,4 @@
+import FeedFetching
 import FeedParsing
 import OwnerKit
 import PodcastModel
@@ -59,16 +60,16 @@ extension FeedsMachine {
 
     mutating func startFetches(now: Moment, _ effects: inout [Effect]) {
         while let fetch = fetches.start() {
-            var order = FetchOrder(number: fetch.number, address: fetch.address)
+            var order = FetchOrder(number: fetch.number, request: FeedRequest(fetch.address))
             order.isRequested = fetch.isUrgent
-            order.credentials = credentials(of: fetch, fetch.podcast)
+            order.request.credentials = credentials(of: fetch, fetch.podcast)
             if case .podcast(let id) = fetch.key, let known = library.current[id] {
                 order.podcast = id
                 order.seen = known.seen
                 // The feed of a podcast that was unsubscribed, or failed from the start, is read completely.
                 if known.podcast.subscribed, known.podcast.lastRefresh > 0 {
-                    order.etag = known.podcast.etag
-                    order.lastModified = known.podcast.lastModified
+                    order.request.etag = known.podcast.etag
+                    order.request.lastModified = known.podcast.lastModified
                 }
             }
             fetches.setSeenCount(fetch.number, order.seen.count)
@@ -78,7 +79,7 @@ extension FeedsMachine {
         }
     }
 
-    /// Limits the time of a fetch that began at `start`; nil: it was postponed through no fault of its own.
+    /// Limits the time of a fetch that began at `start`; nil: it was postponed, and the limit is removed.
     func limitFetch(_ number: UInt64, since start: Moment?, _ effects: inout [Effect]) {
         guard let fetch = fetches[number], fetch.stage == .running else { return }
         // A client waits for 60 s at most.
@@ -88,7 +89,7 @@ extension FeedsMachine {
 
     mutating func fetchTimedOut(_ number: UInt64, now: Moment, _ effects: inout [Effect]) {
         guard let fetch = fetches[number], fetch.stage == .running else { return }
-        let failure = Failure(.fetchFailed, "\(fetch.address.host) did not deliver the feed in time.")
+        let failure = Failure(.fetchFailed, "\(fetch.address.host) didn’t send the feed in time.")
         effects.append(.perform(.cancel(number)))
         fetched(number, .failed(failure, retryAfter: nil), now: now, &effects)
     }
@@ -150,7 +151,7 @@ extension FeedsMachine {
             guard !isSubscribed(fetch.address) else { return fail(fetch, failure, &effects) }
             keep(fetch, failure, retryAfter: retryAfter, now: now, &effects)
         case .feed(let feed):
-            // A redirect may have led to a known podcast.
+            // The podcast at the target of a redirect may be known.
             guard
                 let (id, there) = library.current.podcast(at: feed.address)
                     ?? library.current[feed.podcast].map({ (feed.podcast, $0) })

@@ -77,7 +77,7 @@ extension FeedsMachine {
 
     private mutating func giveUp(_ number: UInt64, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
         guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return }
-        notBefore[merge.feed.podcast] = now.monotonic.advanced(by: Self.savingRetry.wait())
+        notBefore[merge.feed.podcast] = now.monotonic.advanced(by: Self.saveBackoff.wait())
         fail(fetch, failure, &effects)
         scheduleNext(now: now, &effects)
     }

@@ -74,7 +74,7 @@ extension FeedsMachine {
         if let failure {
             secretsAreUnsaved = true
             effects.append(.log(.error, "the passwords can’t be saved: \(failure.message)"))
-            effects.append(.timer(.saveSecrets, at: now.monotonic.advanced(by: Self.savingRetry.wait())))
+            effects.append(.timer(.saveSecrets, at: now.monotonic.advanced(by: Self.saveBackoff.wait())))
         } else {
             // An older save lacks the changes of a later one, which has its own outcome.
             if number == lastSave {

@@ -49,9 +49,9 @@ package struct FeedsMachine: OwnerMachine {
 
     typealias Subscription = FeedsLibrary.Subscription
 
-    private static let readingRetry = Backoff.constant(.seconds(30))
+    private static let readBackoff = Backoff.constant(.seconds(30))
     /// The delay after a podcast or the passwords couldn’t be saved.
-    static let savingRetry = Backoff.constant(.seconds(60))
+    static let saveBackoff = Backoff.constant(.seconds(60))
     /// The maximum size of a stored reply, in bytes.
     static let answerLimit = 400 << 10
 
@@ -106,7 +106,7 @@ package struct FeedsMachine: OwnerMachine {
     }
 
     package mutating func start(now: Moment, _ effects: inout [Effect]) {
-        if let damage { raiseDamage(damage, now: now.wall, &effects) }
+        if let damage { raiseSecretsDamaged(damage, now: now.wall, &effects) }
         forgetSecrets(ofAllBut: storedPodcasts, &effects)
         storedPodcasts = []
         effects.append(.perform(.migrateSecrets))
@@ -174,7 +174,7 @@ package struct FeedsMachine: OwnerMachine {
         case .input(.chapters(let number, let outcome)): chaptersFetched(number, outcome, now: now, &effects)
         case .input(.secretsSaved(let number, let failure)): secretsSaved(number, failure, now: now, &effects)
         case .input(.secretsMoved(let moved)): secretsMoved(moved, &effects)
-        case .input(.secretsDamaged(let message)): raiseDamage(message, now: now.wall, &effects)
+        case .input(.secretsDamaged(let message)): raiseSecretsDamaged(message, now: now.wall, &effects)
         case .stopping:
             effects += fetches.running.map { .perform(.cancel($0)) }
             storeUnchanged(&effects)
@@ -207,11 +207,11 @@ package struct FeedsMachine: OwnerMachine {
     private mutating func refused(_ step: Step, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
         library.refused(step.id)
         if step.purpose.readsAgain {
-            effects.append(.timer(.readAgain, at: now.monotonic.advanced(by: Self.readingRetry.wait())))
+            effects.append(.timer(.readAgain, at: now.monotonic.advanced(by: Self.readBackoff.wait())))
         }
         effects += step.purpose.chapterCommands.map { .reply($0, .failure(failure)) }
         if let podcast = step.purpose.podcast {
-            notBefore[podcast] = now.monotonic.advanced(by: Self.savingRetry.wait())
+            notBefore[podcast] = now.monotonic.advanced(by: Self.saveBackoff.wait())
         }
         for (waiter, result) in step.purpose.results { answer(waiter, failed(result.url, failure), &effects) }
         scheduleNext(now: now, &effects)
@@ -228,7 +228,7 @@ package struct FeedsMachine: OwnerMachine {
         }
         let changes = next.sorted.flatMap(Self.changes(storing:))
         guard !changes.isEmpty else { return }
-        // All at once: of a thousand commits some would be refused, and their feeds would answer “not modified”.
+        // In one commit: of a thousand, some could be refused, and their feeds would then be “not modified” for ever.
         commit(changes, for: Purpose(readsAgain: true), &effects) { $0 = next }
         scheduleNext(now: now, &effects)
     }

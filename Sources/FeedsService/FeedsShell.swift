@@ -1,5 +1,6 @@
 import BusKit
 import Dispatch
+import FeedFetching
 import Logging
 import OwnerKit
 package import PodcastModel
@@ -48,7 +49,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
     ) {
         switch action {
         case .fetch(let order):
-            let key = "feed:\((order.podcast ?? .feed(at: order.address)).text)"
+            let key = "feed:\((order.podcast ?? .feed(at: order.request.address)).text)"
             if order.isRequested { quarantine.release(key, after: .seconds(60)) }
             quarantine.begin(order.number, key) {
                 report(.began(order.number))

@@ -1,23 +1,19 @@
 package import BusKit
-import FeedFetching
+package import FeedFetching
 package import FeedParsing
 package import PodcastModel
 
-/// An order to fetch a feed.
+/// A fetch of a feed for the shell.
 package struct FetchOrder: Sendable, Hashable {
     /// The number of the fetch, unique in this process.
     package var number: UInt64
-    package var address: WebAddress
+    package var request: FeedRequest
     /// The podcast whose feed it is; nil: the ID follows from the feed’s final address.
     package var podcast: PodcastID?
-    /// The validators of the last response; empty: the feed is fetched in any case.
-    package var etag = ""
-    package var lastModified = ""
-    /// Whether a command requests it.
+    /// Whether a command requests the fetch.
     package var isRequested = false
     /// The episodes that are stored already.
     package var seen = SeenEpisodes()
-    package var credentials: [WebOrigin: WebCredentials] = [:]
 }
 
 /// An action of the service’s shell, which reports its result with the action’s number.

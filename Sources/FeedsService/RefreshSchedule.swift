@@ -9,7 +9,7 @@ package struct RefreshSchedule: Sendable, Hashable {
     /// The maximum wait, despite failures and servers’ requests.
     package var longest = Duration.seconds(86_400)
     /// The waits after failures, before jitter.
-    private let retry = Backoff.exponential(first: .seconds(600), longest: .seconds(86_400))
+    private let failureBackoff = Backoff.exponential(first: .seconds(600), longest: .seconds(86_400))
     private var random: SeededGenerator
 
     /// - Parameter seed: the seed of the jitter.
@@ -18,7 +18,7 @@ package struct RefreshSchedule: Sendable, Hashable {
     /// Returns the time of the attempt after the one at `now`, the `failures`th in a row to fail (0: it succeeded): up
     /// to a tenth earlier or later, so that feeds aren’t due together, and never earlier than the server requests.
     package mutating func next(after now: Timestamp, failures: UInt32, retryAfter: Duration? = nil) -> Timestamp {
-        let wait = failures == 0 ? min(interval, longest) : retry.wait(after: Int(failures))
+        let wait = failures == 0 ? min(interval, longest) : failureBackoff.wait(after: Int(failures))
         let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * random.unit())
         let asked = min(retryAfter ?? .zero, longest).milliseconds
         return Timestamp(milliseconds: now.milliseconds + max(Int64(jittered), asked))

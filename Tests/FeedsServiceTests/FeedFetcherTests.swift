@@ -26,9 +26,9 @@ import WireMessages
     }
 
     private func order(_ url: String, etag: String = "", lastModified: String = "") throws -> FetchOrder {
-        var order = FetchOrder(number: 1, address: try #require(WebAddress(url)), podcast: nil)
-        order.etag = etag
-        order.lastModified = lastModified
+        var order = FetchOrder(number: 1, request: FeedRequest(try #require(WebAddress(url))))
+        order.request.etag = etag
+        order.request.lastModified = lastModified
         return order
     }
 
@@ -190,12 +190,12 @@ import WireMessages
         let path = try folder.file("feed one.xml", text.utf8)
         try await fetching { _, fetcher in
             let address = try #require(WebAddress(filePath: path))
-            let outcome = await fetcher.fetch(FetchOrder(number: 1, address: address, podcast: nil))
+            let outcome = await fetcher.fetch(FetchOrder(number: 1, request: FeedRequest(address)))
             guard case .feed(let feed) = outcome else { throw Unexpected("\(outcome)") }
             let audio = try #require(feed.changed.first.flatMap { WebAddress($0.episode.enclosureURL) })
             #expect(audio.filePath == folder.path + "/1.mp3")
-            var again = FetchOrder(number: 2, address: address, podcast: feed.podcast)
-            again.etag = feed.etag
+            var again = FetchOrder(number: 2, request: FeedRequest(address), podcast: feed.podcast)
+            again.request.etag = feed.etag
             guard case .unchanged = await fetcher.fetch(again) else { throw Unexpected("read again") }
         }
     }

@@ -1,4 +1,5 @@
 import BusKit
+import FeedFetching
 import OwnerHarness
 import OwnerKit
 import PodcastModel
@@ -30,8 +31,8 @@ import WireMessages
         let order = try #require(rig.orders.first)
         let mine = WebCredentials(user: "me@mail", password: Self.planted)
         let origin = try #require(WebOrigin("https://host.example"))
-        #expect(order.address.text == "https://host.example/feed")
-        #expect(order.credentials == [origin: mine])
+        #expect(order.request.address.text == "https://host.example/feed")
+        #expect(order.request.credentials == [origin: mine])
         try rig.deliver(rss([("1", "https://u:\(Self.planted)@cdn.example/1.mp3", "One")]))
         #expect(rig.owner.committed.isEmpty && rig.saves.count == 1)
         rig.handle(.input(.secretsSaved(order.number, nil)))
@@ -95,7 +96,7 @@ import WireMessages
             $0.subscribe.password = Self.planted
         }
         let third = rig.subscribe("https://host.example/feed")
-        #expect(rig.orders.map(\.credentials.count) == [0, 1], "who gives no password waits for any fetch")
+        #expect(rig.orders.map(\.request.credentials.count) == [0, 1], "who gives no password waits for any fetch")
         try rig.deliver(rss([("1", "1.mp3", "One")]), to: 1)
         #expect(rig.results(second).map(\.kind) == [.added])
         #expect(credentials(rig).values.map(\.password) == [Self.planted])
@@ -117,13 +118,13 @@ import WireMessages
         }
         let origins = ["http://host.example", "https://host.example"]
         let first = subscribe(rig, "old")
-        #expect(rig.orders.last?.credentials.keys.map(\.text).sorted() == origins)
+        #expect(rig.orders.last?.request.credentials.keys.map(\.text).sorted() == origins)
         try rig.deliver(rss([("1", "1.mp3", "One")]), at: "https://host.example/feed")
         #expect(rig.results(first).first?.warnings.contains { $0.contains("unencrypted") } == true)
         #expect(rig.podcasts.values.map(\.url) == ["https://host.example/feed"])
         #expect(credentials(rig).keys.map(\.text).sorted() == origins)
         let second = subscribe(rig, Self.planted)
-        #expect(rig.orders.last?.address.text == "https://host.example/feed")
+        #expect(rig.orders.last?.request.address.text == "https://host.example/feed")
         try rig.deliver(rss([("1", "1.mp3", "One")]))
         #expect(rig.results(second).first?.passwordChanged == true && rig.results(second)[0].warnings.isEmpty)
         let origin = try #require(WebOrigin("https://host.example"))
@@ -133,7 +134,7 @@ import WireMessages
     @Test func `a password for an http address with its own port isn’t used for https`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("http://u:\(Self.planted)@host.example:8080/feed")
-        #expect(rig.orders.last?.credentials.keys.map(\.text) == ["http://host.example:8080"])
+        #expect(rig.orders.last?.request.credentials.keys.map(\.text) == ["http://host.example:8080"])
     }
 
     @Test func `forgetting a podcast deletes its password`() throws {

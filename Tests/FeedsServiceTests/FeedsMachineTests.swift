@@ -1,4 +1,5 @@
 import BusKit
+import FeedFetching
 import OwnerHarness
 import OwnerKit
 import PodcastModel
@@ -38,7 +39,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         let rig = FeedsRig()
         let request = rig.subscribe(
             "https://a.example/", "ftp://b.example/", "https://c.example/", "http://A.example")
-        #expect(rig.orders.map(\.address.text) == ["https://a.example/", "https://c.example/"])
+        #expect(rig.orders.map(\.request.address.text) == ["https://a.example/", "https://c.example/"])
         rig.fail(Failure(.notAFeed, "This is a web page."))
         #expect(rig.replies.isEmpty)
         try rig.deliver(two, to: 0)
@@ -247,7 +248,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         let next = rig.restarted()
         #expect(next.machine.retained(now: next.now) == rig.machine.retained(now: rig.now))
         next.advance(.seconds(7_200))
-        #expect(next.orders.map(\.etag) == ["e"])
+        #expect(next.orders.map(\.request.etag) == ["e"])
         next.handle(.input(.fetched(next.orders[0].number, .unchanged(movedTo: nil))))
         next.handle(.stopping)
         #expect(next.podcasts.values.first?.lastRefresh == next.now.wall.milliseconds)
@@ -260,7 +261,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         rig.episodes = [:]
         rig.handle(.databaseReplaced)
         rig.advance(.seconds(1))
-        #expect(rig.orders.count == 2 && rig.orders[1].etag == "")
+        #expect(rig.orders.count == 2 && rig.orders[1].request.etag == "")
         try rig.deliver(two, etag: "e")
         #expect(rig.episodes.count == 2)
     }

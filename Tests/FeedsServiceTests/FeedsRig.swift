@@ -1,4 +1,5 @@
 import BusKit
+import FeedFetching
 import FeedParsing
 import OwnerHarness
 import OwnerKit
@@ -60,9 +61,9 @@ final class FeedsRig: OwnerRig {
     /// Answers the last order with this feed.
     func deliver(_ text: String, to index: Int? = nil, at address: String? = nil, etag: String = "") throws {
         let order = orders[index ?? orders.count - 1]
-        let place = address.flatMap { WebAddress($0) } ?? order.address
+        let source = address.flatMap { WebAddress($0) } ?? order.request.address
         var feed = FetchedFeed(
-            try FeedParser.parse(text.utf8), base: place, address: place, podcast: order.podcast, seen: order.seen)
+            try FeedParser.parse(text.utf8), base: source, address: source, podcast: order.podcast, seen: order.seen)
         feed.etag = etag
         handle(.input(.fetched(order.number, .feed(feed))))
     }

@@ -1,4 +1,5 @@
 import BusKit
+import FeedFetching
 import OwnerHarness
 import OwnerKit
 import PodcastModel
@@ -122,7 +123,7 @@ import WireMessages
         #expect(rig.orders.count == 28)
         _ = rig.subscribe("https://new.example/")
         rig.fail()
-        #expect(rig.orders.last?.address.text == "https://new.example/")
+        #expect(rig.orders.last?.request.address.text == "https://new.example/")
     }
 
     @Test func `a refresh that can’t be saved isn’t repeated at once`() throws {
