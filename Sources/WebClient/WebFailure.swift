@@ -80,22 +80,22 @@ extension WebFailure {
     }
 
     static func silent(_ host: String, hasAnswered: Bool) -> WebFailure {
-        let what = hasAnswered ? "stopped in the middle of its answer" : "takes connections, but doesn’t answer"
+        let what = hasAnswered ? "stopped sending within the response" : "accepts connections but doesn’t respond"
         return WebFailure(.silent, "\(host) \(what).", retry: true)
     }
 
     static func timeOut(_ host: String, _ limit: Duration) -> WebFailure {
         WebFailure(
-            .timeOut, "\(host) didn’t complete its answer within \(limit.components.seconds) s.", retry: true)
+            .timeOut, "\(host) didn’t complete the response within \(limit.components.seconds) s.", retry: true)
     }
 
     static func cut(_ host: String) -> WebFailure {
-        WebFailure(.cut, "\(host) closed the connection before its answer was complete.", retry: true)
+        WebFailure(.cut, "\(host) closed the connection before the response was complete.", retry: true)
     }
 
     static func tooLarge(_ host: String, _ limit: UInt64) -> WebFailure {
         let size = limit >= 1 << 20 ? "\(limit >> 20) MiB" : "\(limit) bytes"
-        return WebFailure(.tooLarge, "The file at \(host) is longer than \(size) and was not read.", retry: false)
+        return WebFailure(.tooLarge, "The file at \(host) is larger than \(size) and wasn’t read.", retry: false)
     }
 
     static func tooManyRedirects(_ host: String) -> WebFailure {
@@ -107,11 +107,11 @@ extension WebFailure {
     }
 
     static func tls(_ host: String, _ reason: String, retry: Bool) -> WebFailure {
-        WebFailure(.tls, "No secure connection to \(host) could be made: \(reason).", retry: retry)
+        WebFailure(.tls, "Couldn’t establish a secure connection to \(host): \(reason).", retry: retry)
     }
 
     static func badAnswer(_ host: String, _ reason: String) -> WebFailure {
-        WebFailure(.badAnswer, "\(host) sent an answer that can’t be read: \(reason).", retry: true)
+        WebFailure(.badAnswer, "\(host) sent an invalid response: \(reason).", retry: true)
     }
 
     static let cancelled = WebFailure(.cancelled, "The request was cancelled.", retry: true)

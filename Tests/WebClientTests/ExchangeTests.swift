@@ -35,7 +35,7 @@ import Testing
         append(1_000)
         exchange.finish()
         let reading = Task {
-            // Cancelled before it reads.
+            // The task is cancelled before it reads.
             withUnsafeCurrentTask { $0?.cancel() }
             return await failure()
         }

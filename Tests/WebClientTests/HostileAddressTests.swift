@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebClient
 
-/// Every address is carried to a local server, whatever host it names.
+/// Tests hostile addresses, all of which are redirected to a local server.
 @Suite(.timeLimit(.minutes(5))) struct HostileAddressTests {
     private static let addresses = HostileAddresses.addresses(10_000, seed: 12)
 
@@ -30,7 +30,7 @@ import Testing
                     #expect(status == 404)
                     fetched += 1
                 } catch {
-                    // The local server speaks no TLS.
+                    // The local server doesn’t support TLS.
                     #expect(address.isFile || address.scheme == "https", "\(text.debugDescription): \(error)")
                 }
             }
@@ -45,7 +45,7 @@ import Testing
         try await fetching { server, client in
             let start = try request("http://start.example/start")
             for text in Self.addresses {
-                // No server can put these into a field.
+                // HTTP fields can’t contain these characters.
                 let location = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 }))
                 server.route("/start", .redirect(to: location), .status(404))
                 do throws(WebFailure) {

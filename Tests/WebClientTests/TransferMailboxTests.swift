@@ -6,7 +6,7 @@ import Testing
 
 @testable import WebClient
 
-/// The life of the client’s thread.
+/// Tests that the client’s thread is started and stopped.
 @Suite(.timeLimit(.minutes(1))) struct TransferMailboxTests {
     private let steps = NIOLockedValueBox<[String]>([])
 
@@ -20,7 +20,7 @@ import Testing
         let mailbox = TransferMailbox { mailbox in
             while !mailbox.removeMessages().isShut { usleep(1_000) }
             #expect(mailbox.close())
-            // The thread closes its connections, which takes a while.
+            // Closing the connections takes time.
             usleep(50_000)
             record("closed")
         }
@@ -30,7 +30,7 @@ import Testing
         #expect(steps.withLockedValue(\.self) == ["closed", "shut down"])
     }
 
-    @Test func `shutting down waits for connections that an idle thread closes`() async throws {
+    @Test func `shutting down waits until an idle thread has closed its connections`() async throws {
         let (closing, isClosing) = AsyncStream.makeStream(of: Void.self)
         let mailbox = TransferMailbox { mailbox in
             _ = mailbox.removeMessages()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WebClient
 
-/// Runs `body` with a server and a client, and ends both.
+/// Runs `body` with a test server and a client, and stops both afterwards.
 func fetching<Value: Sendable>(
     _ options: WebClientOptions = WebClientOptions(),
     _ body: @Sendable (HTTPTestServer, WebClient) async throws -> Value
@@ -23,7 +23,7 @@ func fetching<Value: Sendable>(
 
 func request(_ url: String) throws -> WebRequest { WebRequest(try #require(WebAddress(url))) }
 
-/// The failure that a request ends with, in its head or in its body.
+/// Returns the failure of a request, in its head or in its body; nil if it succeeds.
 func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
     do throws(WebFailure) {
         let response = try await client.send(request)
@@ -35,7 +35,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
 }
 
 @Suite(.timeLimit(.minutes(2))) struct WebClientTests {
-    @Test func `a body arrives whole with status and fields`() async throws {
+    @Test func `a response has its status, its fields and the whole body`() async throws {
         try await fetching { server, client in
             let body = HTTPTestResponse.Body.repeated(Array("0123456789".utf8), total: 3_000_001)
             server.route("/a", HTTPTestResponse(headers: [("X-Thing", " a  b ")], body: body, etag: "\"v1\""))
@@ -49,7 +49,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `a chunked body and one that ends with the connection arrive whole`() async throws {
+    @Test func `a chunked body and one that ends with the connection are read completely`() async throws {
         try await fetching { server, client in
             server.route("/a", HTTPTestResponse(body: .repeated([7], total: 100_000), announcesLength: false))
             var last = HTTPTestResponse(body: .repeated([7], total: 100_000))
@@ -63,7 +63,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `a range is requested with the version that it belongs to`() async throws {
+    @Test func `a range request names the version of the file to which the range belongs`() async throws {
         try await fetching { server, client in
             let body = HTTPTestResponse.Body.bytes(Array("0123456789".utf8))
             server.route("/a", HTTPTestResponse(body: body, etag: "\"v1\"", acceptsRanges: true))
@@ -81,7 +81,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `redirects are followed and remembered`() async throws {
+    @Test func `redirects are followed and listed in the response`() async throws {
         try await fetching { server, client in
             server.route("/a", .redirect(to: "/b", status: 301))
             server.route("/b", .redirect(to: server.url("/c d"), status: 307))
@@ -100,7 +100,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         "http://a b/",
         "http://%00/", "javascript:alert(1)", "",
     ])
-    func `a redirect to what is no web address is an error`(target: String) async throws {
+    func `a redirect to anything but a web address is refused`(target: String) async throws {
         try await fetching { server, client in
             server.route("/a", .redirect(to: target))
             let failure = await failure(of: client, try request(server.url("/a")))
@@ -109,7 +109,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `redirects in circles end`() async throws {
+    @Test func `a redirect loop is refused`() async throws {
         try await fetching { server, client in
             server.route("/a", .redirect(to: "/b"))
             server.route("/b", .redirect(to: "/a"))
@@ -147,7 +147,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `user and password in an address are decoded and not sent in the request line`() async throws {
+    @Test func `the user and password of an address are decoded and left out of the request line`() async throws {
         try await fetching { server, client in
             server.route("/a", HTTPTestResponse(body: .bytes([1])))
             let url = server.url("/a").replacing("http://", with: "http://me%40mail.org:p%3Ass@")
@@ -158,7 +158,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `user and password in an address are kept at its origin, and sent to no other`() async throws {
+    @Test func `the user and password of an address are sent to its origin only, even after redirects`() async throws {
         try await fetching { server, client in
             try await HTTPTestServer.with { other in
                 server.route("/a", .redirect(to: server.url("/b")))
@@ -182,7 +182,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         ("http://128.0.0.1/", false), ("http://127.example.com/", false), ("http://127.0.0.example/", false),
         ("http://localhost.example.com/", false), ("http://[::2]/", false), ("file:///x", false),
     ])
-    func `this machine is known by its own addresses`(text: String, isLoopback: Bool) throws {
+    func `loopback addresses and names are recognised`(text: String, isLoopback: Bool) throws {
         #expect(try #require(WebAddress(text)).isLoopback == isLoopback)
     }
 
@@ -232,7 +232,8 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test(arguments: [true, false]) func `a body beyond the limit is not read`(isAnnounced: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a body that is larger than the limit is refused`(isAnnounced: Bool) async throws {
         try await fetching { server, client in
             let body = HTTPTestResponse.Body.repeated([7], total: 1_000_000_000)
             server.route("/a", HTTPTestResponse(body: body, announcesLength: isAnnounced))
@@ -244,7 +245,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `a slow reader makes the server wait, and then gets everything`() async throws {
+    @Test func `a slow reader pauses the transfer without a timeout and gets the whole body`() async throws {
         let clock = NIOLockedValueBox(MonotonicTime(nanoseconds: 1_000_000_000))
         var options = WebClientOptions()
         options.clock = { clock.withLockedValue(\.self) }
@@ -253,8 +254,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
             server.route("/b", HTTPTestResponse(body: .bytes([1])))
             let response = try await client.send(try request(server.url("/a")))
             while !response.body.owner.exchange.isPaused { try await Task.sleep(for: .milliseconds(1)) }
-            // Longer than the limit of silence, with nothing to be heard of the server. The other request has the client
-            // look at the clock.
+            // The silence limit passes without data from the server. The other request makes the client check the clock.
             clock.withLockedValue { $0 = $0.advanced(by: .seconds(3_600)) }
             let other = try await client.send(try request(server.url("/b"))).body.collect()
             #expect(other == [1])
@@ -270,7 +270,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
     }
 }
 
-/// Just enough for a test’s data.
+/// Decodes base64 without Foundation.
 enum Base64 {
     static func decode(_ text: String) -> [UInt8]? {
         let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

@@ -30,13 +30,13 @@ import Testing
                 .badAnswer
             ),
         ] as [(String, HTTPTestResponse, WebFailure.Kind)])
-    func `each fault of a server has its kind of failure`(
+    func `a server’s fault is reported by its kind and can be retried`(
         _ what: String, response: HTTPTestResponse, kind: WebFailure.Kind
     ) async throws {
         try await fetching { server, client in
             server.route("/a", response)
             var wanted = try request(server.url("/a"))
-            // On a busy machine what the others do may take longer.
+            // On a busy machine the other faults may take longer to occur.
             wanted.silenceLimit = kind == .silent ? .milliseconds(200) : .seconds(60)
             let failure = await failure(of: client, wanted)
             #expect(failure?.kind == kind, "\(what): \(failure?.description ?? "none")")
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `an answer that goes on for ever ends with the limit for the whole`() async throws {
+    @Test func `an endless response times out at the total limit`() async throws {
         try await fetching { server, client in
             let body = HTTPTestResponse.Body.repeated([7], total: 1 << 40)
             server.route("/a", HTTPTestResponse(body: body, chunkSize: 10, chunkInterval: 5))
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `a server that does not listen is unreachable`() async throws {
+    @Test func `a server that doesn’t listen is unreachable`() async throws {
         let client = WebClient()
         let server = try await HTTPTestServer.start()
         await server.stop()
@@ -65,7 +65,7 @@ import Testing
         await client.shutdown()
     }
 
-    @Test func `an unknown host name cannot be resolved`() async throws {
+    @Test func `an unknown host name is unreachable and named in the message`() async throws {
         var options = WebClientOptions()
         options.proxy = ""
         let client = WebClient(options)
@@ -75,7 +75,7 @@ import Testing
         await client.shutdown()
     }
 
-    @Test func `a server that speaks no TLS is a failure of TLS`() async throws {
+    @Test func `an https request to a server without TLS fails with a TLS failure`() async throws {
         try await fetching { server, client in
             let wanted = try request(server.url("/a").replacing("http:", with: "https:"))
             let failure = await failure(of: client, wanted)
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `an address that is a file is never fetched`() async throws {
+    @Test func `a file address is refused`() async throws {
         let client = WebClient()
         #expect(await failure(of: client, try request("file:///etc/passwd"))?.kind == .badAddress)
         await client.shutdown()
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `shutting down ends what is under way, and later requests fail`() async throws {
+    @Test func `shutting down cancels running requests and refuses later ones`() async throws {
         try await fetching { server, client in
             server.route("/a", .stalled())
             let wanted = try request(server.url("/a"))
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `an idle client ends its thread and starts it again`() async throws {
+    @Test func `a client works again after its idle thread has ended`() async throws {
         var options = WebClientOptions()
         options.idleTimeout = .milliseconds(1)
         try await fetching(options) { server, client in
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `requests to one host wait their turn and all succeed`() async throws {
+    @Test func `requests beyond the connections of a host are queued, and all succeed`() async throws {
         var options = WebClientOptions()
         options.connectionsPerHost = 2
         try await fetching(options) { server, client in
@@ -157,7 +157,7 @@ import Testing
             ("soon", nil), ("Wed, 02 Oct 2002 13:00:00 GMT", .zero),
             ("Thu, 31 Dec 2099 23:59:59 GMT", .seconds(604_800)),
         ] as [(String, Duration?)])
-    func `the wait that a server asks for is bounded`(value: String, wait: Duration?) async throws {
+    func `the wait that a server requests is limited to a week`(value: String, wait: Duration?) async throws {
         try await fetching { server, client in
             server.route("/a", .status(429, headers: [("Retry-After", value)]))
             let response = try await client.send(try request(server.url("/a")))
@@ -166,14 +166,14 @@ import Testing
     }
 
     @Test(arguments: [
-        (false, "a.example takes connections, but doesn’t answer."),
-        (true, "a.example stopped in the middle of its answer."),
+        (false, "a.example accepts connections but doesn’t respond."),
+        (true, "a.example stopped sending within the response."),
     ])
-    func `a server that never answered is not reported to have stopped in the middle`(hasAnswered: Bool, says: String) {
+    func `a timeout before the response and one within it are reported differently`(hasAnswered: Bool, says: String) {
         #expect(WebFailure.silent("a.example", hasAnswered: hasAnswered).message == says)
     }
 
-    @Test func `a header field from a peer or the disk cannot add a line`() {
+    @Test func `a field whose value contains a line break is omitted`() {
         var headers = WebHeaders()
         headers.add("If-None-Match", "\"a\"\r\nX-Evil: 1")
         headers.add("X Y", "1")
