@@ -4,18 +4,42 @@ import NIOConcurrencyHelpers
 
 /// A process that a test starts, in a session of its own.
 enum ChildProgram {
-    /// Starts a program with `input` as its standard input and `output` as its standard output and error.
+    /// Starts a program with `input` as its standard input and `output` as its standard output and error. It is killed
+    /// when the test process ends.
     static func start(
         _ words: [String], environment: [String: String], input: Int32, output: Int32, in folder: String
     ) throws -> pid_t {
-        let arguments = words.map { strdup($0) } + [nil]
-        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { for text in arguments + variables { free(text) } }
-        let pid = lockstep_spawn(words[0], arguments, variables, input, output, 0, folder)
+        let result = NIOLockedValueBox<pid_t>(-1)
+        let isStarted = DispatchSemaphore(value: 0)
+        // The kernel kills a child when the thread that started it ends: a thread of a pool may end while it runs.
+        let thread = Thread {
+            let pid = spawn(words, environment: environment, input: input, output: output, in: folder)
+            result.withLockedValue { $0 = pid }
+            isStarted.signal()
+            if pid > 0 { awaitEnd(pid) }
+        }
+        thread.start()
+        isStarted.wait()
+        let pid = result.withLockedValue { $0 }
         guard pid > 0 else {
             throw ProcessFleet.Unexpected(description: "\(words[0]) cannot be started")
         }
         return pid
+    }
+
+    private static func spawn(
+        _ words: [String], environment: [String: String], input: Int32, output: Int32, in folder: String
+    ) -> pid_t {
+        let arguments = words.map { strdup($0) } + [nil]
+        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for text in arguments + variables { free(text) } }
+        return lockstep_spawn(words[0], arguments, variables, input, output, SIGKILL, folder)
+    }
+
+    /// Waits until a child ends; `reap` reaps it.
+    private static func awaitEnd(_ pid: pid_t) {
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
     }
 
     /// Runs `body` with `/dev/null` open.
