@@ -12,7 +12,7 @@ extension BrokerMachine {
         }
         let covered =
             header.epoch == epoch && header.sequence > 0 && !header.flags.contains(.forceSnapshot)
-            && ring.reaches(back: header.sequence)
+            && ring.holdsEvents(from: header.sequence)
         effects.append(
             .answer(
                 FetchAnswer(

@@ -143,7 +143,7 @@ extension BrokerMachine {
             fail(ticket, failure, &effects)
         case .needed(let peer):
             // The message wasn’t delivered and the service would wait for it forever: it must register again.
-            if let index = peer.withUnsafeBytes({ registry.index(of: $0) }) { registry[index].greeted = false }
+            if let index = peer.withUnsafeBytes({ registry.index(of: $0) }) { registry[index].isRegistered = false }
         case .other: break
         }
     }

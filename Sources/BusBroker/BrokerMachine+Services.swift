@@ -13,7 +13,7 @@ extension BrokerMachine {
             header.kind.isSequenced, let index = registry.index(of: message.bytes(of: 0))
         else { return false }
         registry[index].lastHeard = now.monotonic
-        let publish = LentPublish(
+        let publish = BorrowedPublish(
             header: header, frames: message.count, topic: message.bytes(of: 2), payload: message.bytes(of: 3))
         receive(publish, index, &effects)
         return true
@@ -43,7 +43,7 @@ extension BrokerMachine {
             topic.withUnsafeBytes { topic in
                 payload.withUnsafeBytes { payload in
                     receive(
-                        LentPublish(header: header, frames: message.count, topic: topic, payload: payload), index,
+                        BorrowedPublish(header: header, frames: message.count, topic: topic, payload: payload), index,
                         &effects)
                 }
             }
@@ -73,7 +73,7 @@ extension BrokerMachine {
         }
         let known = registry.index(named: name)
         let before = known.map { registry[$0] }
-        switch registry.greet(name, generation: generation, routingID: peer, now: now.monotonic) {
+        switch registry.register(name, generation: generation, routingID: peer, now: now.monotonic) {
         case .fenced(let newer): reject(peer, .fenced, 0, registered: newer, &effects)
         case .full: reject(peer, .busy, 0, &effects)
         case .welcome(let index, let replaced):
@@ -98,7 +98,7 @@ extension BrokerMachine {
 
     /// Publishes that a service is down and fails the requests in flight to it. It must send HELLO again.
     private mutating func takeDown(_ index: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
-        registry[index].greeted = false
+        registry[index].isRegistered = false
         loseRequests(at: index, &effects)
         guard registry[index].state != .down else { return }
         registry[index].state = .down
@@ -122,10 +122,11 @@ extension BrokerMachine {
         let service = registry[index]
         let header = BusHeader(.delete, generation: service.generation, time: Self.wallNanoseconds(now))
         for topic in store.topics(of: index) {
-            publish(header, topic: topic, payload: .empty, owner: index, life: service.life, &effects)
+            publish(header, topic: topic, payload: .empty, owner: index, registration: service.registration, &effects)
         }
         publish(
-            header, topic: Frame(Topic.service(service.name).text), payload: .empty, owner: Self.busItself, life: 0,
+            header, topic: Frame(Topic.service(service.name).text), payload: .empty, owner: Self.busItself,
+            registration: 0,
             &effects)
         registry.forget(index)
     }
@@ -145,7 +146,7 @@ extension BrokerMachine {
 
     private mutating func ping(_ header: BusHeader, _ index: Int, _ effects: inout [BrokerEffect]) {
         let service = registry[index]
-        guard service.greeted, header.epoch == epoch, header.generation == service.generation else {
+        guard service.isRegistered, header.epoch == epoch, header.generation == service.generation else {
             return startOver(index, header.originSequence, &effects)
         }
         guard !header.flags.contains(.noAnswer) else { return }
@@ -155,13 +156,13 @@ extension BrokerMachine {
 
     private mutating func ready(_ header: BusHeader, _ index: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
         let service = registry[index]
-        guard service.greeted, header.epoch == epoch, header.generation == service.generation,
+        guard service.isRegistered, header.epoch == epoch, header.generation == service.generation,
             header.originSequence == service.origin
         else { return startOver(index, header.originSequence, &effects) }
         guard service.state != .ready else { return }
-        for topic in store.topics(of: index, exceptOf: service.life) {
+        for topic in store.topics(of: index, excluding: service.registration) {
             let header = BusHeader(.delete, generation: service.generation, time: Self.wallNanoseconds(now))
-            publish(header, topic: topic, payload: .empty, owner: index, life: service.life, &effects)
+            publish(header, topic: topic, payload: .empty, owner: index, registration: service.registration, &effects)
         }
         registry[index].state = .ready
         publishStatus(of: index, now, &effects)
@@ -169,9 +170,9 @@ extension BrokerMachine {
 
     // MARK: Publishes
 
-    private mutating func receive(_ publish: LentPublish, _ index: Int, _ effects: inout [BrokerEffect]) {
+    private mutating func receive(_ publish: BorrowedPublish, _ index: Int, _ effects: inout [BrokerEffect]) {
         let header = publish.header
-        guard registry[index].greeted, header.epoch == epoch, header.generation == registry[index].generation,
+        guard registry[index].isRegistered, header.epoch == epoch, header.generation == registry[index].generation,
             header.originSequence == registry[index].origin + 1
         else { return startOver(index, header.originSequence, &effects) }
         registry[index].origin = header.originSequence
@@ -182,11 +183,12 @@ extension BrokerMachine {
             return reject(registry[index].routingID, code, header.originSequence, &effects)
         }
         let payload = header.kind == .delete ? Frame.empty : Frame(copying: publish.payload)
-        self.publish(header, topic: topic, payload: payload, owner: index, life: registry[index].life, &effects)
+        self.publish(
+            header, topic: topic, payload: payload, owner: index, registration: registry[index].registration, &effects)
         acknowledge(header.originSequence, at: index, &effects)
     }
 
-    private mutating func refusal(of publish: LentPublish, topic: Frame, _ index: Int) -> RejectCode? {
+    private mutating func refusal(of publish: BorrowedPublish, topic: Frame, _ index: Int) -> RejectCode? {
         guard publish.frames == 4 else {
             malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: publish.frames).description)
             return .malformed
@@ -196,7 +198,8 @@ extension BrokerMachine {
         let kind = publish.header.kind
         guard registry[index].rule.allows(publish.topic, kind: kind) else { return .notOwner }
         let cost = topic.count + BusHeader.length + publish.payload.count
-        return store.refusal(of: kind, topic: topic, cost: cost, owner: index, life: registry[index].life)
+        return store.refusal(
+            of: kind, topic: topic, cost: cost, owner: index, registration: registry[index].registration)
     }
 
     private mutating func publishLive(
@@ -205,7 +208,7 @@ extension BrokerMachine {
         guard message.count == 4, message[3].count <= limits.payloadBytes,
             message[2].withUnsafeBytes({ registry[index].rule.allows($0, kind: .live) })
         else { return malformed.add("svc.sock", "malformed telemetry") }
-        guard registry[index].greeted, header.epoch == epoch else { return }
+        guard registry[index].isRegistered, header.epoch == epoch else { return }
         var header = header
         header.sequence = 0
         header.originSequence = 0
@@ -256,7 +259,7 @@ extension BrokerMachine {
 
     /// A message was lost or names another bus’s epoch: the service’s messages are ignored until its next HELLO.
     private mutating func startOver(_ index: Int, _ origin: UInt64, _ effects: inout [BrokerEffect]) {
-        registry[index].greeted = false
+        registry[index].isRegistered = false
         flushAcknowledgement(of: index, &effects)
         reject(registry[index].routingID, .helloRequired, origin, &effects)
     }
@@ -280,7 +283,7 @@ enum RejectCode: String, Sendable {
 }
 
 /// A publish as received; its bytes are borrowed for the duration of the call.
-struct LentPublish {
+struct BorrowedPublish {
     var header: BusHeader
     var frames: Int
     var topic: UnsafeRawBufferPointer

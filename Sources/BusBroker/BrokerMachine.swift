@@ -58,14 +58,15 @@ package struct BrokerMachine: Sendable {
     // MARK: The stream
 
     mutating func publish(
-        _ header: BusHeader, topic: Frame, payload: Frame, owner: Int, life: UInt64, _ effects: inout [BrokerEffect]
+        _ header: BusHeader, topic: Frame, payload: Frame, owner: Int, registration: UInt64,
+        _ effects: inout [BrokerEffect]
     ) {
         var header = header
         header.epoch = epoch
         header.sequence = head + 1
         let event = StoredEvent(topic: topic, header: header, payload: payload)
         ring.append(event)
-        store.apply(event, owner: owner, life: life)
+        store.apply(event, owner: owner, registration: registration)
         send(topic, header, payload, &effects)
     }
 
@@ -79,8 +80,8 @@ package struct BrokerMachine: Sendable {
         publish(
             BusHeader(.put, generation: service.generation, time: Self.wallNanoseconds(now)),
             topic: Frame(Topic.service(service.name).text), payload: service.status,
-            owner: Self.busItself, life: 0, &effects)
-        for other in registry.services.indices where other != index && registry[other].greeted {
+            owner: Self.busItself, registration: 0, &effects)
+        for other in registry.services.indices where other != index && registry[other].isRegistered {
             tell(other, ofStatusOf: index, &effects)
         }
     }

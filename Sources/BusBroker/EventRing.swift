@@ -29,7 +29,7 @@ struct EventRing: Sendable {
     }
 
     /// Whether the ring holds every event from `sequence` to the newest; true if there are none to hold.
-    func reaches(back sequence: UInt64) -> Bool {
+    func holdsEvents(from sequence: UInt64) -> Bool {
         sequence >= first && sequence <= last + 1
     }
 

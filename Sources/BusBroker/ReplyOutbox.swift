@@ -3,7 +3,7 @@ import WireMessages
 import ZeroMQ
 
 /// The messages that wait for slow clients, in order. libzmq holds a few for each client; the others wait here, within
-/// limits, until the client reads or its time is over.
+/// limits, until the client reads or times out.
 struct ReplyOutbox: Sendable {
     struct Limits: Sendable {
         /// The maximum number of waiting replies and failures for one client.
@@ -97,7 +97,7 @@ struct ReplyOutbox: Sendable {
         }
     }
 
-    /// Returns what still waits; nil if nothing does.
+    /// Sends waiting messages. Returns those that weren’t accepted; nil if there are none.
     private mutating func flush(
         _ waiting: Waiting, now: MonotonicTime, _ send: (Message) throws -> SendOutcome
     ) rethrows -> Waiting? {

@@ -5,7 +5,7 @@ import ZeroMQ
 struct RetainedStore: Sendable {
     private struct Value: Sendable {
         /// The registration that put it; values of an older one are deleted when the owner is ready.
-        var life: UInt64
+        var registration: UInt64
         var owner: Int
         var put: StoredEvent
         var deltas: [StoredEvent] = []
@@ -29,8 +29,8 @@ struct RetainedStore: Sendable {
     var count: Int { values.count }
     var bytes: Int { usage.reduce(0) { $0 + $1.bytes } }
 
-    /// The reason why the event can’t be retained. `owner` is the service’s index, `life` its current registration.
-    func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, life: UInt64) -> RejectCode? {
+    /// The reason why the event can’t be retained. `owner` is the service’s index.
+    func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, registration: UInt64) -> RejectCode? {
         switch kind {
         case .put:
             let used = used(by: owner)
@@ -38,7 +38,7 @@ struct RetainedStore: Sendable {
             guard used.bytes - replaced + cost <= limits.bytesPerService else { return .tooLarge }
             return used.topics < limits.topicsPerService || values[topic] != nil ? nil : .tooLarge
         case .delta:
-            guard let value = values[topic], value.life == life else { return .noPut }
+            guard let value = values[topic], value.registration == registration else { return .noPut }
             guard value.deltas.count < limits.deltasPerPut else { return .tooManyDeltas }
             return used(by: owner).bytes + cost <= limits.bytesPerService ? nil : .tooLarge
         default: return nil
@@ -46,12 +46,13 @@ struct RetainedStore: Sendable {
     }
 
     /// Applies a put, delta or delete that `refusal` has admitted.
-    mutating func apply(_ event: StoredEvent, owner: Int, life: UInt64) {
+    mutating func apply(_ event: StoredEvent, owner: Int, registration: UInt64) {
         while usage.count <= owner + 1 { usage.append(Usage()) }
         switch event.header.kind {
         case .put:
             let cost = event.cost
-            let old = values.updateValue(Value(life: life, owner: owner, put: event, cost: cost), forKey: event.topic)
+            let old = values.updateValue(
+                Value(registration: registration, owner: owner, put: event, cost: cost), forKey: event.topic)
             usage[owner + 1].bytes += cost - (old?.cost ?? 0)
             if old == nil { usage[owner + 1].topics += 1 }
         case .delta:
@@ -72,9 +73,9 @@ struct RetainedStore: Sendable {
     }
 
     /// The topics of an owner, in byte order.
-    /// - Parameter life: the registration whose topics are left out.
-    func topics(of owner: Int, exceptOf life: UInt64? = nil) -> [Frame] {
-        values.filter { $0.value.owner == owner && $0.value.life != life }.keys
+    /// - Parameter registration: the registration whose topics are left out.
+    func topics(of owner: Int, excluding registration: UInt64? = nil) -> [Frame] {
+        values.filter { $0.value.owner == owner && $0.value.registration != registration }.keys
             .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
     }
 

@@ -25,9 +25,9 @@ struct ServiceRegistry: Sendable {
         var routingID: Frame
         var state: State
         /// A counter of all services’ HELLOs: values put under an older number are deleted at READY.
-        var life: UInt64
-        /// False once one of its messages was lost: nothing is accepted before the next HELLO.
-        var greeted = true
+        var registration: UInt64
+        /// Whether its HELLO is in force: after a lost message nothing is accepted before the next HELLO.
+        var isRegistered = true
         /// The origin sequence of its last accepted or rejected publish.
         var origin: UInt64 = 0
         var lastHeard: MonotonicTime
@@ -72,7 +72,7 @@ struct ServiceRegistry: Sendable {
     private var indexByName: [ServiceName: Int] = [:]
     /// The last index that was found: a burst has one sender.
     private var lastSender = 0
-    private var lives: UInt64 = 0
+    private var registrations: UInt64 = 0
     private let limit: Int
 
     init(limit: Int) {
@@ -99,13 +99,13 @@ struct ServiceRegistry: Sendable {
     func index(named name: ServiceName) -> Int? { indexByName[name] }
 
     /// Registers a service, or resets its registration.
-    mutating func greet(_ name: ServiceName, generation: UInt32, routingID: Frame, now: MonotonicTime) -> Greeting {
+    mutating func register(_ name: ServiceName, generation: UInt32, routingID: Frame, now: MonotonicTime) -> Greeting {
         guard let index = indexByName[name] else {
             guard hasRoom(for: name) else { return .full }
-            lives += 1
+            registrations += 1
             let service = Service(
                 name: name, rule: TopicRule(owner: name), generation: generation, routingID: routingID,
-                state: .starting, life: lives, lastHeard: now)
+                state: .starting, registration: registrations, lastHeard: now)
             let index = services.firstIndex(where: \.isForgotten) ?? services.count
             if index == services.count { services.append(service) } else { services[index] = service }
             indexByName[name] = index
@@ -113,9 +113,10 @@ struct ServiceRegistry: Sendable {
         }
         let old = services[index]
         guard generation >= old.generation else { return .fenced(old.generation) }
-        lives += 1
+        registrations += 1
         services[index] = Service(
-            name: name, rule: old.rule, generation: generation, routingID: routingID, state: .starting, life: lives,
+            name: name, rule: old.rule, generation: generation, routingID: routingID, state: .starting,
+            registration: registrations,
             lastHeard: now, requests: old.requests, requestBytes: old.requestBytes)
         return .welcome(index: index, replaced: generation > old.generation ? old.routingID : nil)
     }
@@ -143,7 +144,7 @@ struct ServiceRegistry: Sendable {
     mutating func forget(_ index: Int) {
         indexByName[services[index].name] = nil
         services[index].isForgotten = true
-        services[index].greeted = false
+        services[index].isRegistered = false
         services[index].state = .down
         services[index].unacknowledged = nil
     }

@@ -1,6 +1,6 @@
 #include "CConnectionGuard.h"
 
-// The greeting's bytes, the flags of a frame, and what libzmq needs for a frame beside its bytes.
+// The size of the greeting, the flags of a frame, and libzmq’s overhead for a frame.
 enum { GREETING = 64, MORE = 1, LARGE = 2, COMMAND = 4, FRAME_COST = 64 };
 
 // The lengths of the names SUBSCRIBE and CANCEL; no other command of ZMTP 3 has a name of one of these lengths.
@@ -42,7 +42,7 @@ static int begin_frame(struct lockstep_frames *f) {
     if (length > LOCKSTEP_MESSAGE_BYTES) return -1;
     f->left = length;
     if (flags & COMMAND) {
-        // It stands between messages, or between the frames of one, and is never kept.
+        // A command may arrive between messages or between the frames of one; libzmq doesn’t keep it.
         f->is_command = 1;
         f->is_at_name = 1;
         return 0;

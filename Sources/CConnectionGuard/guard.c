@@ -23,11 +23,11 @@
 
 enum { MOST_DESCRIPTORS = 1 << 16, LONG_MESSAGE = 64 << 10 };
 
-// By descriptor: the connections that the guard watches.
+// The connections that the guard watches, by descriptor.
 static _Atomic(struct lockstep_frames *) connections[MOST_DESCRIPTORS];
 static atomic_int reserve = -1;
 static atomic_int supervisor;
-// Closed to accept, and refuse, a connection when no other descriptor is left.
+// The spare descriptor: it is closed to accept and refuse a connection when no other descriptor is left.
 static atomic_int spare = -1;
 static atomic_uint_fast64_t refused;
 static atomic_uint_fast64_t ended;
@@ -70,7 +70,7 @@ static pid_t parent_of(pid_t pid) {
     syscall(SYS_close, file);
     if (count <= 0) return 0;
     text[count] = 0;
-    // The name in parentheses may hold anything.
+    // The name in parentheses may contain any character.
     const char *rest = strrchr(text, ')');
     int parent = 0;
     if (!rest || sscanf(rest, ") %*c %d", &parent) != 1) return 0;
@@ -93,7 +93,7 @@ static int must_refuse(int connection) {
     if (connection >= MOST_DESCRIPTORS) return 1;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-    // The system gives the lowest number that is free: those below are all in use.
+    // The system returns the lowest free number, so all lower ones are in use.
     rlim_t kept = (rlim_t)atomic_load(&reserve);
     if (limit.rlim_cur > kept && (rlim_t)connection < limit.rlim_cur - kept) return 0;
     return !is_of_the_fleet(connection);
@@ -102,7 +102,7 @@ static int must_refuse(int connection) {
 static int refuse(int connection) {
     syscall(SYS_close, connection);
     atomic_fetch_add(&refused, 1);
-    // What libzmq ignores.
+    // libzmq ignores these errors.
     errno = ECONNABORTED;
     return -1;
 }

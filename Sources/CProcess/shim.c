@@ -35,7 +35,7 @@ void lockstep_release_memory(void) {}
 
 int lockstep_shorten_slice(void) {
 #ifdef SYS_sched_setattr
-    // As sched_setattr(2) has it; the C library has no declaration.
+    // The layout is from sched_setattr(2), because the C library doesn’t declare it.
     struct {
         uint32_t size, policy;
         uint64_t flags;
@@ -44,10 +44,10 @@ int lockstep_shorten_slice(void) {
         uint64_t runtime, deadline, period;
     } attributes = {0};
     attributes.size = sizeof attributes;
-    // SCHED_FLAG_KEEP_POLICY: whoever has chosen another one keeps it.
+    // SCHED_FLAG_KEEP_POLICY: the current policy is kept.
     attributes.flags = 8;
     attributes.nice = getpriority(PRIO_PROCESS, 0);
-    // Of an ordinary thread the runtime is its slice, in nanoseconds.
+    // For a thread with the default policy, the runtime is its time slice in nanoseconds.
     attributes.runtime = 100000;
     return (int)syscall(SYS_sched_setattr, 0, &attributes, 0);
 #else
@@ -89,14 +89,14 @@ pid_t lockstep_spawn(const char *path, char *const arguments[], char *const envi
         errno = number;
         return pid;
     }
-    // Only what is safe after a fork of a process with threads.
+    // After the fork of a process with threads only async-signal-safe calls are allowed.
     if (parent_death_signal != 0) {
         prctl(PR_SET_PDEATHSIG, (unsigned long)parent_death_signal, 0UL, 0UL, 0UL);
         if (getppid() != parent) _exit(0);
     }
     setsid();
     for (int signal_number = 1; signal_number < NSIG; signal_number++) signal(signal_number, SIG_DFL);
-    // Out of the way of 0, 1 and 2 first, in case they are among them.
+    // Duplicated above 2 first, because either may be 0, 1 or 2.
     int in = fcntl(input, F_DUPFD, 3);
     int out = fcntl(output, F_DUPFD, 3);
     if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);
@@ -198,7 +198,7 @@ int lockstep_next_signal(int descriptor) {
 int lockstep_child_ended(pid_t pid, int *code, int *signalled) {
     siginfo_t info = {0};
     if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
-        // Somebody else has reaped it: how it ended is not known.
+        // Another caller has reaped it, so its exit status is unknown.
         *code = -1;
         *signalled = 0;
         return errno == ECHILD;
@@ -259,7 +259,7 @@ int lockstep_signal_thread(pid_t pid, pid_t thread, int signal) {
     return -1;
 }
 
-// The supervisor itself is for Linux; elsewhere only clients are built, and they meet no fleet.
+// The supervisor runs on Linux only; on other systems only clients are built.
 pid_t lockstep_spawn(const char *path, char *const arguments[], char *const environment[], int input, int output,
                      int parent_death_signal, const char *directory) {
     (void)path, (void)arguments, (void)environment, (void)input, (void)output, (void)parent_death_signal, (void)directory;

@@ -9,10 +9,10 @@ final class PollMailbox<Command: Sendable>: Sendable {
 
     private struct State {
         var commands: [Command] = []
-        /// The descriptor is readable and the thread hasn’t read the commands since.
+        /// Whether the descriptor is readable because of commands that the thread hasn’t read.
         var signalled = false
         var stopRequested = false
-        /// The handler has opened its sockets.
+        /// Whether the handler has opened its sockets.
         var hasStarted = false
         var isFinished = false
         var failure: (any Error)?

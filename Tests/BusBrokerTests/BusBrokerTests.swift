@@ -186,7 +186,7 @@ enum Wire {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             _ = try Wire.serve(&queue, "queue", 1)
-            // The PONG says that READY has been handled.
+            // The PONG shows that READY was handled.
             try Wire.send(&queue, BusHeader(.ping, generation: 1, epoch: live.bus.epoch ?? 0))
             _ = try Wire.next(&queue, .pong)
             var client = try live.clientSocket()
@@ -202,7 +202,7 @@ enum Wire {
         }
     }
 
-    @Test func `a service whose socket is gone is unavailable at once`() async throws {
+    @Test func `a service whose socket is closed is unavailable at once`() async throws {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             _ = try Wire.serve(&queue, "queue", 1)

@@ -45,19 +45,19 @@ import ZeroMQ
 
     private func frameRun(_ count: Int) -> [UInt8] { (0..<count).flatMap { Self.frame($0, more: true) } }
 
-    @Test func `a message without end is cut off by its frame count`() {
+    @Test func `an endless message closes its connection at the frame limit`() {
         let frames = (0..<4_096).flatMap { _ in Self.frame(1, more: true) }
         #expect(Self.read(Self.greeting + frames))
         #expect(!Self.read(Self.greeting + frames + Self.frame(1, more: true)))
     }
 
-    @Test func `a message without end is cut off by its byte count`() {
+    @Test func `an endless message closes its connection at the byte limit`() {
         let frame = Self.frame(1 << 20, more: true)
         #expect(Self.read(Self.greeting + (0..<8).flatMap { _ in frame }, piece: 1 << 20))
         #expect(!Self.read(Self.greeting + (0..<9).flatMap { _ in frame }, piece: 1 << 20))
     }
 
-    @Test func `a frame that announces too much is cut off at its header`() {
+    @Test func `a frame that announces too many bytes closes its connection at the header`() {
         #expect(!Self.read(Self.greeting + [2, 0, 0, 0, 0, 1, 0, 0, 0]))
         #expect(!Self.read(Self.greeting + [3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]))
     }
@@ -77,7 +77,7 @@ import ZeroMQ
         #expect(!Self.read(Self.greeting + commands + command, publisher: true, piece: 7))
     }
 
-    @Test func `a few long subscriptions cannot fill the memory of the bus`() {
+    @Test func `a few long subscriptions can’t exhaust the memory of the bus`() {
         let subscriptions = (0..<128).flatMap { _ in Self.frame(512) }
         #expect(Self.read(Self.greeting + subscriptions, publisher: true))
         #expect(!Self.read(Self.greeting + subscriptions + Self.frame(1), publisher: true))
@@ -90,7 +90,7 @@ import ZeroMQ
     }
 
     @Test(arguments: [[0x01, 0x00], [0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7e], [0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 1]])
-    func `a peer that does not speak ZMTP 3 is cut off`(_ bytes: [UInt8]) {
+    func `a peer with another protocol than ZMTP 3 is disconnected`(_ bytes: [UInt8]) {
         #expect(!Self.read(bytes))
     }
 
@@ -116,7 +116,7 @@ import ZeroMQ
     }
 
     @Test(.enabled(if: hasGuard, "this build has no connection guard"), .timeLimit(.minutes(2)))
-    func `a message of 320 MiB ends its connection and no other`() async throws {
+    func `a message of 320 MiB closes its connection and no other`() async throws {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             let epoch = try Wire.serve(&queue, "queue", 1)

@@ -203,7 +203,9 @@ import ZeroMQ
         for number in 1...11 { ring.append(Self.event(UInt64(number), bytes: 10)) }
         #expect(ring.count == 4)
         #expect(ring.events(from: 1).map(\.header.sequence) == [8, 9, 10, 11])
-        #expect(!ring.reaches(back: 7) && ring.reaches(back: 8) && ring.reaches(back: 12) && !ring.reaches(back: 13))
+        #expect(
+            !ring.holdsEvents(from: 7) && ring.holdsEvents(from: 8) && ring.holdsEvents(from: 12)
+                && !ring.holdsEvents(from: 13))
     }
 
     @Test func `the ring evicts the oldest events by bytes`() {

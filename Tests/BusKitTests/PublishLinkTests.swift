@@ -77,7 +77,7 @@ struct PublishLinkTests {
         #expect(answers(last) == [StreamPosition(epoch: 5, sequence: 104)])
     }
 
-    @Test func `a reply with nothing before it is stamped with the head`() {
+    @Test func `a reply without an earlier publish has the head’s position`() {
         var link = welcomed()
         let effects = link.handle(.reply(ReplyTicket(epoch: 5, number: 1), .random(), .success([])), now: start)
         #expect(answers(effects) == [StreamPosition(epoch: 5, sequence: 100)])
@@ -97,7 +97,7 @@ struct PublishLinkTests {
         #expect(answers(stale).isEmpty)
     }
 
-    @Test func `hello required starts over once`() {
+    @Test func `HELLO_REQUIRED makes the service register again, once`() {
         var link = welcomed()
         _ = link.handle(.publish(1, [put, put], wall: 0), now: start)
         #expect(hellos(link.handle(.reject(code: "helloRequired", epoch: 6, origin: 1), now: start)) == 1)
@@ -176,7 +176,7 @@ struct PublishLinkTests {
         #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
     }
 
-    @Test func `a silent bus is detected as early as before`() {
+    @Test func `a bus that answers no PING is detected after 1.5 s of silence`() {
         var link = welcomed()
         _ = link.handle(.heartbeat(epoch: 5), now: start)
         // One PING is sent while it is silent.
@@ -204,7 +204,7 @@ struct PublishLinkTests {
     }
 
     @Test(arguments: [UInt64(0), 4, 99])
-    func `nonsensical acknowledgements are ignored`(_ origin: UInt64) {
+    func `invalid acknowledgements are ignored`(_ origin: UInt64) {
         var link = welcomed()
         _ = link.handle(.publish(1, [put, put, put], wall: 0), now: start)
         #expect(

@@ -148,7 +148,7 @@ struct RequestRetrierTests {
         #expect(results(retrier.handle(.tick, now: at(2_000))).count == 1)
     }
 
-    @Test func `a request without a limit is repeated without end`() {
+    @Test func `a request without a deadline is retried until it is answered`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id, limit: nil), now: start)
         var now = start
@@ -161,7 +161,7 @@ struct RequestRetrierTests {
         }
     }
 
-    @Test func `after silence the same request is sent again`() {
+    @Test func `an unanswered request is sent again under the same ID`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id, limit: nil), now: start)
         #expect(attempts(retrier.handle(.tick, now: at(4_999))).isEmpty)
@@ -201,7 +201,7 @@ struct RequestRetrierTests {
         #expect(attempts(retrier.handle(.tick, now: at(1_602))).map(\.id) == [id])
     }
 
-    @Test func `closing ends all requests`() {
+    @Test func `closing the connection fails all requests`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         #expect(results(retrier.close(Failure(.unavailable, "bye"))) == [.failure(Failure(.unavailable, "bye"))])

@@ -16,7 +16,7 @@ struct ReducerTrial {
     var connections: [ConnectionState] = []
     var snapshots = 0
     /// The events, with nil for each snapshot between them.
-    var said: [StreamEvent?] = []
+    var output: [StreamEvent?] = []
 
     init(selection: TopicSelection = .all, limits: StreamReducer.Limits = StreamReducer.Limits()) {
         reducer = StreamReducer(seed: 7, selection: selection, limits: limits)
@@ -29,10 +29,10 @@ struct ReducerTrial {
             case .fetch(let request): fetches.append(request)
             case .update(.event(let event)):
                 events.append(event)
-                said.append(event)
+                output.append(event)
             case .update(.snapshot):
                 snapshots += 1
-                said.append(nil)
+                output.append(nil)
             case .update(.connection(let state)): connections.append(state)
             case .update(.live): break
             }
@@ -206,7 +206,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
     }
 
-    @Test func `telemetry is subscribed to by the prefixes that name it and never fetched`() {
+    @Test func `telemetry is subscribed to by its own prefixes and never fetched`() {
         let selection = TopicSelection(prefixes: ["stream/downloads/download/", "live/downloads/"])
         #expect(selection.telemetryPrefixes == [Array("live/downloads/".utf8)])
         #expect(selection.prefixesToInclude?.contains { $0.starts(with: Array("live/".utf8)) } == false)
@@ -366,7 +366,7 @@ struct StreamReducerTests {
     enum Sign: CaseIterable { case heartbeat, event, sync }
 
     @Test(arguments: Sign.allCases, [UInt64(4), 9])
-    func `another epoch causes a join at once and the sync decides which`(_ sign: Sign, _ epoch: UInt64) {
+    func `another epoch causes a join at once, whose SYNC determines the epoch`(_ sign: Sign, _ epoch: UInt64) {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         var next = ModelBus(epoch: epoch)
@@ -558,7 +558,7 @@ struct RandomTrial {
 
     /// Checks that no position has two payloads and that events are consecutive except after a resync.
     private mutating func check() {
-        for event in trial.said[read...] {
+        for event in trial.output[read...] {
             guard let event else {
                 last = nil
                 continue
@@ -571,6 +571,6 @@ struct RandomTrial {
             }
             last = event.position
         }
-        read = trial.said.count
+        read = trial.output.count
     }
 }

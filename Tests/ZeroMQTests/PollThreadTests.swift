@@ -19,13 +19,13 @@ final class Journal: Sendable {
 
     var all: [String] { lines.withLockedValue { $0 } }
 
-    /// Returns once this line was noted.
+    /// Returns once this line was recorded.
     func wait(for line: String) async {
         for await next in stream where next == line { return }
     }
 }
 
-/// Echoes what a router receives and notes what happens. Not copyable, as a handler may be.
+/// Echoes the messages of a router and records the events. It isn’t copyable, because a handler needn’t be.
 struct EchoHandler: PollHandler, ~Copyable {
     enum Command: Sendable {
         case say(String)
@@ -87,7 +87,7 @@ struct EchoHandler: PollHandler, ~Copyable {
     mutating func stop(_ sockets: SocketSet) { journal.note("stop") }
 }
 
-// One after another, because they count the threads and descriptors of the process.
+// Serialized, because the tests count the threads and descriptors of the process.
 @Suite(.serialized) struct PollThreadTests {
     private static func thread(_ endpoint: IPCEndpoint?, _ journal: Journal) throws -> PollThread<EchoHandler> {
         try PollThread(name: "echo") { EchoHandler(endpoint, journal) }
@@ -140,7 +140,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start", "stop"])
     }
 
-    @Test func `shutdown may be asked for by many at once`() async throws {
+    @Test func `concurrent calls of shutdown all return`() async throws {
         let journal = Journal()
         let thread = try Self.thread(nil, journal)
         await withTaskGroup(of: Void.self) { group in
@@ -161,7 +161,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         let gate = NIOLockedValueBox(())
         let journal = Journal()
         let outcomes = try gate.withLockedValue { _ in
-            // The handler cannot start before the lock is free, so nothing is taken out.
+            // The handler cannot start before the lock is free, so no command is read.
             let thread = try PollThread(name: "full", commandLimit: 3) {
                 gate.withLockedValue { _ in }
                 return EchoHandler(nil, journal)
@@ -185,7 +185,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(await thread.shutdown() is EchoHandler.Broken)
     }
 
-    @Test func `the error that keeps the handler from starting is thrown`() async throws {
+    @Test func `an error in the handler’s start is thrown to the waiting caller`() async throws {
         let journal = Journal()
         let thread = try Self.thread(IPCEndpoint(path: "/nowhere/at/all"), journal)
         let error = await #expect(throws: ZeroMQError.self) { try await thread.started() }
@@ -193,7 +193,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await thread.shutdown()
     }
 
-    @Test func `sockets may come and go while it runs`() async throws {
+    @Test func `sockets can be opened and closed while the thread runs`() async throws {
         let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
@@ -214,7 +214,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await journal.wait(for: "stop")
     }
 
-    @Test func `opening and closing a hundred times leaves nothing`() async throws {
+    @Test func `opening and closing a hundred times leaks no thread or descriptor`() async throws {
         let folder = try TemporaryFolder()
         func once() async throws {
             let thread = try Self.thread(folder.endpoint(), Journal())

@@ -32,7 +32,7 @@ private let terminated: Int32 = 156_384_765
         right.close()
     }
 
-    @Test func `a router says that it knows no such peer`() throws {
+    @Test func `a send to an unknown peer is reported by a router`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -41,7 +41,7 @@ private let terminated: Int32 = 156_384_765
         #expect(try router.send(["nobody", "hello"]) == .unreachable)
     }
 
-    @Test func `a router says that a peers buffer is full`() throws {
+    @Test func `a full buffer of a peer is reported by a router`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -59,7 +59,7 @@ private let terminated: Int32 = 156_384_765
         #expect(outcomes == [.sent, .wouldBlock])
     }
 
-    @Test func `a dealer without a peer takes nothing`() throws {
+    @Test func `a dealer without a peer accepts no message`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -92,7 +92,7 @@ private let terminated: Int32 = 156_384_765
         #expect(try second.receive(wait: true) == ["bcd", "3"])
     }
 
-    @Test func `a slow subscriber loses messages and delays nobody`() throws {
+    @Test func `a slow subscriber loses messages and delays no other subscriber`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -110,7 +110,7 @@ private let terminated: Int32 = 156_384_765
         #expect(received < 5_000)
     }
 
-    @Test func `a message of too many frames is cut and the next is whole`() throws {
+    @Test func `a message with too many frames is truncated, and the next one is whole`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -176,7 +176,7 @@ private let terminated: Int32 = 156_384_765
         #expect(error?.errno == ENOTSOCK)
     }
 
-    @Test func `a context that was shut down says so`() throws {
+    @Test func `a call on a context that was shut down fails with ETERM`() throws {
         let context = try ZeroMQContext()
         var socket = try Socket(.dealer, in: context)
         context.shutdown()
@@ -189,7 +189,7 @@ private let terminated: Int32 = 156_384_765
         #expect(late?.errno == terminated)
     }
 
-    @Test func `a path that no socket can have is refused with its length`() throws {
+    @Test func `a path that is too long for a socket is refused with its length`() throws {
         let fits = "/" + String(repeating: "a", count: IPCEndpoint.maximumPathLength - 1)
         #expect(try IPCEndpoint(path: fits).text == "ipc://" + fits)
         let error = #expect(throws: ZeroMQError.self) { try IPCEndpoint(path: fits + "b") }
@@ -207,7 +207,7 @@ private let terminated: Int32 = 156_384_765
 }
 
 @Suite struct FrameTests {
-    @Test func `a frame is its bytes`() {
+    @Test func `a frame has the bytes that it was created with`() {
         #expect(Frame("ä").bytes == [0xc3, 0xa4])
         #expect(Frame([0xc3, 0xa4]).text == "ä")
         #expect(Frame([0xff]).text == nil)

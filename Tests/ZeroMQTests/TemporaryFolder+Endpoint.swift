@@ -2,7 +2,7 @@ import TestSupport
 import ZeroMQ
 
 extension TemporaryFolder {
-    /// A place for a socket.
+    /// The endpoint of a socket in the folder.
     func endpoint(_ name: String = "socket") throws -> IPCEndpoint {
         try IPCEndpoint(path: path + "/" + name)
     }

@@ -2,8 +2,8 @@ package import PodcastModel
 package import WireMessages
 import ZeroMQ
 
-// The messages of protocols/bus.md as values, both ways. A malformed message throws a `FrameError`; the shell counts it
-// and continues.
+// The messages of protocols/bus.md as values, in both directions. A malformed message throws a `FrameError`; the shell
+// counts it and continues.
 
 extension StreamReducer.Event {
     /// Decodes a message from `pub.sock`.

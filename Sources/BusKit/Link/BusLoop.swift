@@ -17,7 +17,7 @@ struct BusLoop: PollHandler, ~Copyable {
     var client: SocketID?
     var service: SocketID?
 
-    // Observes and requests.
+    // The state of the client side.
     var reducer: StreamReducer?
     var retrier: RequestRetrier
     var completions: [RequestID: [@Sendable (Result<Answer, Failure>) -> Void]] = [:]
@@ -25,7 +25,7 @@ struct BusLoop: PollHandler, ~Copyable {
     var waits: [(wait: PositionWait, completion: @Sendable (Result<Void, Failure>) -> Void)] = []
     var epoch: UInt64 = 0
 
-    // Serves.
+    // The state of the service side.
     var link: PublishLink?
     var outbox: [Message] = []
     var outboxIndex = 0

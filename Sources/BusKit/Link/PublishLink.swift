@@ -14,7 +14,7 @@ struct PublishLink: Sendable {
         /// The interval between two heartbeats of the bus.
         var heartbeat: Duration = .milliseconds(500)
         /// The waits before HELLO is sent again.
-        var hello = Backoff.constant(.milliseconds(500))
+        var helloBackoff = Backoff.constant(.milliseconds(500))
         /// The number of heartbeats for one PING.
         var heartbeatsPerPing = 3
         /// The number of PINGs for one that requests a PONG.
@@ -193,7 +193,7 @@ extension PublishLink {
         effects.append(.clear)
         effects.append(.send(.hello(generation: generation)))
         heard(now)
-        nextSign = now.advanced(by: limits.hello.wait())
+        nextSign = now.advanced(by: limits.helloBackoff.wait())
     }
 
     /// Records a message on the service’s own socket.
@@ -251,7 +251,7 @@ extension PublishLink {
             return
         }
         guard now >= nextSign else { return }
-        nextSign = now.advanced(by: epoch == nil ? limits.hello.wait() : limits.heartbeat)
+        nextSign = now.advanced(by: epoch == nil ? limits.helloBackoff.wait() : limits.heartbeat)
         if let epoch {
             // No heartbeat: a PONG distinguishes a silent bus from a broken subscription.
             ping(epoch, wantsPong: true, now, &effects)
@@ -283,7 +283,7 @@ extension PublishLink {
             }
             heard(now)
             effects.append(.rejected(refused.publication, code: code))
-            let failure = Failure(code: code, message: "The bus refuses \(refused.publication.topic).")
+            let failure = Failure(code: code, message: "The bus refused \(refused.publication.topic).")
             for index in tokens.indices where tokens[index].last >= origin {
                 tokens[index].failure = failure
                 break

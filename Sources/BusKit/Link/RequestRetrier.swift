@@ -41,7 +41,7 @@ package struct OutgoingRequest: Sendable, Hashable {
 package struct RequestRetrier: Sendable {
     package struct Limits: Sendable, Hashable {
         /// The waits before a request is repeated.
-        package var retry = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
+        package var retryBackoff = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
         /// The time limit of an attempt without a deadline, and the silence after which any request is repeated.
         package var attempt: Duration = .seconds(5)
         /// The maximum number of requests in flight.
@@ -128,7 +128,7 @@ package struct RequestRetrier: Sendable {
             if let request = requests[id] { finish(id, .failure(Self.cancelled(request)), &effects) }
         case .reply(let id, let answer): finish(id, .success(answer), &effects)
         case .failure(let id, let failure): refused(id, failure, now, &effects)
-        case .unsent(let id): retry(id, Failure(.unavailable, "The bus does not take the request."), now, sent: false)
+        case .unsent(let id): retry(id, Failure(.unavailable, "The bus doesn’t accept the request."), now, sent: false)
         case .joined:
             hasJoined = true
             for (id, request) in requests { retryPromptly(id, request) }
@@ -210,14 +210,14 @@ extension RequestRetrier {
         guard var request = requests[id] else { return }
         if case .sent = request.phase { inFlight -= 1 }
         request.failures += 1
-        request.phase = .waiting(until: now.advanced(by: limits.retry.wait(after: request.failures)))
+        request.phase = .waiting(until: now.advanced(by: limits.retryBackoff.wait(after: request.failures)))
         request.mayHaveHappened = request.mayHaveHappened || sent
         request.lastFailure = failure
         requests[id] = request
     }
 
-    /// Retries a waiting request at once, because its obstacle is gone. An earlier refusal may still arrive: it must
-    /// not be followed by a long wait.
+    /// Retries a waiting request at once, because the reason for waiting has ended. An earlier refusal may still
+    /// arrive; the wait after it must be short.
     private mutating func retryPromptly(_ id: RequestID, _ request: Request) {
         if case .waiting = request.phase { requests[id]?.phase = .queued }
         requests[id]?.failures = 0

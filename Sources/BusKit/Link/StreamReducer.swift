@@ -22,7 +22,7 @@ struct StreamReducer: Sendable {
         /// The silence that ends a connection: three heartbeats.
         var silence: Duration = .milliseconds(1_500)
         /// The waits for an answer to a join, after which the next join begins.
-        var join = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
+        var joinBackoff = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
         /// The maximum pause in an answer to a fetch.
         var fetch: Duration = .seconds(2)
         /// The maximum wait for the first chunk while it is unknown whether the bus supports prefixes in a fetch.
@@ -83,8 +83,8 @@ struct StreamReducer: Sendable {
     private var phase = Phase.idle
     private var lastHeard = MonotonicTime(nanoseconds: 0)
     private var failedFetches = 0
-    /// Whether the bus supports the selection’s prefixes; nil if that is unknown. An earlier version takes such a FETCH
-    /// for a malformed message and doesn’t answer.
+    /// Whether the bus supports the selection’s prefixes; nil if that is unknown. An earlier version treats such a
+    /// FETCH as malformed and doesn’t answer.
     private var knowsPrefixes: Bool?
     /// The time at which values of an earlier epoch are dropped; nil if there are none.
     private var staleValuesUntil: MonotonicTime?
@@ -140,7 +140,7 @@ extension StreamReducer {
         nonce = Self.nonce(seed, joins)
         clearBuffer()
         failedFetches = 0
-        phase = .syncing(until: now.advanced(by: limits.join.wait(after: silentJoins + 1)))
+        phase = .syncing(until: now.advanced(by: limits.joinBackoff.wait(after: silentJoins + 1)))
         effects.append(.open(nonce: nonce))
     }
 

@@ -5,8 +5,8 @@ import ZeroMQ
 
 @testable import BusBroker
 
-@Suite struct ServiceLifeTests {
-    @Test func `a service is welcomed and its state is published`() throws {
+@Suite struct ServiceRegistrationTests {
+    @Test func `a service that registers gets WELCOME, and its state is published`() throws {
         var bench = MachineBench()
         bench.hello("queue", 7)
         let welcome = try #require(bench.sent(.welcome, to: "queue#7").first)
@@ -39,7 +39,7 @@ import ZeroMQ
     }
 
     @Test(arguments: [0, 1, 3, 4, UInt64.max] as [UInt64])
-    func `a gap or a repeat in the origin sequence makes the service start over`(_ origin: UInt64) {
+    func `a gap or a repeat in the origin sequence makes the service register again`(_ origin: UInt64) {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
@@ -56,7 +56,7 @@ import ZeroMQ
         #expect(bench.machine.head == head + 1)
     }
 
-    @Test func `ready after a lost publish makes the service start over`() {
+    @Test func `READY after a lost publish makes the service register again`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a")
@@ -82,7 +82,7 @@ import ZeroMQ
         #expect(bench.published.map(\.header.generation) == [6])
     }
 
-    @Test func `a fenced generation can’t say goodbye or reply in place of its successor`() {
+    @Test func `a fenced generation can neither send GOODBYE nor reply in place of its successor`() {
         var bench = MachineBench()
         bench.serving("queue", 5)
         bench.serving("queue", 6)
@@ -332,7 +332,7 @@ import ZeroMQ
         #expect(try told("feeds#1") == ["queue ready"])
     }
 
-    @Test func `a service whose acknowledgements cannot be sent must start over`() {
+    @Test func `a service whose acknowledgements can’t be sent must register again`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
