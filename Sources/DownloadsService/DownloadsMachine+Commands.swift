@@ -174,7 +174,7 @@ extension DownloadsMachine {
     private mutating func answer(
         _ answer: WireAnswerAlert, _ command: Command, now: Moment, _ effects: inout Effects
     ) throws(Failure) {
-        let alert = store.current.alerts.standing[answer.alert]
+        let alert = store.current.alerts.active[answer.alert]
         var change = change(now)
         let isFirst = try change.answer(answer)
         var reply = WireDownloadsReply()

@@ -212,7 +212,7 @@ struct FileReconciler: Sendable {
             severity: .info, at: change.now.wall)
         change.endAlerts { $0.code == alert.code && (files.isEmpty || $0.id != alert.id) }
         let alerts = change.store.alerts
-        if !files.isEmpty, alerts.standing[alert.id] == nil, !alerts.isAnswered(alert.id) { change.raise(alert) }
+        if !files.isEmpty, alerts.active[alert.id] == nil, !alerts.isAnswered(alert.id) { change.raise(alert) }
     }
 }
 

@@ -112,7 +112,7 @@ struct FolderAvailability: Sendable {
         reportedFolders = folders
         let alert = Self.alert(folders, now: change.now)
         change.endAlerts { $0.code == Self.alertCode && (folders.isEmpty || $0.message != alert.message) }
-        let isRaised = change.store.alerts.standing.values.contains { $0.code == Self.alertCode }
+        let isRaised = change.store.alerts.active.values.contains { $0.code == Self.alertCode }
         if !folders.isEmpty, !isRaised { change.raise(alert) }
     }
 

@@ -37,12 +37,12 @@ package final class FileLock: Sendable {
 
     /// Tries ten times within 45 ms: a process that checks whether the lock is held (`isHeld`) locks it briefly itself.
     private static func take(_ descriptor: Int32) -> Bool {
-        let retry = Backoff.constant(.milliseconds(5), retries: 9)
+        let backoff = Backoff.constant(.milliseconds(5), retries: 9)
         var failures = 0
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             failures += 1
-            guard errno == EWOULDBLOCK || errno == EINTR, retry.allowsRetry(after: failures) else { return false }
-            usleep(UInt32(retry.wait(after: failures) / .microseconds(1)))
+            guard errno == EWOULDBLOCK || errno == EINTR, backoff.allowsRetry(after: failures) else { return false }
+            usleep(UInt32(backoff.wait(after: failures) / .microseconds(1)))
         }
         return true
     }

@@ -33,7 +33,7 @@ package struct LockstepHome: Sendable, Hashable {
             guard !given.isEmpty else {
                 throw Failure(
                     .badConfiguration,
-                    "The home is empty: give LOCKSTEP_HOME (or --home) the folder that Lockstep should keep its files in, or leave it out."
+                    "The home is empty: set LOCKSTEP_HOME (or --home) to the folder for Lockstep’s files, or omit it."
                 )
             }
             let home = Self.normalised(given.hasPrefix("/") ? given : workingDirectory + "/" + given)
@@ -50,7 +50,7 @@ package struct LockstepHome: Sendable, Hashable {
             guard let home = folder("HOME"), home.hasPrefix("/") else {
                 throw Failure(
                     .badConfiguration,
-                    "There is no home folder: set LOCKSTEP_HOME to the folder that Lockstep should keep its files in.")
+                    "There is no home folder: set LOCKSTEP_HOME to the folder for Lockstep’s files.")
             }
             return Self.normalised(home + "/" + rest)
         }
@@ -132,7 +132,7 @@ package struct LockstepHome: Sendable, Hashable {
         guard length <= limit else {
             throw Failure(
                 .badConfiguration,
-                "The path \(controlSocket) has \(length) bytes, and a socket’s may have \(limit). Set LOCKSTEP_HOME to a folder with a shorter path."
+                "The path \(controlSocket) is \(length) bytes long, but a socket’s path may have at most \(limit). Set LOCKSTEP_HOME to a folder with a shorter path."
             )
         }
     }

@@ -62,7 +62,7 @@ package struct CommitPipeline: Sendable {
     }
 
     /// The resends of a commit in parts, from the first part on: the database drops parts when it restarts.
-    private static let retry = Backoff.constant(.zero, retries: 4)
+    private static let resendBackoff = Backoff.constant(.zero, retries: 4)
     private static let answeredBefore = Failure(.busy, "The command was answered before.")
 
     private let owner: ServiceName
@@ -119,7 +119,7 @@ package struct CommitPipeline: Sendable {
 extension CommitPipeline {
     private mutating func enqueue(_ transaction: NumberedTransaction, _ effects: inout [Effect]) {
         guard queue.count < limits.waitingCount, queuedBytes <= limits.waitingBytes else {
-            let failure = Failure(.notSaved, "The database isn’t answering, and too many changes are waiting for it.")
+            let failure = Failure(.notSaved, "The database isn’t responding, and too many changes are waiting for it.")
             effects.append(.refused(transaction, failure, stored: nil))
             return
         }
@@ -304,7 +304,7 @@ extension CommitPipeline {
     /// that the transaction takes effect once.
     /// - Returns: false if it isn’t a part of a transaction, or no resend is left.
     private mutating func resendParts(_ part: Item) -> Bool {
-        guard let id = part.partOf, Self.retry.allowsRetry(after: part.attempts) else { return false }
+        guard let id = part.partOf, Self.resendBackoff.allowsRetry(after: part.attempts) else { return false }
         let waiting = queue.filter { $0.partOf == id }
         let last = waiting.last ?? part
         guard let transaction = last.transaction else { return false }

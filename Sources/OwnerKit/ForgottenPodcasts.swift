@@ -5,7 +5,7 @@ import WireMessages
 /// The bus drops all values of a service that stays down, so their deletion alone proves nothing.
 struct ForgottenPodcasts: Sendable {
     static let prefix = Topic.podcast("").text
-    private static let retry = Backoff.exponential(first: .seconds(1), longest: .seconds(60))
+    private static let queryBackoff = Backoff.exponential(first: .seconds(1), longest: .seconds(60))
 
     private var unverified: [PodcastID] = []
     private var question: PodcastID?
@@ -82,6 +82,6 @@ struct ForgottenPodcasts: Sendable {
 
     private mutating func pause(_ now: MonotonicTime) {
         failures += 1
-        retryAt = now.advanced(by: Self.retry.wait(after: failures))
+        retryAt = now.advanced(by: Self.queryBackoff.wait(after: failures))
     }
 }

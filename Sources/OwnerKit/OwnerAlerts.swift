@@ -33,7 +33,8 @@ package struct OwnerAlerts: Sendable {
         return try alerts.restore(record) || answers.restore(record)
     }
 
-    package var standing: [String: WireAlert] { alerts.values }
+    /// The alerts without an answer whose cause hasn’t ended, by ID.
+    package var active: [String: WireAlert] { alerts.values }
 
     /// Whether an alert has a stored answer.
     package func isAnswered(_ id: String) -> Bool { answers[id] != nil }
@@ -49,13 +50,13 @@ package struct OwnerAlerts: Sendable {
 
     /// Raises an alert unless there is one with its code and subject.
     /// - Parameter isOver: alerts that are ignored in this check.
-    package mutating func raise(unlessStanding alert: WireAlert, except isOver: (WireAlert) -> Bool = { _ in false })
+    package mutating func raise(unlessActive alert: WireAlert, except isOver: (WireAlert) -> Bool = { _ in false })
         -> OwnerChange
     {
-        let isStanding = standing.values.contains {
+        let isActive = active.values.contains {
             $0.code == alert.code && $0.subject == alert.subject && !isOver($0)
         }
-        return isStanding ? OwnerChange() : raise(alert)
+        return isActive ? OwnerChange() : raise(alert)
     }
 
     /// Removes the alerts whose cause has ended.
@@ -159,10 +160,10 @@ package struct PendingAnswers<Request: Sendable>: Sendable {
         _ alert: String, in alerts: inout OwnerAlerts, keeping kept: Set<String> = []
     ) -> (alert: WireAlert?, requests: [Request]) {
         guard let done = pending.removeValue(forKey: alert) else { return (nil, []) }
-        let stood = alerts.standing[alert]
+        let answered = alerts.active[alert]
         // The alert may have ended meanwhile: the answer is recorded all the same.
         _ = alerts.record(done.answer, at: done.at, keeping: kept)
-        return (stood, done.requests)
+        return (answered, done.requests)
     }
 
     /// Records that the answer couldn’t be saved: the alert remains.

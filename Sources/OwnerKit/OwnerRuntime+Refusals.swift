@@ -8,7 +8,7 @@ import WireMessages
 /// whose state can’t be published doesn’t put it again and again.
 struct RefusedPuts: Sendable {
     /// The wait before a refused value is put again.
-    static let retry = Backoff.constant(.seconds(60))
+    static let retryBackoff = Backoff.constant(.seconds(60))
 
     private var refused: Set<Topic> = []
     private var retrying: Set<Topic> = []
@@ -18,7 +18,7 @@ struct RefusedPuts: Sendable {
     /// Records a refusal; returns true the first time.
     mutating func insert(_ topic: Topic, now: MonotonicTime) -> Bool {
         let isKnown = retrying.remove(topic) != nil
-        if retryAt == nil { retryAt = now.advanced(by: Self.retry.wait()) }
+        if retryAt == nil { retryAt = now.advanced(by: Self.retryBackoff.wait()) }
         return refused.insert(topic).inserted && !isKnown
     }
 
@@ -30,7 +30,7 @@ struct RefusedPuts: Sendable {
         let accepted = retrying
         retrying = refused
         refused = []
-        self.retryAt = retrying.isEmpty ? nil : now.advanced(by: Self.retry.wait())
+        self.retryAt = retrying.isEmpty ? nil : now.advanced(by: Self.retryBackoff.wait())
         return (retrying, accepted)
     }
 

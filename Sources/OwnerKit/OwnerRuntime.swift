@@ -45,7 +45,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     /// The time limit of the last commits after SIGTERM.
     static var stopLimit: Duration { .milliseconds(2_500) }
     /// The wait before the whole state is written again to a database that has refused it.
-    static var repairRetry: Backoff { .constant(.seconds(5)) }
+    static var repairBackoff: Backoff { .constant(.seconds(5)) }
 
     var machine: Machine
     var requests = RequestDeduplicator()
@@ -147,7 +147,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     }
 
     private mutating func followUp(_ now: Moment, _ effects: inout [Effect]) {
-        if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairRetry.wait()) }
+        if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairBackoff.wait()) }
         probeIfRestarted(now, &effects)
         verifyNextPodcast(now, &effects)
         publishRetainedIfDue(now, &effects)
@@ -167,7 +167,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     private mutating func stopIfDone(_ now: Moment, _ effects: inout [Effect]) {
         let isDone = pipeline.isIdle && machine.hasStopped
         guard case .stopping(let until) = phase, isDone || now.monotonic >= until else { return }
-        if !pipeline.isIdle { effects.append(.log(.warning, "stopping with changes that are not saved")) }
+        if !pipeline.isIdle { effects.append(.log(.warning, "stopping with unsaved changes")) }
         stop(nil, &effects)
     }
 
@@ -318,7 +318,7 @@ extension OwnerRuntime {
                 refused(transaction, failure, stored: stored, now, &effects)
             case .fenced(let failure): stop(failure, &effects)
             case .collectEverything:
-                effects.append(.log(.warning, "the database is another one: everything is written to it again"))
+                effects.append(.log(.warning, "the database was replaced: the whole state is written to it"))
                 updatePipeline(.everything(machine.everything()), now, &effects)
                 // The machine is notified of each database once, however often the writes are retried.
                 guard pipeline.incarnation != database else { continue }

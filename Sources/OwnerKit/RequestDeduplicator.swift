@@ -141,5 +141,5 @@ extension RequestDeduplicator {
 
     private static let expired = Failure(.expired, "The command arrived too late; nothing was done.")
     private static let notSaved = Failure(
-        .notSaved, "The database isn’t answering. The change is kept, and is written as soon as it does.")
+        .notSaved, "The database isn’t responding. The change is kept and will be saved once the database responds.")
 }

@@ -52,7 +52,7 @@ extension PersistenceMachine {
 
     /// Raises an alert that lasts as long as the process, unless one with its code is raised already.
     mutating func raise(_ alert: WireAlert, _ effects: inout [Effect]) {
-        let raised = alerts.raise(unlessStanding: alert).publications
+        let raised = alerts.raise(unlessActive: alert).publications
         if !raised.isEmpty { effects.append(.publish(raised)) }
     }
 

@@ -55,7 +55,7 @@ package struct PersistenceMachine: Sendable {
             _ = try? alerts.restore(
                 StoredRecord(collection: record.collection, key: record.key, value: [UInt8](record.value)))
         }
-        recordedAlerts = Set(alerts.standing.keys)
+        recordedAlerts = Set(alerts.active.keys)
         schedule = UpkeepSchedule(
             lastBackup: facts.needsBackup ? nil : facts.lastBackup, needsCheck: facts.needsCheck,
             loggedPages: facts.loggedPages, now: now)

@@ -21,7 +21,7 @@ struct EngineLiveness: Sendable, Hashable {
     private static let saving = Duration.seconds(2)
 
     /// The deadline for ending the process while the engine hangs; nil: the engine works.
-    private var endsBy: MonotonicTime?
+    private var killDeadline: MonotonicTime?
     private var isEnding = false
     /// The engine is running; its first `open` starts it.
     private var isRunning = false
@@ -35,21 +35,21 @@ struct EngineLiveness: Sendable, Hashable {
     var isWaiting: Bool { answered < commands }
 
     /// Whether the engine hangs, so that the process ends and another one continues.
-    var hasHung: Bool { endsBy != nil }
+    var hasHung: Bool { killDeadline != nil }
 
     /// Returns the time of the next check.
     ///
     /// - Parameter set: the time that is already set.
     func nextAt(_ set: MonotonicTime?, isStopping: Bool, now: MonotonicTime) -> MonotonicTime? {
-        if let endsBy { return isEnding ? nil : endsBy }
+        if let killDeadline { return isEnding ? nil : killDeadline }
         return isWaiting && !isStopping ? set ?? now.advanced(by: Self.interval) : nil
     }
 
-    mutating func hung(now: MonotonicTime) { endsBy = now.advanced(by: Self.saving) }
+    mutating func hung(now: MonotonicTime) { killDeadline = now.advanced(by: Self.saving) }
 
     /// Whether the process must end now, because everything is saved or the limit has passed.
     mutating func ends(isSaving: Bool, now: MonotonicTime) -> Bool {
-        guard let endsBy, !isEnding, !isSaving || now >= endsBy else { return false }
+        guard let killDeadline, !isEnding, !isSaving || now >= killDeadline else { return false }
         isEnding = true
         return true
     }

@@ -137,7 +137,7 @@ struct PendingEffects: Sendable {
 
     /// Removes a notice from the messages of all alerts, and publishes the state, which no longer contains it either.
     mutating func withdraw(_ notice: String) {
-        for alert in alerts.standing.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(notice) {
+        for alert in alerts.active.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(notice) {
             let message = String(alert.message.dropLast(notice.count))
             save(alerts.reword(alert, message), as: PendingWrites.Item.alert)
             state = true

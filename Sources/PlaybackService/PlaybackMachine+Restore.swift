@@ -45,7 +45,7 @@ extension PlaybackMachine {
             sleepTimer = SleepTimerMachine(stored, now: now, bootID: context.bootID)
         case "alert", "answer":
             try pending.alerts.restore(record)
-            if let alert = pending.alerts.standing[record.key] { output.restore(alert, as: record.key) }
+            if let alert = pending.alerts.active[record.key] { output.restore(alert, as: record.key) }
         default: _ = settings.restore(record)
         }
     }

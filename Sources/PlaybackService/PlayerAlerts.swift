@@ -31,13 +31,13 @@ struct PlayerAlerts: Sendable {
     /// The number of pauses and stops so far.
     private var overrules = 0
 
-    var standing: [String: WireAlert] { alerts.standing }
+    var active: [String: WireAlert] { alerts.active }
 
     // MARK: Alerts
 
     /// Raises an alert, unless one with its code and subject is raised and isn’t being answered.
     mutating func raise(_ alert: WireAlert) -> OwnerChange {
-        alerts.raise(unlessStanding: alert) { pending.contains($0.id) }
+        alerts.raise(unlessActive: alert) { pending.contains($0.id) }
     }
 
     mutating func reword(_ alert: WireAlert, _ message: String) -> OwnerChange {
@@ -150,7 +150,7 @@ extension PlaybackMachine {
 
     /// The session after an answer; it is stored with the answer, so that it applies if the process dies in between.
     private func outcome(of answer: PlayerAlerts.Answer) -> [WireChange] {
-        guard let alert = pending.alerts.standing[answer.answer.alert], let session, session.isSubject(of: alert),
+        guard let alert = pending.alerts.active[answer.answer.alert], let session, session.isSubject(of: alert),
             let outcome = session.answered(answer.answer, mayPlay: !pending.alerts.isOverruled(answer))
         else { return [] }
         var stored = outcome.record(now: now, context: context, clean: pending.isStopping)

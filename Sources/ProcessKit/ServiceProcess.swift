@@ -64,7 +64,7 @@ package enum ServiceProcess {
         let lock = name == .bus ? nil : try await takeLock(home.runFile("\(name.text).lock"))
         let notifier = ProcessNotifier(environment: environment)
         let service = try make(
-            .nextLife(of: name, home: home, logger: logger, notifier: notifier, environment: environment))
+            .nextProcess(of: name, home: home, logger: logger, notifier: notifier, environment: environment))
         var configuration = ServiceGroupConfiguration(
             services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
@@ -76,15 +76,15 @@ package enum ServiceProcess {
 
     /// Retries, because the lock of a process that was just killed may still be held.
     private static func takeLock(_ path: String) async throws -> FileLock {
-        let retry = Backoff.constant(.milliseconds(50), retries: 20)
+        let backoff = Backoff.constant(.milliseconds(50), retries: 20)
         var failures = 0
         while true {
             do {
                 return try FileLock(path)
             } catch {
                 failures += 1
-                guard error.known == .alreadyRunning, retry.allowsRetry(after: failures) else { throw error }
-                try await Task.sleep(for: retry.wait(after: failures))
+                guard error.known == .alreadyRunning, backoff.allowsRetry(after: failures) else { throw error }
+                try await Task.sleep(for: backoff.wait(after: failures))
             }
         }
     }

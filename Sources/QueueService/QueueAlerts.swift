@@ -46,7 +46,7 @@ extension OwnerAlerts {
         return change
     }
 
-    var hasSkipped: Bool { standing.values.contains { $0.code == skippedCode } }
+    var hasSkipped: Bool { active.values.contains { $0.code == skippedCode } }
 
     /// Ends alerts about skipped entries whose episodes meet the condition.
     mutating func endSkipped(where condition: (String) -> Bool) -> OwnerChange {

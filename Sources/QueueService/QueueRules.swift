@@ -20,7 +20,7 @@ struct QueueRules: Sendable {
     var forgottenPodcasts: Set<String> { Set(forgotten.keys) }
 
     /// The podcasts for which anything is stored.
-    var podcasts: [String] { settings.podcasts + marks.keys + alerts.standing.values.map(\.podcast) }
+    var podcasts: [String] { settings.podcasts + marks.keys + alerts.active.values.map(\.podcast) }
 
     /// The queue and the position at which new episodes are enqueued.
     struct Rule: Sendable {

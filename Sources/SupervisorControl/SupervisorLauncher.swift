@@ -62,7 +62,7 @@ package struct SupervisorLauncher: Sendable {
             guard access(program, X_OK) == 0 else {
                 throw Failure(
                     .badConfiguration,
-                    "There is no program \(program). Set \(Self.programsVariable) to the folder it is in.")
+                    "The program \(program) is missing. Set \(Self.programsVariable) to the folder that contains it.")
             }
             let (code, message) = try launch(program)
             switch code {
@@ -73,7 +73,7 @@ package struct SupervisorLauncher: Sendable {
             default:
                 throw Failure(
                     .badConfiguration,
-                    message.isEmpty ? "The supervisor ended with \(code ?? 0) at its start." : message)
+                    message.isEmpty ? "The supervisor exited with status \(code ?? 0) during its start." : message)
             }
         }
     }
@@ -124,16 +124,16 @@ package struct SupervisorLauncher: Sendable {
         close(ends[1])
         defer { close(ends[0]) }
         guard pid > 0 else { throw Failure(.badConfiguration, "\(program) can’t be started: \(reason).") }
-        var said: [UInt8] = []
+        var output: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4_096)
         while true {
             let count = read(ends[0], &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { break }
-            said += chunk[..<count]
+            output += chunk[..<count]
         }
-        let message = String(decoding: said.split(separator: UInt8(ascii: "\n")).last ?? [], as: UTF8.self)
-        guard said.isEmpty else {
+        let message = String(decoding: output.split(separator: UInt8(ascii: "\n")).last ?? [], as: UTF8.self)
+        guard output.isEmpty else {
             var status: Int32 = 0
             while waitpid(pid, &status, 0) < 0, errno == EINTR {}
             return ((status >> 8) & 0xff, message)

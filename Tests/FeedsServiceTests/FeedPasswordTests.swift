@@ -257,13 +257,13 @@ import WireMessages
         }
         #expect(try rig.replies[request]?.get() != nil)
         #expect(rig.machine.retained(now: rig.now).isEmpty)
-        #expect(rig.restarted().machine.library.current.alerts.standing.isEmpty)
+        #expect(rig.restarted().machine.library.current.alerts.active.isEmpty)
     }
 
     @Test func `an alert whose answer can’t be saved waits for another answer`() throws {
         let rig = FeedsRig(machine: FeedsMachine(damage: "The file of passwords is damaged."))
         rig.restart(rig.machine)
-        let alert = try #require(rig.machine.library.current.alerts.standing.keys.first)
+        let alert = try #require(rig.machine.library.current.alerts.active.keys.first)
         func answer() -> RequestID {
             rig.send {
                 $0.answerAlert.alert = alert

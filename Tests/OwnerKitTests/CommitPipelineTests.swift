@@ -51,12 +51,12 @@ struct PipelineTrial {
         return change
     }
 
-    /// The database takes the batch under way and answers.
+    /// Processes the batch in flight in the database and handles the answer.
     mutating func answer() {
         if let event = take() { handle(event) }
     }
 
-    /// The database takes the batch under way; the answer is given back.
+    /// Processes the batch in flight in the database and returns the answer.
     mutating func take() -> CommitPipeline.Event? {
         guard let batch = batches.last else { return nil }
         var request = WirePersistenceRequest()
@@ -69,7 +69,7 @@ struct PipelineTrial {
 }
 
 struct CommitPipelineTests {
-    @Test func `transactions that gather while a batch is in flight go into the next one in order`() {
+    @Test func `transactions that arrive while a batch is in flight form the next one, in order`() {
         var trial = PipelineTrial()
         for number in 1...5 { trial.commit(UInt64(number), "w\(number)") }
         #expect(trial.batches.map(\.commits.count) == [1])
@@ -98,7 +98,7 @@ struct CommitPipelineTests {
         #expect(counts == [1, 3, 2, 1])
     }
 
-    @Test func `a refusal in the middle refuses all behind it in order`() {
+    @Test func `a refusal also refuses all later transactions, in order`() {
         var trial = PipelineTrial()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         trial.commit(1, "a")
@@ -127,7 +127,7 @@ struct CommitPipelineTests {
         #expect(trial.database.commits == 1)
     }
 
-    @Test func `a request that was answered before gives its first answer`() {
+    @Test func `a request that was answered before gets its first reply`() {
         var trial = PipelineTrial()
         let request = RequestID(high: 4, low: 4)
         trial.commit(1, "a", request: request)
@@ -151,7 +151,7 @@ struct CommitPipelineTests {
         #expect(trial.database.commits == 0)
     }
 
-    @Test func `a restored backup gets the whole state before anything else`() {
+    @Test func `a restored backup gets the whole state before any other write`() {
         var trial = PipelineTrial()
         trial.commit(1, "a")
         trial.answer()
@@ -168,7 +168,7 @@ struct CommitPipelineTests {
         #expect(trial.database.words == ["a", "b", "c", "d"])
     }
 
-    @Test func `a probe finds a restored backup under an idle owner`() {
+    @Test func `a probe of an idle owner detects a restored backup`() {
         var trial = PipelineTrial()
         trial.commit(1, "a")
         trial.answer()
@@ -180,7 +180,7 @@ struct CommitPipelineTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `the queue for an absent database is bounded`() {
+    @Test func `the queue of transactions for an unavailable database is bounded`() {
         var limits = CommitPipeline.Limits()
         limits.waitingCount = 3
         var trial = PipelineTrial(limits: limits)
@@ -202,7 +202,7 @@ struct CommitPipelineTests {
         return trial
     }
 
-    @Test func `a whole state too large for one message goes in several and takes effect at once`() {
+    @Test func `a whole state too large for one message is sent in several and applied atomically`() {
         var trial = trialOfParts()
         trial.commit(21, "later")
         while trial.database.commits == 0 {
@@ -218,7 +218,7 @@ struct CommitPipelineTests {
         #expect(trial.batches.map(\.sequence) == trial.batches.indices.map { UInt64($0) + 1 })
     }
 
-    @Test func `a whole state of which parts were lost is written again`() {
+    @Test func `a whole state whose parts were lost is written again`() {
         var trial = trialOfParts()
         trial.answer()
         trial.answer()
@@ -246,7 +246,7 @@ struct CommitPipelineTests {
         return trial
     }
 
-    @Test func `a commit too large for one message goes in several and takes effect at once`() {
+    @Test func `a commit too large for one message is sent in several and applied atomically`() {
         var trial = trialOfALongCommit()
         trial.answer()
         while trial.database.commits == 1 {
@@ -261,7 +261,7 @@ struct CommitPipelineTests {
         #expect(trial.committed == [1, 2, 22])
     }
 
-    @Test(arguments: 1...6) func `a commit of which parts were lost is sent again under its ID`(answered: Int) throws {
+    @Test(arguments: 1...6) func `a commit whose parts were lost is sent again under its ID`(answered: Int) throws {
         var trial = trialOfALongCommit()
         for _ in 0..<answered { trial.answer() }
         trial.database.restart()

@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// An owner whose state is a list of words: a command's payload is a word, which is committed, published whole under
+/// An owner whose state is a list of words: a command’s payload is a word, which is committed, published whole under
 /// `stream/queue/words` and answered with the number of words.
 struct EchoMachine: OwnerMachine {
     enum Input: Sendable {

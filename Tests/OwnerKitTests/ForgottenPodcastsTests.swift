@@ -10,7 +10,7 @@ import WireMessages
 struct ForgottenPodcastsTests {
     private let podcast = PodcastID.derived(from: "one")
 
-    /// An owner that knows the podcast, which the stream shows.
+    /// An owner with data of the podcast, which the stream shows.
     private func trial(libraryHas podcasts: Set<PodcastID> = []) -> (OwnerTrial, ModelBus) {
         var trial = OwnerTrial.serving()
         trial.database.podcasts = Set(podcasts.map(\.text))
@@ -64,7 +64,7 @@ struct ForgottenPodcastsTests {
         #expect(trial.runtime.machine.forgotten.isEmpty)
     }
 
-    @Test func `the library is asked again at growing intervals, and at once when it is back`() {
+    @Test func `the library is queried again with backoff, and at once when it is ready again`() {
         var (trial, bus) = trial()
         trial.database.libraryFailure = Failure(.unavailable, "away")
         trial.handle(.update(.event(bus.publish(.delete, .podcast(podcast.text)))))
@@ -93,7 +93,7 @@ struct ForgottenPodcastsTests {
         #expect(trial.runtime.machine.forgotten == [podcast])
     }
 
-    @Test func `a forgotten podcast of which something is left after a refusal is reported again`() {
+    @Test func `a forgotten podcast that still has data after a rollback is reported again`() {
         var (trial, bus) = trial()
         trial.runtime.machine.knownPodcasts = [podcast]
         trial.database.refusedWords["without \(podcast)"] = Failure(.diskFull, "full")

@@ -27,7 +27,7 @@ struct KeyedRecordsTests {
         #expect(records.keys == ["c", "e"])
     }
 
-    @Test func `everything that is stored is restored, in order of the keys`() throws {
+    @Test func `all stored records are restored, in order of their keys`() throws {
         var records = KeyedRecords<WireAlertAnswerRecord>("answer")
         var changes: [WireChange] = []
         for key in ["b", "a"] { records.put(key, record(key, at: 1), &changes) }
@@ -46,7 +46,7 @@ struct KeyedRecordsTests {
         }
     }
 
-    @Test func `removing what isn’t there writes nothing`() {
+    @Test func `removing a missing record writes nothing`() {
         var records = KeyedRecords<WireAlertAnswerRecord>("answer")
         var changes: [WireChange] = []
         #expect(records.remove("a", &changes) == nil && changes.isEmpty)

@@ -31,9 +31,9 @@ struct OwnerAlertsTests {
         #expect(throws: Failure.self) { try alerts.answer(answer("b"), at: Timestamp(milliseconds: 3)) }
     }
 
-    @Test func `the oldest answer is evicted first, also after a restart`() throws {
+    @Test func `the oldest answer is evicted first, including after a restart`() throws {
         var alerts = OwnerAlerts(.queue)
-        // Ids in another order than time.
+        // The IDs have another order than the times.
         let ids = (0..<OwnerAlerts.answerLimit + 2).map { "\(($0 * 37) % 100 + 100)" }
         for (time, id) in ids.enumerated() {
             if time == 40 {
@@ -56,7 +56,7 @@ struct OwnerAlertsTests {
         }
     }
 
-    @Test func `answers in the queue’s older form are read`() throws {
+    @Test func `answers in the queue’s older format are read`() throws {
         var alerts = OwnerAlerts(.queue)
         let old = WireAlertAnswered.with {
             $0.alert = "a"
@@ -74,28 +74,28 @@ struct OwnerAlertsTests {
             code, of: .queue, named: name, title: "", message: "", subject: subject, at: Timestamp(milliseconds: 1))
     }
 
-    @Test func `an alert of a code and subject is raised once while it stands`() {
+    @Test func `an alert with the code and subject of an active one isn’t raised`() {
         var alerts = OwnerAlerts(.queue)
-        #expect(!alerts.raise(unlessStanding: alert("x", about: "a", named: "1")).isEmpty)
-        #expect(alerts.raise(unlessStanding: alert("x", about: "a", named: "2")).isEmpty)
-        #expect(!alerts.raise(unlessStanding: alert("x", about: "b", named: "3")).isEmpty)
-        #expect(!alerts.raise(unlessStanding: alert("x", about: "a", named: "4")) { $0.subject == "a" }.isEmpty)
-        #expect(alerts.standing.count == 3)
+        #expect(!alerts.raise(unlessActive: alert("x", about: "a", named: "1")).isEmpty)
+        #expect(alerts.raise(unlessActive: alert("x", about: "a", named: "2")).isEmpty)
+        #expect(!alerts.raise(unlessActive: alert("x", about: "b", named: "3")).isEmpty)
+        #expect(!alerts.raise(unlessActive: alert("x", about: "a", named: "4")) { $0.subject == "a" }.isEmpty)
+        #expect(alerts.active.count == 3)
     }
 
-    @Test func `the alerts of a subject end, but not those of some codes`() {
+    @Test func `only the alerts that match the condition end`() {
         var alerts = OwnerAlerts(.queue)
         for (code, subject) in [("x", "a"), ("y", "a"), ("x", "b")] {
             _ = alerts.raise(alert(code, about: subject, named: code + subject))
         }
         let change = alerts.end { $0.subject == "a" && $0.code != "y" }
         #expect(change.changes.count == 1 && change.publications.map(\.kind) == [.delete])
-        #expect(alerts.standing.values.map { $0.code + $0.subject }.sorted() == ["xb", "ya"])
+        #expect(alerts.active.values.map { $0.code + $0.subject }.sorted() == ["xb", "ya"])
     }
 
-    // MARK: Answers that count once they are durable
+    // MARK: Durable answers
 
-    @Test func `an alert stands until its answer is durable, and who answers meanwhile waits`() throws {
+    @Test func `an alert is active until its answer is durable, and other answers wait until then`() throws {
         var alerts = OwnerAlerts(.queue)
         _ = alerts.raise(alert("a"))
         var pending = PendingAnswers<Int>()
@@ -111,10 +111,10 @@ struct OwnerAlertsTests {
             Issue.record("not joined")
             return
         }
-        #expect(alerts.standing["a"] != nil && pending.contains("a"))
+        #expect(alerts.active["a"] != nil && pending.contains("a"))
         let done = pending.committed("a", in: &alerts)
         #expect(done.alert?.id == "a" && done.requests == [2])
-        #expect(alerts.standing.isEmpty && alerts.isAnswered("a") && pending.alerts.isEmpty)
+        #expect(alerts.active.isEmpty && alerts.isAnswered("a") && pending.alerts.isEmpty)
         guard case .repeated = try pending.begin(answer("a"), by: 3, to: alerts, at: Timestamp(milliseconds: 3)) else {
             Issue.record("not repeated")
             return
@@ -124,14 +124,14 @@ struct OwnerAlertsTests {
         }
     }
 
-    @Test func `an answer that can’t be saved leaves the alert to the next one`() throws {
+    @Test func `an alert whose answer can’t be saved accepts the next answer`() throws {
         var alerts = OwnerAlerts(.queue)
         _ = alerts.raise(alert("a"))
         var pending = PendingAnswers<Int>()
         _ = try pending.begin(answer("a"), by: 1, to: alerts, at: Timestamp(milliseconds: 1))
         _ = try pending.begin(answer("a", "retry"), by: 2, to: alerts, at: Timestamp(milliseconds: 1))
         #expect(pending.refused("a") == [2])
-        #expect(alerts.standing["a"] != nil && !alerts.isAnswered("a"))
+        #expect(alerts.active["a"] != nil && !alerts.isAnswered("a"))
         guard case .commit = try pending.begin(answer("a", "retry"), by: 2, to: alerts, at: Timestamp(milliseconds: 2))
         else {
             Issue.record("not begun")
@@ -139,7 +139,7 @@ struct OwnerAlertsTests {
         }
     }
 
-    @Test func `an answer that becomes durable after its alert has ended is remembered`() throws {
+    @Test func `an answer that becomes durable after its alert has ended is recorded`() throws {
         var alerts = OwnerAlerts(.playback)
         _ = alerts.raise(alert("a"))
         var pending = PendingAnswers<Int>()

@@ -8,14 +8,14 @@ import WireMessages
 @testable import BusKit
 @testable import OwnerKit
 
-/// An owner without sockets: a scripted database answers, or is away.
+/// An owner without sockets, whose scripted database answers or is unavailable.
 struct OwnerTrial {
     typealias Runtime = OwnerRuntime<EchoMachine>
 
     var runtime: Runtime
     var database: ScriptedDatabase
     var now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000), wall: Timestamp(milliseconds: 1))
-    /// Asked and not answered yet.
+    /// The queries without an answer.
     var waiting: [(asking: OutgoingRequest, answered: @Sendable (Result<[UInt8], Failure>) -> Runtime.Input)] = []
     var logs: [String] = []
     var replies: [(ticket: ReplyTicket, id: RequestID, result: Result<[UInt8], Failure>)] = []
@@ -34,7 +34,7 @@ struct OwnerTrial {
         }
     }
 
-    /// One that serves in epoch 5.
+    /// Returns an owner that is ready in epoch 5.
     static func serving(_ database: ScriptedDatabase = ScriptedDatabase(), generation: UInt32 = 1) -> OwnerTrial {
         var trial = OwnerTrial(database, generation: generation)
         trial.handle(.started)
@@ -63,7 +63,7 @@ struct OwnerTrial {
         }
     }
 
-    /// The database takes the oldest question; the answer is given back.
+    /// Processes the oldest query in the database and returns the answer.
     mutating func take() -> Runtime.Event? {
         guard !waiting.isEmpty else { return nil }
         let (asking, answered) = waiting.removeFirst()
@@ -71,7 +71,7 @@ struct OwnerTrial {
         return .input(answered(database.answer(request).map(\.wireBytes)))
     }
 
-    /// The database answers until nobody asks.
+    /// Answers queries until none is pending.
     mutating func serve() {
         while let answer = take() { handle(answer) }
     }
@@ -106,7 +106,7 @@ struct OwnerTrial {
 struct OwnerRuntimeTests {
     private let id = RequestID(high: 1, low: 1)
 
-    @Test func `an owner is ready once its records are read and it has put everything`() {
+    @Test func `an owner is ready once its records are restored and its values are put`() {
         var database = ScriptedDatabase()
         for (index, word) in ["a", "b", "c", "d", "e"].enumerated() {
             database.records[String(index + 1_000)] = Array(word.utf8)
@@ -145,7 +145,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.answers == ["q!"])
     }
 
-    @Test func `a timer that is set again is moved, and nil cancels it`() {
+    @Test func `setting an active timer reschedules it, and nil cancels it`() {
         var trial = OwnerTrial.serving()
         func set(_ timer: String, in wait: Duration?) {
             let time = wait.map { trial.now.monotonic.advanced(by: $0) }
@@ -173,7 +173,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `the same request while the first runs is joined and takes effect once`() {
+    @Test func `a repeat of a running request joins it and takes effect once`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.command("a", id: id, mayBeRepeat: true)
@@ -183,7 +183,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `the same request after it finished is answered again`() {
+    @Test func `a repeat of a finished request gets the same reply`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.serve()
@@ -194,7 +194,7 @@ struct OwnerRuntimeTests {
     }
 
     @Test(arguments: [true, false])
-    func `the same request in the next life is answered from the stored reply`(saysThatItIsARepeat: Bool) {
+    func `a repeat in the next process gets the stored reply`(saysThatItIsARepeat: Bool) {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.serve()
@@ -225,7 +225,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `a new bus is sent nothing that isn’t durable`() {
+    @Test func `only durable values are put on a new bus`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         trial.command("a")
@@ -233,7 +233,7 @@ struct OwnerRuntimeTests {
         let answer = trial.take()
         trial.newBus()
         if let answer { trial.handle(answer) }
-        // The second one is on its way now and may be refused.
+        // The second one is in flight now and may be refused.
         #expect(trial.readies == 1)
         trial.serve()
         #expect(trial.readies == 2)
@@ -263,7 +263,7 @@ struct OwnerRuntimeTests {
         #expect(trial.replies.last?.result == .success([0]))
     }
 
-    @Test func `what is durable isn’t reported as failed when a later change can’t be saved`() {
+    @Test func `a durable change is reported as saved even if a later one can’t be saved`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["answer alone"] = Failure(.diskFull, "full")
         trial.command("answer alone", id: id)
@@ -273,7 +273,7 @@ struct OwnerRuntimeTests {
         #expect(trial.codes == [nil, .busy])
     }
 
-    @Test func `a refusal says what was done although it isn’t saved`() {
+    @Test func `a refusal reports the effect that remains although it isn’t saved`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["paused"] = Failure(.diskFull, "The disk is full.")
         trial.command("paused")
@@ -291,7 +291,7 @@ struct OwnerRuntimeTests {
         #expect(trial.codes == [.notSaved, .notSaved])
     }
 
-    @Test func `a refusal rolls back all transactions behind it`() {
+    @Test func `a refusal rolls back all later transactions`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         for word in ["a", "b", "bad", "d"] { trial.command(word) }
@@ -305,10 +305,10 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.words.isSettled)
     }
 
-    @Test func `commits in flight when the database dies are repeated and take effect once`() {
+    @Test func `commits in flight when the database crashes are repeated and take effect once`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
-        // The database took it and died before it answered: the request is sent again as it was.
+        // The database applied it and crashed before it answered: the same request is sent again.
         let question = trial.waiting[0]
         _ = trial.take()
         trial.waiting.append(question)
@@ -319,7 +319,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.commits == 2)
     }
 
-    @Test func `a restored backup under a live owner is brought up to date`() {
+    @Test func `a restored backup is brought up to date by a running owner`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.serve()
@@ -334,7 +334,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b", "c"])
     }
 
-    @Test func `a value whose delta the bus refused is put whole when all of it is durable`() {
+    @Test func `a value whose delta the bus refused is put whole once its changes are durable`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.published = []
@@ -365,7 +365,7 @@ struct OwnerRuntimeTests {
         #expect(trial.published.flatMap { $0 }.map(\.topic) == [EchoMachine.topic])
         trial.handle(.rejected(put, code: "tooLarge"))
         #expect(trial.published.count == 1)
-        // Once it is accepted the alert goes.
+        // The alert is removed once the value is accepted.
         trial.pass(.seconds(61))
         trial.published = []
         trial.pass(.seconds(61))
@@ -404,7 +404,7 @@ struct OwnerRuntimeTests {
         #expect(trial.actions == [.heard("fact"), .heard("one")])
     }
 
-    @Test func `a restarted database is asked for its incarnation though nothing is to be committed`() {
+    @Test func `a restarted database is queried for its incarnation even without a pending commit`() {
         var trial = OwnerTrial.serving()
         trial.handle(.status(.persistence, ready: 1))
         trial.command("a")
@@ -422,7 +422,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.replacements == 1)
     }
 
-    @Test func `a database that is replaced while the records are loaded is noticed`() throws {
+    @Test func `a database that is replaced while the records are loaded is detected`() throws {
         var trial = OwnerTrial()
         trial.handle(.started)
         trial.handle(.epochBegan(epoch: 5))
@@ -436,7 +436,7 @@ struct OwnerRuntimeTests {
         #expect(trial.readies == 1)
     }
 
-    @Test func `a restored backup on a full disk is brought up to date when there is room`() {
+    @Test func `a restored backup on a full disk is brought up to date once there is space`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.serve()
@@ -459,7 +459,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b"])
     }
 
-    @Test func `a client is told “not saved” while the database is away, and the change is kept`() {
+    @Test func `a client gets “not saved” while the database is unavailable, and the change is kept`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.pass(.seconds(5))
@@ -513,7 +513,7 @@ struct OwnerRuntimeTests {
         }
     }
 
-    @Test func `stopping doesn’t wait for a database that is gone`() {
+    @Test func `stopping doesn’t wait for a database that isn’t running`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.handle(.stopping)
@@ -521,7 +521,7 @@ struct OwnerRuntimeTests {
         #expect(trial.stop == .some(nil))
     }
 
-    @Test func `retained values of others are reported once their owner is ready, and so is their end`() {
+    @Test func `the retained values of another owner, and their deletion, are reported once it is ready`() {
         var trial = OwnerTrial.serving()
         var bus = ModelBus(epoch: 5)
         let put = bus.publish(.put, .playbackState, [1])

@@ -67,7 +67,7 @@ struct OwnerServiceTests {
         }
     }
 
-    @Test func `a restarted bus has everything again and the same request takes effect once`() async throws {
+    @Test func `after a restart of the bus all values are put again and a repeat has no effect`() async throws {
         try await withOwner { fleet, database in
             try await fleet.withClient { client in
                 let id = RequestID.random()

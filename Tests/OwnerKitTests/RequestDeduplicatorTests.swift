@@ -24,7 +24,7 @@ struct RequestDeduplicatorTests {
     private var command: Command { command(mayBeRepeat: false) }
     private func ticket(_ number: UInt64) -> ReplyTicket { ReplyTicket(epoch: 5, number: number) }
 
-    @Test func `a request that still runs is joined`() {
+    @Test func `a repeat of a running request joins it`() {
         var requests = RequestDeduplicator()
         #expect(requests.handle(arrival(1), now: start) == [.start(command)])
         #expect(requests.handle(arrival(2, mayBeRepeat: true), now: start).isEmpty)
@@ -32,20 +32,20 @@ struct RequestDeduplicatorTests {
         #expect(effects == [.answer(ticket(1), id, .success([9])), .answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func `a finished request is answered from memory`() {
+    @Test func `a repeat of a finished request is answered from the cache`() {
         var requests = RequestDeduplicator()
         _ = requests.handle(arrival(1), now: start)
         _ = requests.handle(.answered(id, .success([9])), now: start)
         #expect(requests.handle(arrival(2, mayBeRepeat: true), now: start) == [.answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func `a repeat that nobody remembers is looked up`() {
+    @Test func `a repeat that isn’t cached is looked up in the database`() {
         var requests = RequestDeduplicator()
         #expect(requests.handle(arrival(1, mayBeRepeat: true), now: start) == [.lookUp(id)])
         #expect(requests.handle(.found(id, .success([7])), now: start) == [.answer(ticket(1), id, .success([7]))])
     }
 
-    @Test func `a repeat that was never finished begins`() {
+    @Test func `a repeat without a stored reply begins`() {
         var requests = RequestDeduplicator()
         _ = requests.handle(arrival(1, mayBeRepeat: true), now: start)
         #expect(requests.handle(.found(id, .success(nil)), now: start) == [.start(command(mayBeRepeat: true))])
@@ -60,7 +60,7 @@ struct RequestDeduplicatorTests {
         #expect(requests.handle(arrival(2, mayBeRepeat: true), now: start) == [.lookUp(id)])
     }
 
-    @Test func `refusals are not remembered`() {
+    @Test func `refusals aren’t cached`() {
         var requests = RequestDeduplicator()
         _ = requests.handle(arrival(1), now: start)
         _ = requests.handle(.answered(id, .failure(Failure(.notFound, ""))), now: start)
@@ -77,7 +77,7 @@ struct RequestDeduplicatorTests {
         #expect(failure.known == .expired)
     }
 
-    @Test func `a new bus invalidates the tickets, and the request runs on`() {
+    @Test func `a new bus invalidates the tickets, and the request continues`() {
         var requests = RequestDeduplicator()
         _ = requests.handle(arrival(1), now: start)
         _ = requests.handle(.connectionLost, now: start)
@@ -85,7 +85,7 @@ struct RequestDeduplicatorTests {
         #expect(requests.handle(.answered(id, .success([9])), now: start) == [.answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func `a client is told in time that nothing is saved yet, and a repeat still joins`() {
+    @Test func `a client gets “not saved” before it times out, and a repeat still joins the request`() {
         var requests = RequestDeduplicator()
         _ = requests.handle(arrival(1), now: start)
         _ = requests.handle(.committing(id), now: start)
@@ -101,7 +101,7 @@ struct RequestDeduplicatorTests {
         #expect(requests.handle(.answered(id, .success([9])), now: start) == [.answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func `the memory of replies is bounded`() {
+    @Test func `the cache of replies is bounded`() {
         var requests = RequestDeduplicator(capacity: 2, byteCapacity: 10)
         for low in 0..<5 as Range<UInt64> {
             let id = RequestID(high: 3, low: low)

@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Persistence's rules for one owner, in memory: revisions, commit ids, stored replies, an incarnation.
+/// Simulates persistence for one owner, in memory: revisions, commit IDs, stored replies, an incarnation.
 struct ScriptedDatabase {
     var revision: UInt64 = 0
     var incarnation = "one"
@@ -15,26 +15,26 @@ struct ScriptedDatabase {
     /// Commits whose change to this value are refused.
     var refusedWords: [String: Failure] = [:]
     var commits = 0
-    /// The podcasts of the library, by ID; and why it can't be read.
+    /// The podcasts of the library, by ID, or the failure of its queries.
     var podcasts: Set<String> = []
     var libraryFailure: Failure?
     /// Parts of a whole state, which take effect with the last one.
     private var staged: [[WireChange]] = []
 
-    /// The process ends: what was only in its memory is gone.
+    /// Ends the process: state that was only in its memory is lost.
     mutating func restart() { staged = [] }
 
     mutating func answer(_ request: WirePersistenceRequest) -> Result<WirePersistenceReply, Failure> {
         var reply = WirePersistenceReply()
         switch request.command {
         case .load(let load):
-            guard load.generation >= generation else { return .failure(Failure(.fenced, "An older life.")) }
+            guard load.generation >= generation else { return .failure(Failure(.fenced, "An older process.")) }
             generation = load.generation
             reply.loaded.revision = revision
             reply.loaded.incarnation = incarnation
         case .loadRecords(let page): reply.records = self.page(after: page.afterKey)
         case .commit(let batch):
-            guard batch.generation >= generation else { return .failure(Failure(.fenced, "An older life.")) }
+            guard batch.generation >= generation else { return .failure(Failure(.fenced, "An older process.")) }
             reply.outcomes.incarnation = incarnation
             reply.outcomes.outcomes = batch.commits.map { commit($0) }
         case .findReply(let find):

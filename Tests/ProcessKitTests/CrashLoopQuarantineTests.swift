@@ -13,7 +13,8 @@ struct CrashLoopQuarantineTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// The next process, after one that ended like that.
+    /// Returns the quarantine of the next process.
+    /// - Parameter hasCrashed: whether the previous process crashed.
     private func process(hasCrashed: Bool = true) -> CrashLoopQuarantine {
         CrashLoopQuarantine(path: folder.path + "/work", hasCrashed: hasCrashed) { [clock] in
             clock.withLockedValue(\.self)
@@ -90,7 +91,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
     }
 
-    @Test func `work in hand at a crash is counted once`() {
+    @Test func `a crash counts once for the work in progress`() {
         _ = begin(["a"], in: process())
         // This one crashes before it begins anything.
         _ = process()
@@ -98,7 +99,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
     }
 
-    @Test func `the file of work in hand stays small`() throws {
+    @Test func `the file of work in progress stays small`() throws {
         func file() throws -> (number: UInt64, size: UInt64) {
             let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/work")
             return (
@@ -147,7 +148,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: next).withLockedValue(\.self) == ["+a"])
     }
 
-    @Test func `work that has to wait for other suspects is postponed once, then begun`() {
+    @Test func `work that must wait for other suspects is postponed once, then begun`() {
         _ = begin(["a", "b", "c"], in: process())
         let second = process()
         let log = begin(["a", "b", "c"], in: second)

@@ -25,7 +25,7 @@ import Testing
         #expect(try found("p2", "https://host.example/") == nil)
     }
 
-    @Test func `credentials from a feed never replace those that a person gave`() throws {
+    @Test func `credentials from a feed never replace those that a user entered`() throws {
         var secrets = FeedSecrets()
         let origin = try origin("https://host.example")
         secrets.set(feeds, for: "p1", at: origin, isGiven: false)
@@ -72,9 +72,9 @@ import Testing
         #expect(try file.load(at: Timestamp(milliseconds: 8)).damage == nil)
     }
 
-    @Test func `a file of passwords that can’t be read now stays where it is`() throws {
+    @Test func `an unreadable password file isn’t moved`() throws {
         let folder = try TemporaryFolder()
-        // Whoever the tests run as: a folder opens and can’t be read, and a link to itself doesn’t open.
+        // Even for root, a folder can be opened but not read, and a link to itself can’t be opened.
         let directory = SecretsFile(path: folder.path + "/directory.json")
         try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: false)
         let circle = SecretsFile(path: folder.path + "/circle.json")
@@ -89,7 +89,7 @@ import Testing
             ])
     }
 
-    @Test func `credentials show neither user nor password`() throws {
+    @Test func `the description of credentials contains neither user nor password`() throws {
         var secrets = FeedSecrets()
         secrets.set(mine, for: "p1", at: try origin("https://host.example"), isGiven: true)
         var dumped = ""

@@ -65,7 +65,7 @@ import WireMessages
         let entry = queue.entry(2)
         queue.send { $0.remove.entries = [entry] }
         queue.settle()
-        #expect(queue.owner.heldTransactions.count == 1 && queue.machine.rules.alerts.standing.isEmpty)
+        #expect(queue.owner.heldTransactions.count == 1 && queue.machine.rules.alerts.active.isEmpty)
         queue.refuse()
         #expect(queue.owner.heldTransactions.isEmpty && queue.alerts.count == 1)
         queue.playerChanges { _ in }
