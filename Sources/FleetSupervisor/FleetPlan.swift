@@ -1,7 +1,7 @@
 import PodcastModel
 import WireMessages
 
-/// The supervisor’s data of a service; see `ServiceDescription`.
+/// The supervisor’s data of a service, from its `ServiceDescription`.
 struct ServicePlan: Sendable, Hashable {
     var name: String
     var requires: [String]
@@ -33,7 +33,7 @@ struct FleetPlan: Sendable, Hashable {
     }
 
     /// The fleet of this version.
-    static let standard = FleetPlan(
+    static let `default` = FleetPlan(
         ServiceCatalog.started.map {
             ServicePlan(
                 $0.name.text, requires: $0.requires.map(\.text), stopLimit: $0.stopLimit, isEssential: $0.isEssential)
@@ -56,14 +56,15 @@ struct SupervisorLimits: Sendable, Hashable {
     var afterCrash: Duration = .milliseconds(200)
     /// An end within this time after READY is a failed start.
     var settling: Duration = .seconds(1)
-    /// The waits after failed starts, with jitter so that services don’t retry in step.
-    var retry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)
-    var essentialRetry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(2), jitter: 0.2)
+    /// The waits after failed starts, with jitter so that services don’t retry at the same time.
+    var retryBackoff = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)
+    var essentialRetryBackoff = Backoff.exponential(first: .milliseconds(250), longest: .seconds(2), jitter: 0.2)
     /// The number of failures within `failureWindow` that open the circuit.
     var failuresToOpen = 6
     var failureWindow: Duration = .seconds(60)
-    /// The wait before a retry while the circuit is open.
-    var openRetry = Backoff.constant(.seconds(300))
+    /// The wait before a retry while the circuit is open: after `failuresToOpen` failures of a service that isn’t
+    /// essential, and for every service after exit code 78, 126 or 127 or without its program.
+    var openCircuitBackoff = Backoff.constant(.seconds(300))
     /// The time from the first stop request to SIGKILL for all remaining processes.
     var stopAll: Duration = .seconds(25)
     /// The number of restarts within `restartWindow` that raise an alert.

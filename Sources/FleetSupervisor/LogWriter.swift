@@ -111,7 +111,7 @@ private struct LogFile {
         }
         if dropped > 0 {
             let record = LogRecord.json(
-                "\(dropped) lines couldn’t be written and are lost", level: "warning", service: service,
+                "\(dropped) lines couldn’t be written and are lost", level: .warning, service: service,
                 at: SystemClocks.wall().milliseconds)
             guard put(record) else {
                 dropped += 1

@@ -24,6 +24,9 @@ enum ProcessEnd: Sendable, Hashable {
         return [3, 4, 5, 6, 7, 8, 11].contains(signal)
     }
 
+    /// Whether a process may end like this after a request to stop: with code 0, SIGTERM or SIGKILL.
+    var isOrderly: Bool { [.exited(0), .signalled(15), .signalled(9)].contains(self) }
+
     private static func name(of signal: Int32) -> String {
         let names: [Int32: String] = [
             1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL (a trap)", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS",

@@ -2,7 +2,7 @@ import BusKit
 
 struct SupervisorConfiguration: Sendable {
     var home: LockstepHome
-    var plan = FleetPlan.standard
+    var plan = FleetPlan.default
     var limits = SupervisorLimits()
     /// The folder of the executables.
     var programDirectory: String

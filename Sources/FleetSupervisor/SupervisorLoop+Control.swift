@@ -50,7 +50,7 @@ extension SupervisorLoop {
             return ControlReply(lines: lines)
         case "down":
             connections[index].waitsForEnd = true
-            writeLog("asked to stop")
+            writeLog("stop requested by a client")
             handle(.stop)
             return nil
         default:
@@ -74,7 +74,7 @@ extension SupervisorLoop {
         // The service manager is notified in both cases: a failing service is retried while the others work.
         notifier.ready()
         if let failure {
-            writeLog(failure)
+            writeLog(failure, .error)
         } else if wasReady {
             writeLog("every service is ready again")
         } else {

@@ -122,7 +122,7 @@ extension SupervisorLoop {
         guard let signals = configuration.signals else { return }
         while lockstep_next_signal(signals) > 0 {
             stopRequests += 1
-            writeLog(stopRequests == 1 ? "asked to stop by a signal" : "asked to stop at once by a second signal")
+            writeLog(stopRequests == 1 ? "stop requested by a signal" : "immediate stop requested by a second signal")
             handle(stopRequests == 1 ? .stop : .kill)
         }
     }
@@ -131,9 +131,9 @@ extension SupervisorLoop {
         for item in alerts.removeEvents() {
             switch item {
             case .retry(let name):
-                writeLog("asked to retry \(name), by the answer to its alert")
+                writeLog("retry of \(name) requested by the answer to its alert")
                 handle(.resetFailed(name))
-            case .failed(let why): writeLog("alerts can’t be shown: \(why)")
+            case .failed(let why): writeLog("alerts can’t be published: \(why)", .warning)
             }
         }
     }

@@ -49,7 +49,7 @@ final class SupervisorLoop {
         guard left.isEmpty else {
             throw Failure(
                 .alreadyRunning,
-                "Processes of an earlier fleet don’t end: \(left.map(String.init).joined(separator: ", ")). End them, then start again."
+                "Processes of an earlier fleet are still running: \(left.map(String.init).joined(separator: ", ")). Kill them, then start the fleet again."
             )
         }
         crashes = CrashReports(home)
@@ -128,7 +128,7 @@ final class SupervisorLoop {
         case .fleetReady: reportReady(nil)
         case .fleetFailed(let why): reportReady(why)
         case .concern(let name, let concern): alerts.show(concern, of: name)
-        case .log(let line): writeLog(line)
+        case .log(let line, let level): writeLog(line, level)
         case .finished: isFinished = true
         }
     }
@@ -174,8 +174,8 @@ final class SupervisorLoop {
 
     // MARK: - Logs
 
-    func writeLog(_ text: String) {
-        let line = LogRecord.json(text, level: "info", service: "supervisor", at: SystemClocks.wall().milliseconds)
+    func writeLog(_ text: String, _ level: LogRecord.Level = .info) {
+        let line = LogRecord.json(text, level: level, service: "supervisor", at: SystemClocks.wall().milliseconds)
         record([line], of: "supervisor")
         if configuration.printsLog {
             let printed = Array("lockstep: \(text)\n".utf8)

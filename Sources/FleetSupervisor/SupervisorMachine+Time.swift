@@ -39,12 +39,12 @@ extension SupervisorMachine {
             let name = services[index].plan.name
             if let due = services[index].killAt, now >= due {
                 services[index].killAt = now.advanced(by: limits.crashReport)
-                effects.append(.log("\(name) didn’t end in time and is killed"))
+                effects.append(.log("\(name) didn’t end in time and is killed", .warning))
                 effects.append(.kill(name))
             }
             if let silence = silence(of: services[index], together: together, now: now) {
                 services[index].beginEnd(.hung, within: limits.crashReport, because: "it " + silence, now: now)
-                effects.append(.log("\(name) \(silence): it is ended and started again"))
+                effects.append(.log("\(name) \(silence): it is ended and started again", .warning))
                 effects.append(.abort(name))
             } else if services[index].condition == .ready,
                 let sign = services[index].lastSign, now.since(sign) > limits.late

@@ -45,7 +45,7 @@ enum SupervisorEffect: Sendable, Hashable {
     case fleetFailed(String)
     /// The concern about a service has changed; nil: it has ended.
     case concern(String, FleetConcern?)
-    case log(String)
+    case log(String, LogRecord.Level = .info)
     case finished
 }
 
@@ -163,8 +163,8 @@ struct SupervisorMachine: Sendable {
         }
     }
 
-    /// Whether the required services are ready. Only essential ones hold a service back if they can’t be started, or
-    /// end after it has served once.
+    /// Whether the service may start: each service that it requires is ready, or isn’t essential and can’t be started,
+    /// or isn’t essential and the service was ready before.
     private func isSatisfied(_ service: ServiceState) -> Bool {
         service.plan.requires.allSatisfy { name in
             guard let needed = self.service(name), !needed.serves else { return true }
@@ -179,7 +179,8 @@ struct SupervisorMachine: Sendable {
         let reason = service.endReason.map { "\(end.words), because \($0)" } ?? end.words
         let settled = service.readyAt.map { now.since($0) >= limits.settling } ?? false
         with(name) { $0.recordEnd(lastEnd: reason, crashed: end.isCrash || service.condition == .hung) }
-        effects.append(.log("\(name) (process \(service.pid ?? 0)) \(reason)"))
+        let isExpected = service.condition == .stopping && end.isOrderly
+        effects.append(.log("\(name) (process \(service.pid ?? 0)) \(reason)", isExpected ? .info : .warning))
         if isStopping {
             with(name) { $0.condition = .stopped }
         } else if service.startsAgain {
@@ -205,9 +206,9 @@ struct SupervisorMachine: Sendable {
             service.failures.removeAll { now.since($0) > limits.failureWindow }
             service.failuresInARow += 1
             opens = service.failures.count >= limits.failuresToOpen || service.circuitIsOpen
-            let retry = service.plan.isEssential ? limits.essentialRetry : limits.retry
+            let backoff = service.plan.isEssential ? limits.essentialRetryBackoff : limits.retryBackoff
             service.condition = .retrying
-            service.nextTry = now.advanced(by: retry.wait(after: service.failuresInARow, random: random))
+            service.nextTry = now.advanced(by: backoff.wait(after: service.failuresInARow, random: random))
         }
         guard opens, let service = service(name) else { return }
         if service.plan.isEssential {
@@ -224,10 +225,9 @@ struct SupervisorMachine: Sendable {
             service.recordEnd(lastEnd: service.lastEnd ?? "", crashed: service.hasCrashed)
             service.condition = isStopping ? .stopped : .failed
             service.circuitIsOpen = true
-            service.nextTry = isStopping ? nil : now.advanced(by: limits.openRetry.wait())
+            service.nextTry = isStopping ? nil : now.advanced(by: limits.openCircuitBackoff.wait())
         }
         guard !isStopping, let service = service(name) else { return }
-        effects.append(.log(failureSentence(service)))
         effects.append(.fleetFailed(failureSentence(service)))
     }
 
@@ -237,7 +237,7 @@ struct SupervisorMachine: Sendable {
 
     func failureSentence(_ service: ServiceState) -> String {
         let name = service.plan.name
-        return "\(name) doesn’t start: \(service.lastEnd ?? "no reason is known"). See `lockstep logs \(name)`."
+        return "\(name) doesn’t start: \(service.lastEnd ?? "the reason is unknown"). See `lockstep logs \(name)`."
     }
 
     private mutating func restart(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
@@ -247,7 +247,7 @@ struct SupervisorMachine: Sendable {
         guard !service.isEnding else { return }
         with(name) { service in
             service.beginEnd(
-                .stopping, within: service.plan.stopLimit, because: "a restart was asked for", now: now)
+                .stopping, within: service.plan.stopLimit, because: "a restart was requested", now: now)
         }
         effects.append(.terminate(name))
     }

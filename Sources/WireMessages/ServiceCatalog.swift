@@ -47,7 +47,9 @@ package struct ServiceDescription: Sendable {
     package var requires: [ServiceName] = []
     /// The maximum time from SIGTERM to its end, before SIGKILL.
     package var stopLimit = Duration.seconds(5)
-    /// Whether the fleet can’t work without it: then the supervisor keeps retrying it.
+    /// Whether the services that require it wait for it even if it can’t be started. However often it fails, it is
+    /// retried within two seconds, except after exit code 78, 126 or 127 or without its program: then it is retried
+    /// every five minutes, like any other service.
     package var isEssential = false
     /// The time limit of a client for a reply.
     package var replyLimit = Duration.seconds(10)

@@ -49,7 +49,7 @@ import Testing
         let accepted = withoutDescriptors(leaving: 0) { listener.accept(now: MonotonicTime(nanoseconds: 1)) }
         #expect(accepted.isEmpty)
         var waiting = pollfd(fd: listener.descriptor, events: Int16(POLLIN), revents: 0)
-        #expect(poll(&waiting, 1, 0) == 0, "nobody waits any more, so that poll does not come back at once")
+        #expect(poll(&waiting, 1, 0) == 0, "no client waits, so poll reports nothing")
         for client in clients {
             var bytes = [UInt8](repeating: 0, count: 1_024)
             let count = read(client, &bytes, bytes.count)

@@ -30,7 +30,7 @@ final class FakeFleet: Sendable {
             directoryExists: { _ in false })
         try home.prepare()
         mkdir(programs, 0o700)
-        for service in FleetPlan.standard.services {
+        for service in FleetPlan.default.services {
             try SmallFile.replaceWhole(programs + "/" + service.program, with: Self.script, isDurable: false)
             chmod(programs + "/" + service.program, 0o700)
         }
@@ -74,7 +74,7 @@ final class FakeFleet: Sendable {
     /// Stops all processes.
     func end() {
         _ = try? client.down()
-        _ = Survivors(home: home).clear(FleetPlan.standard.services)
+        _ = Survivors(home: home).clear(FleetPlan.default.services)
     }
 
     static let script = """

@@ -60,7 +60,7 @@ import WireMessages
         #expect(code(alerts.answer(answer(first.id, "dismiss"), at: now)) == .alreadyAnswered)
     }
 
-    @Test mutating func `the newest 64 answers are remembered, and no more`() throws {
+    @Test mutating func `only the newest 64 answers are kept`() throws {
         var ids: [String] = []
         for number in 0..<66 {
             let later = Timestamp(milliseconds: now.milliseconds + Int64(number))

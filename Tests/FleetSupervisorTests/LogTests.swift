@@ -39,7 +39,7 @@ import Testing
             directoryExists: { _ in true })
         try home.prepare()
         let service = [#"{"at":1,"message":"a"}"#, #"{"at":4,"message":"d"}"#, #"{"message":"e"}"#]
-        let own = [2, 3, 9].map { LogRecord.json("\($0)", level: "info", service: "supervisor", at: $0) }
+        let own = [2, 3, 9].map { LogRecord.json("\($0)", level: .info, service: "supervisor", at: $0) }
         try SmallFile.replaceWhole(home.logDirectory + "/bus.log", with: service.joined(separator: "\n") + "\n")
         try SmallFile.replaceWhole(
             home.logDirectory + "/supervisor.log",
@@ -62,7 +62,7 @@ import Testing
         #expect(SmallFile.text(of: folder + "/queue.log").hasSuffix("line 199\n"))
     }
 
-    @Test func `a full disk drops and counts`() throws {
+    @Test func `lines that can’t be written to a full disk are dropped and counted`() throws {
         let temporary = try TemporaryFolder()
         let folder = temporary.path
         symlink("/dev/full", folder + "/queue.log")

@@ -181,7 +181,7 @@ import Testing
     @Test func `a process ID that now belongs to another process is left alone`() throws {
         defer { fleet.end() }
         try SmallFile.replaceWhole(fleet.home.runFile("bus.pid"), with: "\(getpid()) 12345\n")
-        #expect(Survivors(home: fleet.home).find(FleetPlan.standard.services).isEmpty)
+        #expect(Survivors(home: fleet.home).find(FleetPlan.default.services).isEmpty)
     }
 
     @Test func `without a fleet clients fail at once`() throws {

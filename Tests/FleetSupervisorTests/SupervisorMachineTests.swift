@@ -6,7 +6,7 @@ import Testing
 
 /// A machine, its clock, and its running processes.
 private struct Bench {
-    var machine = SupervisorMachine(.standard, seed: 7)
+    var machine = SupervisorMachine(.default, seed: 7)
     var now = MonotonicTime(nanoseconds: 1_000_000_000_000)
     var nextPid: Int32 = 100
     var effects: [SupervisorEffect] = []
@@ -83,6 +83,11 @@ private func concerns(_ effects: [SupervisorEffect]) -> [Concern] {
     effects.compactMap { if case .concern(let name, let concern) = $0 { Concern(name, concern) } else { nil } }
 }
 
+/// The levels of the log lines.
+private func levels(_ effects: [SupervisorEffect]) -> [LogRecord.Level] {
+    effects.compactMap { if case .log(_, let level) = $0 { level } else { nil } }
+}
+
 private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     effects.compactMap { if case .terminate(let name) = $0 { name } else { nil } }
 }
@@ -109,6 +114,25 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service(name)?.restarts == 1)
         #expect(bench.machine.service(name)?.lastEnd == "killed by SIGKILL")
         #expect(bench.send(.ready(name)).contains(.fleetReady))
+    }
+
+    @Test(arguments: [ProcessEnd.signalled(9), .signalled(11), .exited(1), .exited(0)])
+    func `an unexpected end of a service is logged as a warning`(_ end: ProcessEnd) {
+        var bench = Bench()
+        bench.startAll()
+        bench.pass(.seconds(2))
+        #expect(levels(bench.send(.ended("queue", end))) == [.warning])
+    }
+
+    @Test(arguments: [
+        (ProcessEnd.exited(0), LogRecord.Level.info), (.signalled(15), .info), (.signalled(9), .info),
+        (.exited(1), .warning), (.signalled(11), .warning),
+    ])
+    func `a requested end is logged as a warning only if it is a failure`(_ end: ProcessEnd, _ level: LogRecord.Level) {
+        var bench = Bench()
+        bench.startAll()
+        bench.send(.restart("queue"))
+        #expect(levels(bench.send(.ended("queue", end))) == [level])
     }
 
     @Test func `services that crash at the same time restart in order`() {
@@ -214,7 +238,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["bus", "persistence"])
-    func `essential services are retried without end, at most two seconds apart`(_ name: String) {
+    func `essential services that keep failing are retried at most two seconds apart`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<30 {
@@ -339,7 +363,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.pass(.milliseconds(500)).contains(.kill(name)))
     }
 
-    @Test func `a stop kills everything after twenty-five seconds at the latest`() {
+    @Test func `a stop kills every process after twenty-five seconds at the latest`() {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)
@@ -348,7 +372,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         for service in bench.machine.services { #expect(bench.effects.contains(.kill(service.plan.name))) }
     }
 
-    @Test func `a second request to stop kills`() {
+    @Test func `a second request to stop kills every process`() {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)
@@ -356,7 +380,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         for service in bench.machine.services { #expect(effects.contains(.kill(service.plan.name))) }
     }
 
-    @Test func `a restart stops in order and starts at once`() {
+    @Test func `a service that is restarted is stopped, then started at once`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -365,7 +389,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("playback")?.failures.isEmpty == true)
     }
 
-    @Test func `stopping before everything has started finishes`() {
+    @Test func `a stop before every service has started finishes`() {
         var bench = Bench()
         bench.send(.start)
         bench.send(.stop)

@@ -102,7 +102,7 @@ import Testing
         let other = try LockstepHome(
             environment: ["LOCKSTEP_HOME": fleet.folder + "/other"], userID: geteuid(), workingDirectory: "/",
             directoryExists: { _ in false })
-        let services = FleetPlan.standard.services
+        let services = FleetPlan.default.services
         Survivors(home: fleet.home).record(services[0].name, pid: getpid())
         #expect(Survivors(home: other).find(services).isEmpty)
         let found = Survivors(home: other, earlierRunDirectory: fleet.home.runDirectory).find(services)
