@@ -56,7 +56,7 @@ struct AdvanceCrashTests {
     }
 
     @Test(arguments: Victim.allCases)
-    func `a crash at every step of an advance loses and doubles nothing`(victim: Victim) async throws {
+    func `a crash at any step of an advance neither skips nor repeats an episode`(victim: Victim) async throws {
         let count = 2 * Step.allCases.count + 1
         try await WholeFleet.with(files: WholeFleet.files(count)) { fleet in
             let crash = Crash(fleet, victim)
@@ -73,7 +73,7 @@ struct AdvanceCrashTests {
                 }
                 let entry = try #require(fleet.watcher.view.player).queueEntry
                 try await crash.strike(at: step, entry: entry)
-                let view = try await fleet.watcher.until("the advance, \(victim) having died at \(step)") { view in
+                let view = try await fleet.watcher.until("the advance, after a crash of \(victim) at \(step)") { view in
                     view.connection == .live && view.player?.episode.id == episodes[index + 1]
                         && view.player?.status == .playing
                         && view.mainQueue?.current == view.player?.queueEntry
@@ -180,7 +180,7 @@ private final class Crash: Sendable {
         try await fleet.untilReady(victim.services)
         // A player that was killed before the end was durable plays the episode again to its end.
         if victim.services.contains(.playback) {
-            try await fleet.watcher.until("the player is back") { $0.player?.status != .loading }
+            try await fleet.watcher.until("the player is ready again") { $0.player?.status != .loading }
             let player = fleet.watcher.view.player
             if player?.queueEntry == entry, player?.status == .playing { try fleet.engine().advance(seconds: 1_000) }
         }

@@ -77,7 +77,7 @@ struct AutoEnqueueTests {
             #expect(Self.titles(fleet.watcher.view) == ["Part 1", "Part 2"])
             server.route("/feed.xml", Self.feed(server, episodes: 4))
             try await fleet.feeds { $0.refresh = WireRefresh() }
-            let view = try await fleet.watcher.until("it stands there, and the player goes on") {
+            let view = try await fleet.watcher.until("the episode is in the queue, and playback continues") {
                 Self.titles($0).count == 3 && $0.player?.status == .playing
             }
             #expect(Self.titles(view) == expected)
@@ -104,10 +104,12 @@ struct AutoEnqueueTests {
                 try await Self.untilMarked(fleet)
                 server.route("/feed.xml", Self.feed(server, episodes: 350, notes: notes))
                 try await fleet.feeds { $0.refresh = WireRefresh() }
-                let view = try await fleet.watcher.until("the new ones") { !Self.titles($0).isEmpty }
+                let view = try await fleet.watcher.until("the new episodes are in the queue") {
+                    !Self.titles($0).isEmpty
+                }
                 #expect(Set(Self.titles(view)) == Set((201...350).map { "Part \($0)" }))
                 try await fleet.queue { $0.undo = WireUndo() }
-                try await fleet.watcher.until("none is there") { Self.titles($0).isEmpty }
+                try await fleet.watcher.until("the queue is empty") { Self.titles($0).isEmpty }
             }
         }
     }
@@ -133,7 +135,7 @@ struct AutoEnqueueTests {
             // The rule is in force once it has enqueued an episode.
             server.route("/feed.xml", Self.feed(server, episodes: 4))
             try await fleet.feeds { $0.refresh = WireRefresh() }
-            try await fleet.watcher.until("the first one") { Self.titles($0).contains("Part 4") }
+            try await fleet.watcher.until("the first episode is in the queue") { Self.titles($0).contains("Part 4") }
             for number in 5...9 {
                 server.route("/feed.xml", Self.feed(server, episodes: number))
                 let read = server.requests(for: "/feed.xml").count
@@ -142,7 +144,7 @@ struct AutoEnqueueTests {
                 // The crash happens before the episode is stored, after it, or once the episode is in the queue.
                 if random.below(3) > 0 {
                     let isLate = random.below(2) == 0
-                    try await fleet.watcher.until("news of part \(number)") { view in
+                    try await fleet.watcher.until("part \(number) is published") { view in
                         !isLate || Self.titles(view).contains("Part \(number)")
                             || view.podcasts.values.contains { $0.episodeCount >= number }
                     }
@@ -153,7 +155,7 @@ struct AutoEnqueueTests {
                 try await fleet.untilReady(victims.services)
                 _ = await refreshed
                 try await fleet.feeds { $0.refresh = WireRefresh() }
-                let view = try await fleet.watcher.until("part \(number) stands in the queue") {
+                let view = try await fleet.watcher.until("part \(number) is in the queue") {
                     Self.titles($0).contains("Part \(number)")
                 }
                 #expect(Self.titles(view) == (1...number).filter { $0 != 3 }.map { "Part \($0)" })
@@ -165,7 +167,9 @@ struct AutoEnqueueTests {
             try await fleet.untilReady([.queue])
             server.route("/feed.xml", Self.feed(server, episodes: 10))
             try await fleet.feeds { $0.refresh = WireRefresh() }
-            let view = try await fleet.watcher.until("the last one") { Self.titles($0).contains("Part 10") }
+            let view = try await fleet.watcher.until("the last episode is in the queue") {
+                Self.titles($0).contains("Part 10")
+            }
             #expect(Self.titles(view) == ([1, 2] + Array(4...8) + [10]).map { "Part \($0)" })
         }
     }

@@ -26,11 +26,11 @@ struct DatabaseTroubleTests {
             fleet.kill(.persistence)
             let path = fleet.bus.home.database
             try await fleet.damageWhileDown(path)
-            let view = try await fleet.watcher.until("another database") {
+            let view = try await fleet.watcher.until("the database was replaced") {
                 $0.database.map { $0.incarnation != before } ?? false
             }
             #expect(view.mainQueue?.revision == added.revision)
-            try await fleet.watcher.until("the alert") { view in
+            try await fleet.watcher.until("the alert is shown") { view in
                 view.alerts.values.contains { $0.code == "databaseRestored" }
             }
             // A running service keeps its state and accepts an edit of the revision that it published.
@@ -63,7 +63,7 @@ struct DatabaseTroubleTests {
             try await fleet.untilReady([.persistence])
             try await fleet.fillLibrary(episodes: 2)
             try await fleet.queue { $0.play.episode = "e1" }
-            try await fleet.watcher.until("it plays") { $0.player?.status == .playing }
+            try await fleet.watcher.until("the episode plays") { $0.player?.status == .playing }
             try await fleet.player { $0.seek.position = 40 }
             #expect(try await fleet.database.episodes(ids: ["e1"]).first?.state.position == 40)
 
@@ -72,7 +72,7 @@ struct DatabaseTroubleTests {
             let failure = await #expect(throws: Failure.self) { try await fleet.player { $0.setPaused.paused = true } }
             #expect(failure?.known == .notSaved && failure?.retry == true)
             #expect(failure?.message.hasPrefix("Paused") == true)
-            let paused = try await fleet.watcher.until("paused, and the disk's state") {
+            let paused = try await fleet.watcher.until("playback is paused, and the full disk is reported") {
                 $0.player?.status == .paused && $0.player?.anchor.position ?? 0 > 44
                     && $0.database?.diskFull == true && !$0.alerts.isEmpty
             }
@@ -87,7 +87,9 @@ struct DatabaseTroubleTests {
             try await fleet.player { $0.setPaused.paused = true }
             let saved = try await fleet.database.episodes(ids: ["e1"]).first?.state.position ?? 0
             #expect(abs(saved - position) < 0.001)
-            try await fleet.watcher.until("room again") { $0.database?.diskFull == false && $0.alerts.isEmpty }
+            try await fleet.watcher.until("there is space again") {
+                $0.database?.diskFull == false && $0.alerts.isEmpty
+            }
             try await fleet.queue { $0.add.episodes = ["e2"] }
         }
     }

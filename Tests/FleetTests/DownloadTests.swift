@@ -86,7 +86,7 @@ struct DownloadTests {
             }
             #expect(view.alertsInOrder.map(\.code) == ["playsStream"])
             #expect(abs((view.player?.anchor.position ?? 0) - 10) < 2)
-            try await fleet.watcher.until("it is not said to be downloaded any more") { $0.downloads.isEmpty }
+            try await fleet.watcher.until("the download is no longer published") { $0.downloads.isEmpty }
         }
     }
 
@@ -157,7 +157,7 @@ struct DownloadTests {
             }
             let failed = try await download(fleet, until: "it has failed") { $0.state == .failed }
             #expect(failed.error.code == code.rawValue && !failed.error.message.isEmpty)
-            let view = try await fleet.watcher.until("the alert") { !$0.alerts.isEmpty }
+            let view = try await fleet.watcher.until("the alert is shown") { !$0.alerts.isEmpty }
             #expect(view.alertsInOrder.map(\.code) == ["downloadFailed"])
             #expect(files(fleet).isEmpty)
             try await fleet.downloads { $0.add.episodes = ["e1"] }

@@ -84,7 +84,9 @@ struct ListeningTests {
             $0.answerAlert.alert = alert.id
             $0.answerAlert.action = "retry"
         }
-        let view = try await fleet.watcher.until("it plays on") { $0.player?.status == .playing && $0.alerts.isEmpty }
+        let view = try await fleet.watcher.until("playback continues") {
+            $0.player?.status == .playing && $0.alerts.isEmpty
+        }
         #expect(view.player?.episode.id == episode && view.player?.loadID == failed.loadID)
         let position = view.player?.anchor.position ?? 0
         #expect(abs(position - failed.anchor.position) < 1)

@@ -54,14 +54,14 @@ struct LongEpisodeTests {
                 try await fleet.feeds { $0.subscribe.urls = [server.url("/feed.xml")] }
                 let id = try #require(try await fleet.database.episodes(WireEpisodesQuery()).episodes.first?.id)
                 try await fleet.queue { $0.play.episode = id }
-                try await fleet.watcher.until("it plays, with its chapters") {
+                try await fleet.watcher.until("the episode plays, with its chapters") {
                     $0.player?.status == .playing && $0.player?.chapters.count == Self.chapters
                 }
                 if paused { try await fleet.player { $0.setPaused.paused = true } }
                 try await fleet.bus.withClient { other in
                     let screens = [fleet.watcher, StreamWatcher(other)]
                     let following = Task { await screens[1].follow() }
-                    try await screens[1].until("the second screen has it") { $0.player?.episode.id == id }
+                    try await screens[1].until("the second screen shows the position") { $0.player?.episode.id == id }
                     try await Self.move(in: fleet, screens)
                     following.cancel()
                 }

@@ -16,7 +16,7 @@ struct OpenAndCloseTests {
                 try fleet.start(name)
                 try await fleet.untilReady([name])
                 await fleet.stop(name)
-                try await fleet.watcher.until("it has left") { $0.replica.ready[name] == nil }
+                try await fleet.watcher.until("the service has left") { $0.replica.ready[name] == nil }
             }
             for _ in 0..<5 { try await once() }
             let before = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)

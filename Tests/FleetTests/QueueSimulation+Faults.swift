@@ -59,15 +59,15 @@ extension QueueSimulation {
     // MARK: Positions
 
     /// The stored positions of the episodes.
-    private var storedPlaces: [String: Double] {
-        var places = states.mapValues(\.position)
+    private var storedPositions: [String: Double] {
+        var positions = states.mapValues(\.position)
         if let record = playerRecords["session/current"],
             let session = try? WireSessionRecord(wireBytes: record.value), session.status != .finished,
             session.isKnown || session.isSought
         {
-            places[session.episode.id] = session.position
+            positions[session.episode.id] = session.position
         }
-        return places
+        return positions
     }
 
     /// Whether the player has nothing unsaved but the last seconds.
@@ -78,12 +78,12 @@ extension QueueSimulation {
 
     var isOverdue: Bool { playerTimers[.save].map { $0 < now.monotonic } ?? false }
 
-    func checkPlaces() { complain(listening.judge(storedPlaces, isSettled: isSaved)) }
+    func checkPositions() { complain(listening.judge(storedPositions, isSettled: isSaved)) }
 
     /// Checks that a killed player has lost only the unsaved positions, within the limit.
-    func losePlaces() {
-        checkPlaces()
-        listening.forget(but: storedPlaces)
+    func dropUnsavedPositions() {
+        checkPositions()
+        listening.forget(but: storedPositions)
     }
 
     // MARK: Device return without delays
@@ -94,7 +94,7 @@ extension QueueSimulation {
         /// It can’t be used until a second later.
         case worksLater
         /// It accepts sound, but playback doesn’t advance.
-        case stands
+        case stalls
         /// The player is killed before the device returns.
         case afterDeath
     }
@@ -115,7 +115,7 @@ extension QueueSimulation {
         expectPaused(near: place, "its device was lost")
         if way == .afterDeath { try restartPlayer() }
         device.bring(engine, works: way != .worksLater)
-        if way == .stands { engine.setStalled(true) }
+        if way == .stalls { engine.setStalled(true) }
         try calm(0.7)
         expectPaused(near: place, "its device had just come")
         try calm(0.8)
@@ -127,7 +127,7 @@ extension QueueSimulation {
             if early.player.status != .playing || !isMoving || engine.position > place + 8 || early.isWithoutDevice {
                 checks.complain("\(way): \(early.player.status) at \(engine.position) after \(place)")
             }
-        case .stands:
+        case .stalls:
             expectPaused(near: place, "its device would not play")
             engine.setStalled(false)
         case .afterDeath: expectPaused(near: place, "it was restarted")

@@ -20,7 +20,7 @@ extension QueueSimulation {
         let effects = player.handle(event, now: now)
         let after = player.state
         playerState = after
-        if case .command(let command) = event { promises.note(after, behind: command.id) }
+        if case .command(let command) = event { guarantees.record(after, after: command.id) }
         complain(listening.follow(event, from: before, to: after, at: now.monotonic))
         complain(device.follow(event, from: before, to: after, at: now.monotonic))
         perform(effects)
@@ -81,7 +81,7 @@ extension QueueSimulation {
         if fullFor > 0 { return refusePlayer() }
         let (waiting, held) = playerCommits.takeFirst()
         store(waiting.transaction.changes, in: &playerRecords)
-        promises.note(playerRecords)
+        guarantees.record(playerRecords)
         listening.note(waiting.transaction.changes)
         try publish(waiting.transaction.publications)
         if let answered = waiting.transaction.answer {
@@ -112,7 +112,7 @@ extension QueueSimulation {
 
     private func answer(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
         runningCalls.remove(request)
-        complain(promises.answerPlayer(request, result, stored: playerRecords, shown: early))
+        complain(guarantees.answerPlayer(request, result, stored: playerRecords, shown: early))
         guard let call = calls.removeValue(forKey: request)?.call else { return }
         queueInbox.append(.answered(call.query, result))
     }

@@ -12,8 +12,8 @@ extension QueueSimulation {
         guard request.command != nil else { return }
         requests += 1
         let id = RequestID(high: 5, low: requests)
-        checks.noteWish(id)
-        promises.askQueue(id)
+        checks.recordExpectation(id)
+        guarantees.askQueue(id)
         queueInbox.append(.command(Command(id: id, origin: "test", payload: request.wireBytes)))
     }
 
@@ -116,7 +116,7 @@ extension QueueSimulation {
 
     /// Delivers the result of a client’s request to the queue.
     private func answerClient(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
-        if !promises.answerQueue(request) { checks.complain("\(request) was answered without being asked, or twice") }
-        if case .failure = result { checks.forgetWish(request) }
+        if !guarantees.answerQueue(request) { checks.complain("\(request) was answered without being asked, or twice") }
+        if case .failure = result { checks.dropExpectation(request) }
     }
 }

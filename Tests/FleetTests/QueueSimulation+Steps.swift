@@ -41,7 +41,7 @@ extension QueueSimulation {
 
     func restartPlayer() throws {
         checks.note("the player dies")
-        losePlaces()
+        dropUnsavedPositions()
         let session = playerRecords["session/current"].flatMap { try? WireSessionRecord(wireBytes: $0.value) }
         checks.forgetLoads(since: session?.loadID)
         isRestarting = true
@@ -74,14 +74,16 @@ extension QueueSimulation {
         if next.queue != early.player.queue, queue?.entries.contains(where: { $0.id == loaded }) != true,
             !early.player.loadID.isEmpty, early.queues[.queue(early.player.queue)] != nil
         {
-            checks.complain("“\(next.queue)” is said to play, and “\(early.player.queue)” does")
+            checks.complain("“\(next.queue)” is published as playing, but “\(early.player.queue)” plays")
         }
-        if next.current.id != queue?.current ?? "" { checks.complain("another entry is said to be current") }
+        if next.current.id != queue?.current ?? "" { checks.complain("another entry is published as current") }
         if next.hasFollowing, queue?.entries.contains(where: { $0.id == next.following.id }) != true {
-            checks.complain("an entry is said to follow that is not there")
+            checks.complain("a missing entry is published as the next one")
         }
-        if next.hasFollowing == (next.reason != .unknown) { checks.complain("nothing follows, and nobody says why") }
-        if next.loads.contains(where: { $0.outcome == .pending }) { checks.complain("a load is pending for ever") }
+        if next.hasFollowing == (next.reason != .unknown) {
+            checks.complain("exactly one of the next entry and the reason for its absence must be published")
+        }
+        if next.loads.contains(where: { $0.outcome == .pending }) { checks.complain("a load stays pending") }
     }
 
     func arrive() throws {
@@ -164,7 +166,7 @@ extension QueueSimulation {
         }
         requests += 1
         let id = RequestID(high: 6, low: requests)
-        promises.askPlayer(id, request)
+        guarantees.askPlayer(id, request)
         playerInbox.append(.command(Command(id: id, origin: "test", payload: request.wireBytes)))
     }
 }

@@ -67,7 +67,7 @@ extension QueueSimulation {
                 tellQueue(publication)
             }
         }
-        complain(promises.judge(early))
+        complain(guarantees.judge(early))
         if isShown { checks.compare(before, with: early, isRestarting: isRestarting) }
     }
 }

@@ -18,7 +18,7 @@ final class QueueSimulation {
     /// The player’s state after its last event.
     var playerState = WirePlaybackState()
     private(set) var engine: SimulatedEngine
-    private let breaksPromise: Bool
+    private let breaksGuarantee: Bool
     private let reported = NIOLockedValueBox<[EngineEvent]>([])
     private(set) var now: Moment
     var sources: SimulatedSources
@@ -55,14 +55,14 @@ final class QueueSimulation {
     var late = SimulatedScreen()
     var checks = SimulationChecks()
     var listening = ListeningChecks()
-    var promises = PromiseChecks()
+    var guarantees = GuaranteeChecks()
     var isRestarting = false
     var requests: UInt64 = 0
 
-    /// - Parameter breaksPromise: whether the engine starts the prepared episode when something fails.
-    init(seed: UInt64, episodes count: Int = 12, breaksPromise: Bool = false) throws {
+    /// - Parameter breaksGuarantee: whether the engine starts the prepared episode when something fails.
+    init(seed: UInt64, episodes count: Int = 12, breaksGuarantee: Bool = false) throws {
         random = SeededGenerator(seed: seed)
-        self.breaksPromise = breaksPromise
+        self.breaksGuarantee = breaksGuarantee
         now = Moment(
             monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000),
             wall: Timestamp(milliseconds: 1_700_000_000_000))
@@ -85,13 +85,13 @@ final class QueueSimulation {
         engine = SimulatedEngine(files: sources.files(&random), now: now.monotonic) { [reported] event in
             reported.withLockedValue { $0.append(event) }
         }
-        if breaksPromise { engine.beginPreparedAfterFailure() }
+        if breaksGuarantee { engine.beginPreparedAfterFailure() }
         device.give(to: engine)
         playerInbox = []
         playerCommits = .init()
         playerTimers = [:]
         runningCalls = []
-        promises.forgetPlayer()
+        guarantees.dropPlayerRequests()
         let effects = player.restore(Self.inOrder(playerRecords), now: now)
         playerState = player.state
         try publish(begin(.playback, with: player.retained(now: now)))
@@ -116,7 +116,7 @@ final class QueueSimulation {
         queueCommits = .init()
         queueTimers = [:]
         calls = [:]
-        promises.forgetQueue()
+        guarantees.dropQueueRequests()
         speculative = durable
         perform(queue.restore(Self.inOrder(queueRecords), now: now), models: nil)
         try publish(begin(.queue, with: queue.retained(now: now)))

@@ -44,12 +44,12 @@ struct QueueSimulationTests {
         #expect(met(\.device.resumptions) > 2)
         #expect(met(\.device.surrenders) > 0)
         #expect(met(\.listening.judged) > 10)
-        #expect(met(\.promises.kept) > 50)
+        #expect(met(\.guarantees.acknowledged) > 50)
     }
 
     @Test func `an engine that starts a prepared episode without a request is detected`() throws {
         let found = try (1...20 as ClosedRange<UInt64>).contains { seed in
-            let simulation = try QueueSimulation(seed: seed, breaksPromise: true)
+            let simulation = try QueueSimulation(seed: seed, breaksGuarantee: true)
             for _ in 0..<4_000 where simulation.checks.complaints.isEmpty { try simulation.step() }
             return simulation.checks.complaints.contains { $0.contains(" sounds while ") }
         }

@@ -88,18 +88,18 @@ struct RepeatedRequestTests {
                     #expect(failure.known == .alreadyAnswered)
                     #expect(failure.message.contains(winners.first ?? "?"))
                 }
-                try await fleet.watcher.until("no alert") { $0.alerts.isEmpty }
+                try await fleet.watcher.until("no alert is shown") { $0.alerts.isEmpty }
                 // The client whose answer won gets it as its reply, however late.
                 let late = await answer(other, winners.first ?? "?")
                 #expect((try? late.get()) == winners.first)
                 let second = StreamWatcher(other)
                 let following = Task { await second.follow() }
-                try await second.until("the same without the alert") {
+                try await second.until("the same state without the alert") {
                     $0.player?.loadID == fleet.watcher.view.player?.loadID && $0.alerts.isEmpty
                 }
                 following.cancel()
                 if winners == ["retry"] {
-                    try await fleet.watcher.until("it plays") { $0.player?.status == .playing }
+                    try await fleet.watcher.until("the episode plays") { $0.player?.status == .playing }
                 } else {
                     #expect(fleet.watcher.view.player?.status == .failed)
                 }

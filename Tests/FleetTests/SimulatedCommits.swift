@@ -14,7 +14,7 @@ struct SimulatedCommits<Step: Sendable> {
     typealias Held = (id: RequestID, reply: [UInt8])
 
     private var waiting: [Waiting] = []
-    private var unsettled: [UInt64] = []
+    private var pending: [UInt64] = []
     private var held: [UInt64: [Held]] = [:]
     private var lastNumber: UInt64 = 0
 
@@ -23,14 +23,14 @@ struct SimulatedCommits<Step: Sendable> {
     mutating func add(_ transaction: OwnerTransaction<Step>, _ models: QueueModels? = nil) {
         lastNumber += 1
         waiting.append(Waiting(number: lastNumber, transaction: transaction, models: models))
-        unsettled.append(lastNumber)
+        pending.append(lastNumber)
     }
 
     /// Holds a reply that may depend on a change that isn’t durable yet.
     ///
     /// - Returns: whether the reply waits.
     mutating func hold(_ request: RequestID, _ reply: [UInt8]) -> Bool {
-        guard let last = unsettled.last else { return false }
+        guard let last = pending.last else { return false }
         held[last, default: []].append((request, reply))
         return true
     }
@@ -43,7 +43,7 @@ struct SimulatedCommits<Step: Sendable> {
 
     /// Returns the replies that waited for this transaction, whose outcome is known.
     private mutating func settle(_ number: UInt64) -> [Held] {
-        unsettled.removeAll { $0 == number }
+        pending.removeAll { $0 == number }
         return held.removeValue(forKey: number) ?? []
     }
 

@@ -47,17 +47,17 @@ struct SimulationChecks {
     }
 
     /// Records a request to the queue, which may start playback.
-    mutating func noteWish(_ request: RequestID) {
+    mutating func recordExpectation(_ request: RequestID) {
         expectedLoads.insert(LoadID.derived(from: request.description).text)
     }
 
     /// Records that the request was refused: its effect must not appear.
-    mutating func forgetWish(_ request: RequestID) {
+    mutating func dropExpectation(_ request: RequestID) {
         expectedLoads.remove(LoadID.derived(from: request.description).text)
     }
 
     /// The unsaved loads of a killed player may be shown again: the session before them and the load that is repeated.
-    /// No older load may: what was saved at the crash must have been shown, unless nothing was saved.
+    /// No older load may: the load that was saved at the crash must have been shown, unless none was saved.
     mutating func forgetLoads(since load: String?) {
         hasSaved = hasSaved || load != nil
         let saved = shownLoads.lastIndex { $0 == load }
@@ -69,8 +69,8 @@ struct SimulationChecks {
     mutating func compare(_ before: WirePlaybackState, with screen: SimulatedScreen, isRestarting: Bool) {
         let player = screen.player
         if before.loadID != player.loadID || before.status != player.status || before.retry != player.retry {
-            let place = "at \(player.anchor.position), retry \(player.retry.attempt)"
-            note("shown: \(player.status) \(player.loadID) \(player.episode.title) \(place)")
+            let details = "at \(player.anchor.position), retry \(player.retry.attempt)"
+            note("shown: \(player.status) \(player.loadID) \(player.episode.title) \(details)")
             if isRestarting { note("(found at the start)") }
         }
         // An episode that failed permanently is skipped automatically, unless a client has just played it.
@@ -91,7 +91,7 @@ struct SimulationChecks {
                 complain("load \(player.loadID) was shown again after \(before.loadID)")
             }
             if !expectedLoads.contains(player.loadID) {
-                complain("\(player.loadID) was shown after \(before.status) \(before.loadID), for which nobody asked")
+                complain("\(player.loadID) was shown unrequested after \(before.status) \(before.loadID)")
             }
         }
         if player.status == .idle { complain("idle after \(before.status) of \(before.loadID)") }
@@ -107,7 +107,7 @@ struct SimulationChecks {
         if player.hasRetry, attempt > before.retry.attempt {
             retries += 1
             if attempt > 3 || (before.hasRetry && attempt != before.retry.attempt + 1) {
-                complain("try \(attempt) after \(before.retry.attempt)")
+                complain("retry \(attempt) after \(before.retry.attempt)")
             }
         }
         guard player.status == .failed, before.status != .failed else { return }
@@ -151,9 +151,9 @@ extension QueueSimulation {
     /// Checks the invariants that hold once no message is in flight and some time has passed.
     func checkRest() {
         checkLists("in the end")
-        checkPlaces()
-        complain(promises.judge(early))
-        if promises.isOpen { checks.complain("somebody was never answered") }
+        checkPositions()
+        complain(guarantees.judge(early))
+        if guarantees.isOpen { checks.complain("a request was never answered") }
         let player = early.player
         checkStored(player)
         if player.status != .failed || player.skip, !early.failures.isEmpty {

@@ -74,7 +74,7 @@ struct StreamFaultTests {
         try await play { fleet, server, states in
             server.route("/1.wav", fault.response)
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
-            let view = try await fleet.watcher.until("it has failed") {
+            let view = try await fleet.watcher.until("the episode has failed") {
                 $0.player?.status == .failed && !$0.alerts.isEmpty
             }
             let player = try #require(view.player)
@@ -97,17 +97,17 @@ struct StreamFaultTests {
             server.route("/1.wav", fault.response)
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
             if fault.isTriedAgain {
-                try await fleet.watcher.until("it is tried again") { $0.player?.retry.attempt == 2 }
+                try await fleet.watcher.until("the stream is retried") { $0.player?.retry.attempt == 2 }
                 server.route("/1.wav", Self.audio)
             } else {
-                let view = try await fleet.watcher.until("it has failed") { !$0.alerts.isEmpty }
+                let view = try await fleet.watcher.until("the episode has failed") { !$0.alerts.isEmpty }
                 server.route("/1.wav", Self.audio)
                 try await fleet.player {
                     $0.answerAlert.alert = view.alertsInOrder.first?.id ?? ""
                     $0.answerAlert.action = "retry"
                 }
             }
-            let view = try await fleet.watcher.until("it plays") {
+            let view = try await fleet.watcher.until("the episode plays") {
                 $0.player?.status == .playing && $0.player?.anchor.running == true && $0.alerts.isEmpty
                     && $0.player?.hasRetry == false
             }
@@ -124,9 +124,9 @@ struct StreamFaultTests {
         try await play(stall: .milliseconds(1_500), opening: .seconds(3)) { fleet, server, states in
             server.route("/1.wav", Self.audio.with(.stall(afterBytes: afterBytes)))
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
-            try await fleet.watcher.until("it is tried again") { $0.player?.hasRetry == true }
+            try await fleet.watcher.until("the stream is retried") { $0.player?.hasRetry == true }
             server.route("/1.wav", Self.audio)
-            let view = try await fleet.watcher.until("it plays on") {
+            let view = try await fleet.watcher.until("playback continues") {
                 $0.player?.status == .playing && $0.player?.anchor.running == true
             }
             let heard = states.withLockedValue { $0 }.filter { $0.hasRetry }.map(\.anchor.position).min() ?? -1
@@ -142,7 +142,7 @@ struct StreamFaultTests {
                 acceptsRanges: true, chunkSize: 250, chunkInterval: 250)
             server.route("/1.wav", slow)
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
-            try await fleet.watcher.until("it plays") {
+            try await fleet.watcher.until("the episode plays") {
                 $0.player?.status == .playing && ($0.player?.anchor.running ?? false)
             }
             #expect(!states.withLockedValue { $0 }.contains { $0.hasRetry || $0.status == .failed })
@@ -153,7 +153,7 @@ struct StreamFaultTests {
         try await play { fleet, server, states in
             server.route("/1.wav", Self.make { $0.etag = "\"one\"" })
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
-            try await fleet.watcher.until("it plays") { $0.player?.status == .playing }
+            try await fleet.watcher.until("the episode plays") { $0.player?.status == .playing }
             try await fleet.player { $0.seek.position = 30 }
             try await fleet.watcher.until("its ETag is stored", episode: WholeFleet.episode(1)) {
                 $0.audioTag == "etag:\"one\""
@@ -162,7 +162,7 @@ struct StreamFaultTests {
             let stopped = try await fleet.player { $0.stop = WireStopPlayback() }.state
             server.route("/1.wav", Self.make { $0.etag = "\"two\"" })
             try await fleet.player { $0.setPaused.paused = false }
-            let view = try await fleet.watcher.until("it says so") {
+            let view = try await fleet.watcher.until("the change is reported") {
                 !$0.alerts.isEmpty && $0.player?.status == .playing
             }
             #expect(view.alertsInOrder.map(\.code) == ["audioChanged"])
@@ -183,9 +183,9 @@ struct StreamFaultTests {
         try await play(reconnect: [wait], comeback: [wait]) { fleet, server, states in
             server.route("/1.wav", Self.audio.with(.cut(atByte: 160_044)))
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
-            try await fleet.watcher.until("it plays") { $0.player?.anchor.running == true }
+            try await fleet.watcher.until("the episode plays") { $0.player?.anchor.running == true }
             await server.stop()
-            let failed = try await fleet.watcher.until("it has failed") {
+            let failed = try await fleet.watcher.until("the episode has failed") {
                 $0.player?.status == .failed && !$0.alerts.isEmpty
             }
             #expect(failed.player?.error.code == "streamFailed", "\(failed.player?.error.message ?? "")")
@@ -194,7 +194,7 @@ struct StreamFaultTests {
             back.route("/1.wav", Self.audio)
             let view: FleetView
             do {
-                view = try await fleet.watcher.until("it plays on") {
+                view = try await fleet.watcher.until("playback continues") {
                     $0.player?.status == .playing && $0.player?.anchor.running == true && $0.alerts.isEmpty
                 }
             } catch {
@@ -224,10 +224,10 @@ struct StreamFaultTests {
             try await fleet.queue { $0.add.episodes = [first, second] }
             try await fleet.queue { $0.play.episode = first }
             if fault.isTriedAgain {
-                try await fleet.watcher.until("it is tried again") { $0.player?.hasRetry == true }
+                try await fleet.watcher.until("the stream is retried") { $0.player?.hasRetry == true }
                 server.route("/1.wav", fault.later)
             }
-            let failed = try await fleet.watcher.until("it has failed") {
+            let failed = try await fleet.watcher.until("the episode has failed") {
                 $0.player?.status == .failed && !$0.alerts.isEmpty
             }
             let alert = try #require(failed.alertsInOrder.first)
@@ -260,9 +260,9 @@ struct StreamFaultTests {
             let (first, second) = (WholeFleet.episode(1), WholeFleet.episode(2))
             try await fleet.queue { $0.add.episodes = [first, second] }
             try await fleet.queue { $0.play.episode = first }
-            try await fleet.watcher.until("it is tried again") { $0.player?.retry.attempt == 1 }
+            try await fleet.watcher.until("the stream is retried") { $0.player?.retry.attempt == 1 }
             server.route("/1.wav", Self.audio)
-            try await fleet.watcher.until("it plays") {
+            try await fleet.watcher.until("the episode plays") {
                 $0.player?.status == .playing && $0.player?.anchor.running == true && $0.player?.hasRetry == false
             }
             try await fleet.player { $0.seek.position = 58.5 }

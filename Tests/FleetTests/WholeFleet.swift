@@ -18,7 +18,7 @@ import WireMessages
 /// All services in this process, on a real bus and a real database; each can be restarted on its own.
 final class WholeFleet: Sendable {
     /// One run of a service.
-    private struct Life {
+    private struct Run {
         var task: Task<Void, Never>
         var stop: @Sendable () async -> Void
         var generation: UInt32
@@ -32,7 +32,7 @@ final class WholeFleet: Sendable {
     private let files: [AudioSource: SimulatedEngine.Audio]
     private let usesLibrary: Bool
     private let limits: PlaybackLimits
-    private let lives = NIOLockedValueBox<[ServiceName: Life]>([:])
+    private let runs = NIOLockedValueBox<[ServiceName: Run]>([:])
     private let generation = NIOLockedValueBox<UInt32>(0)
 
     private init(
@@ -90,10 +90,10 @@ final class WholeFleet: Sendable {
                 services: [
                     .init(service: service, successTerminationBehavior: .ignore, failureTerminationBehavior: .ignore)
                 ], logger: bus.logger))
-        let life = Life(
+        let run = Run(
             task: Task { try? await group.run() }, stop: { await group.triggerGracefulShutdown() },
             generation: generation)
-        lives.withLockedValue { $0[name] = life }
+        runs.withLockedValue { $0[name] = run }
     }
 
     private func service(_ name: ServiceName, _ generation: UInt32) throws -> any Service {
@@ -119,7 +119,7 @@ final class WholeFleet: Sendable {
 
     /// Cancels the service, which then neither decides nor receives anything, as if it had crashed.
     func kill(_ name: ServiceName) {
-        lives.withLockedValue { $0[name] }?.task.cancel()
+        runs.withLockedValue { $0[name] }?.task.cancel()
     }
 
     /// Waits until a killed run has ended, and starts the next.
@@ -131,20 +131,20 @@ final class WholeFleet: Sendable {
 
     /// Waits until a killed run has ended.
     func stopped(_ name: ServiceName) async {
-        await lives.withLockedValue { $0[name] }?.task.value
+        await runs.withLockedValue { $0[name] }?.task.value
     }
 
     /// Stops a service orderly.
     func stop(_ name: ServiceName) async {
-        let life = lives.withLockedValue { $0.removeValue(forKey: name) }
-        await life?.stop()
-        await life?.task.value
+        let run = runs.withLockedValue { $0.removeValue(forKey: name) }
+        await run?.stop()
+        await run?.task.value
     }
 
     /// Waits until the current runs of the services are ready.
     func untilReady(_ services: [ServiceName]) async throws {
-        let wanted = lives.withLockedValue { lives in
-            services.compactMap { name in lives[name].map { (name, $0.generation) } }
+        let wanted = runs.withLockedValue { runs in
+            services.compactMap { name in runs[name].map { (name, $0.generation) } }
         }
         try await watcher.until("ready: \(services)") { view in
             view.connection == .live && wanted.allSatisfy { view.replica.ready[$0.0] == $0.1 }

@@ -289,8 +289,8 @@ struct BadInputTests {
             try FileManager.default.moveItem(atPath: audio + ".away", toPath: audio)
             try await fleet.succeed("alerts", "answer", "retry")
             try await FleetObserver.with(1, of: fleet) { observers in
-                try await observers[0].until("that it plays") { $0.player?.status == .playing }
-                try await observers[0].until("that the alert is gone") { $0.alertsInOrder.isEmpty }
+                try await observers[0].until("the episode plays") { $0.player?.status == .playing }
+                try await observers[0].until("the alert is removed") { $0.alertsInOrder.isEmpty }
             }
             #expect(try await fleet.succeed("alerts", "--json") == "[]\n")
         }
@@ -392,10 +392,10 @@ struct BadInputTests {
             let errors = Pipe()
             second.standardError = errors
             try second.run()
-            let said = try errors.fileHandleForReading.readToEnd() ?? Data()
+            let message = try errors.fileHandleForReading.readToEnd() ?? Data()
             second.waitUntilExit()
             #expect(second.terminationStatus == 75)
-            #expect(String(decoding: said, as: UTF8.self).contains(fleet.root))
+            #expect(String(decoding: message, as: UTF8.self).contains(fleet.root))
             #expect(ProcessFleet.all.compactMap { fleet.pid($0) } == pids)
         }
     }

@@ -61,7 +61,7 @@ struct BusLimitTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the fleet’s services can connect while strangers use up the descriptors`() async throws {
+    func `the fleet’s services can connect while other programs use up the descriptors`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let started = try await fleet.run(
                 "/bin/sh", ["-c", "ulimit -n 256; exec '\(ProcessFleet.binaries)/lockstep' up --detach"])
@@ -73,13 +73,13 @@ struct BusLimitTests {
                 sockets.append(SocketBox(try strangers.observer(number)))
                 sockets.append(SocketBox(try strangers.socket(.dealer, strangers.endpoints.clients)))
             }
-            try await Self.until("the bus has refused strangers") {
+            try await Self.until("the bus has refused other programs") {
                 let folder = "/proc/\(bus)/fd"
                 return try FileManager.default.contentsOfDirectory(atPath: folder).count >= 190
             }
             for service in ["persistence", "queue"] {
                 let pid = try #require(fleet.signal(service, SIGKILL))
-                try await Self.until("\(service) is back") {
+                try await Self.until("\(service) is ready again") {
                     let line = try await fleet.services()[service]
                     return line?.state == "ready" && line?.pid != pid
                 }
@@ -115,7 +115,7 @@ struct BusLimitTests {
             let during = Self.anonymousMemory(bus)
             sockets = []
             strangers.context.terminate()
-            try await Self.until("the bus's memory is free again") { Self.anonymousMemory(bus) <= 12_000 }
+            try await Self.until("the bus’s memory is released") { Self.anonymousMemory(bus) <= 12_000 }
             print("bus: \(before) kB before, \(during) kB with 1,000 observers, \(Self.anonymousMemory(bus)) kB after")
         }
     }

@@ -86,7 +86,7 @@ struct ChaosTests {
             fleet.signal(service, SIGKILL)
             // Sometimes the next fault occurs before the fleet has recovered from this one.
             guard random.below(3) > 0 else { continue }
-            try await observer.until("\(service) is back") { view in
+            try await observer.until("\(service) is ready again") { view in
                 view.connection == .live && view.replica.position.epoch > epoch
                     && ProcessFleet.all.dropFirst().allSatisfy { name in
                         guard let name = ServiceName(name), let now = view.replica.ready[name] else { return false }

@@ -20,9 +20,9 @@ extension ProcessFleet {
         for step in steps {
             let words = step.command.split(separator: " ").map { String($0.map { $0 == "_" ? " " : $0 }) }
             let outcome = try await lockstep(words)
-            let said = outcome.status == 0 ? outcome.output : outcome.errors
+            let output = outcome.status == 0 ? outcome.output : outcome.errors
             #expect(outcome.status == step.status, "\(step.command): \(outcome.output)\(outcome.errors)")
-            #expect(said.hasPrefix(step.words), "\(step.command): \(outcome.output)\(outcome.errors)")
+            #expect(output.hasPrefix(step.words), "\(step.command): \(outcome.output)\(outcome.errors)")
         }
     }
 }

@@ -74,7 +74,7 @@ struct CrashLoopTests {
             "transfer:\(try await Self.episode("Poison", of: fleet))"
         } _: { fleet, observer in
             try await fleet.succeed("download", "add", "Poison", "Sound")
-            try await observer.until("one has failed, the other is there") { view in
+            try await observer.until("one download has failed, the other is complete") { view in
                 let states = Dictionary(view.downloads.values.map { ($0.title, $0.state) }) { first, _ in first }
                 return states == ["Poison": .failed, "Sound": .downloaded]
             }
@@ -86,7 +86,7 @@ struct CrashLoopTests {
             #expect(alert.message.contains("crashed 2 times") && alert.actions.contains("retry"))
             // A new request gets one more attempt, which ends like the others.
             try await fleet.succeed("alerts", "answer", alert.id, "retry")
-            try await observer.until("it is set aside again") { view in
+            try await observer.until("the download is set aside again") { view in
                 view.alerts.values.contains { $0.episode == failed.episode && $0.id != alert.id }
             }
             #expect(try await fleet.crashes() == ["downloads": 3])

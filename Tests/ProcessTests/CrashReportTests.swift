@@ -46,7 +46,7 @@ struct CrashReportTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
-    func `a fault a trap and a hang each leave one readable report`(service: String) async throws {
+    func `a fault, a trap and a hang each leave one readable report`(service: String) async throws {
         try await Self.check(service, [.fault, .trap, .hang])
     }
 
@@ -95,7 +95,7 @@ struct CrashReportTests {
         let generation = observer.view.replica.ready[name] ?? 0
         let epoch = observer.view.replica.position.epoch
         let pid = try #require(death.strike(service, of: fleet))
-        try await observer.until("\(service) is back after a \(death)", within: .seconds(120)) { view in
+        try await observer.until("\(service) is ready after a \(death)", within: .seconds(120)) { view in
             guard name != .bus else { return view.connection == .live && view.replica.position.epoch > epoch }
             return view.replica.ready[name] ?? 0 > generation
         }

@@ -61,12 +61,12 @@ struct DownloadFolderTests {
     private func checkRefused(_ fleet: ProcessFleet, _ observer: FleetObserver, says: String) async throws {
         _ = try await fleet.succeed("download", "add", "One")
         // A failure that may have another cause is retried three times; the first one is enough here.
-        try await observer.until("it is refused") { view in
+        try await observer.until("the download is refused") { view in
             view.downloads.values.contains { $0.attempt > 0 || $0.state == .failed }
         }
         let refused = try #require(observer.view.downloads.values.first)
-        let said = refused.waitsFor + refused.error.message
-        #expect(said.contains(says), "\(said)")
+        let message = refused.waitsFor + refused.error.message
+        #expect(message.contains(says), "\(message)")
         _ = try await fleet.succeed("play", "One")
         #expect(try await fleet.status().state == "playing")
         #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" && $0.restarts == 0 })
@@ -77,7 +77,7 @@ struct DownloadFolderTests {
         _ = try await fleet.lockstep(["download", "cancel", "One"])
         _ = try await fleet.succeed("download", "add", "One")
         // The first state received may still be the failure.
-        try await observer.until("it is there") { $0.downloads.values.first?.state == .downloaded }
+        try await observer.until("the download is complete") { $0.downloads.values.first?.state == .downloaded }
         let download = try #require(observer.view.downloads.values.first)
         #expect(FileManager.default.contents(atPath: download.path) == Data(Self.audio))
     }
@@ -135,7 +135,7 @@ struct DownloadFolderTests {
             _ = try await fleet.succeed("download", "add", "One")
             let path = try #require(try await ended(observer).first).path
             _ = try await fleet.succeed("download", "remove", "One")
-            try await observer.until("it is gone") { $0.downloads.isEmpty }
+            try await observer.until("the download is removed") { $0.downloads.isEmpty }
             let precious = fleet.root + "/precious.wav"
             try Data(Self.audio).write(to: URL(fileURLWithPath: precious))
             try FileManager.default.createDirectory(
@@ -151,7 +151,7 @@ struct DownloadFolderTests {
             unlink(path)
             try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
             _ = try await fleet.succeed("download", "remove", "One")
-            try await observer.until("it is not downloaded") { $0.downloads.isEmpty }
+            try await observer.until("the episode isn’t downloaded") { $0.downloads.isEmpty }
             #expect(FileManager.default.contents(atPath: precious) == Data(Self.audio))
         }
     }
@@ -189,7 +189,7 @@ struct DownloadFolderTests {
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: fleet.root).sorted() == before)
             _ = try await fleet.lockstep(["download", "remove"] + page.episodes.map(\.id))
-            try await observer.until("all are gone") { $0.downloads.isEmpty }
+            try await observer.until("all downloads are removed") { $0.downloads.isEmpty }
         }
     }
 
@@ -206,7 +206,7 @@ struct DownloadFolderTests {
                 view.player?.status == .playing && view.player?.local == false
                     && view.alertsInOrder.contains { $0.code == "playsStream" }
             }
-            try await observer.until("it is not downloaded") { $0.downloads.isEmpty }
+            try await observer.until("the episode isn’t downloaded") { $0.downloads.isEmpty }
             #expect(try await fleet.succeed("why", "One").contains("was not the one that was downloaded"))
         }
     }

@@ -45,7 +45,7 @@ struct DownloadKillTests {
                     try await fleet.succeed("subscribe", server.url("/feed.xml"))
                     try await fleet.succeed("download", "add", "One")
                     await server.stalled(at: "/1.wav")
-                    try await observer.until("it is known which version comes") {
+                    try await observer.until("the version that is received is known") {
                         $0.downloads.values.contains { !$0.etag.isEmpty }
                     }
                     #expect(observer.view.downloads.values.first?.receivedBytes == 0)
@@ -59,7 +59,9 @@ struct DownloadKillTests {
                         try await fleet.succeed("down")
                         try await fleet.up()
                     }
-                    try await observer.until("the file is there") { $0.downloads.values.first?.state == .downloaded }
+                    try await observer.until("the download is complete") {
+                        $0.downloads.values.first?.state == .downloaded
+                    }
                     #expect(server.requests(for: "/1.wav").map { $0.header("Range") } == [nil, "bytes=200000-"])
                     let path = try #require(observer.view.downloads.values.first?.path)
                     #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
@@ -91,13 +93,13 @@ struct DownloadKillTests {
                     var random = SeededGenerator(seed: seed)
                     var heard = 60.0
                     for _ in 0..<3 {
-                        try await observer.until("it plays") { $0.player?.status == .playing }
+                        try await observer.until("the episode plays") { $0.player?.status == .playing }
                         try await ContinuousClock().sleep(for: .milliseconds(random.below(1_000)))
                         heard = max(heard, try await fleet.status().position)
                         let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
                         let epoch = observer.view.replica.position.epoch
                         #expect(fleet.signal(service, SIGKILL) != nil)
-                        try await observer.until("\(service) is back") { view in
+                        try await observer.until("\(service) is ready again") { view in
                             guard service != "bus" else { return view.replica.position.epoch > epoch }
                             return ServiceName(service).flatMap { view.replica.ready[$0] } ?? 0 > generation
                         }
@@ -106,7 +108,7 @@ struct DownloadKillTests {
                         if observer.view.player?.status != .playing { _ = try await fleet.succeed("resume") }
                         #expect(try await fleet.status().position >= heard - 10)
                     }
-                    try await observer.until("the file is there") {
+                    try await observer.until("the download is complete") {
                         $0.downloads.values.first?.state == .downloaded
                     }
                     let path = try #require(observer.view.downloads.values.first?.path)

@@ -48,7 +48,7 @@ struct DownloadTruthTests {
     private func add(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws -> String {
         let before = observer.view.downloads.values.first?.requestedAt ?? 0
         #expect(try await fleet.succeed("download", "add", "One") == "Queued for download: “One”.\n")
-        try await observer.until("it is downloaded") { view in
+        try await observer.until("the episode is downloaded") { view in
             view.downloads.values.contains { $0.state == .downloaded && $0.requestedAt > before }
         }
         return try #require(observer.view.downloads.values.first).path
@@ -69,7 +69,7 @@ struct DownloadTruthTests {
     @Test func `a deleted file stops being shown as downloaded without a request`() async throws {
         try await with { fleet, observer, _ in
             unlink(try await add(fleet, observer))
-            try await observer.until("it is not downloaded any more") { $0.downloads.isEmpty }
+            try await observer.until("the episode is no longer downloaded") { $0.downloads.isEmpty }
             #expect(try await fleet.succeed("why", "One").contains("its file was missing"))
             // After a second download and deletion, `why` reports the deletion at once.
             let path = try await add(fleet, observer)
@@ -95,7 +95,7 @@ struct DownloadTruthTests {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
             try await fleet.up()
             try await observer.untilReady()
-            try await observer.until("it is told") { view in
+            try await observer.until("the alert is shown") { view in
                 view.alertsInOrder.contains { $0.code == "downloadsAway" }
             }
             #expect(try await fleet.succeed("why", "One").contains("out of reach"))
@@ -103,7 +103,7 @@ struct DownloadTruthTests {
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
             try FileManager.default.removeItem(atPath: folder)
             try FileManager.default.moveItem(atPath: folder + ".out", toPath: folder)
-            try await observer.until("nothing is told any more") { view in
+            try await observer.until("no alert is shown") { view in
                 !view.alertsInOrder.contains { $0.code == "downloadsAway" }
             }
             #expect(try await fleet.succeed("why", "One").contains("It is downloaded: "))
@@ -115,13 +115,15 @@ struct DownloadTruthTests {
     @Test func `a download that can’t be continued is reported as such when it is paused and resumed`() async throws {
         try await with({ $0.fault = .stall(afterBytes: 100_000) }) { fleet, observer, server in
             _ = try await fleet.succeed("download", "add", "One")
-            try await observer.until("it comes") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }
+            try await observer.until("data is received") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }
             let host = try #require(WebAddress(server.url("/1.wav"))?.host)
             let says =
                 "It starts over after each interruption: \(host) doesn’t say which version of the file it sends."
             #expect(
                 try await fleet.succeed("download", "pause", "One") == "Paused the download of “One”. \(says)\n")
-            try await observer.until("what came is kept") { ($0.downloads.values.first?.receivedBytes ?? 0) > 0 }
+            try await observer.until("the received part is kept") {
+                ($0.downloads.values.first?.receivedBytes ?? 0) > 0
+            }
             #expect(try await fleet.succeed("downloads", "--json").contains(says))
             #expect(try await fleet.succeed("show", "One").contains(says))
             #expect(
@@ -139,7 +141,7 @@ struct DownloadTruthTests {
             #expect(try await fleet.succeed("downloads").contains("One"))
             #expect(try await fleet.succeed("why", "One").contains("It is downloaded"))
             #expect(try await fleet.succeed("download", "remove", "One") == "Removed the download of “One”.\n")
-            try await observer.until("it is gone") { $0.downloads.isEmpty }
+            try await observer.until("the download is removed") { $0.downloads.isEmpty }
             let nobody = try await fleet.lockstep(["download", "remove", "One"])
             #expect(nobody.status != 0 && nobody.errors.contains("One"))
             // A pending deletion is done when the service has stopped.

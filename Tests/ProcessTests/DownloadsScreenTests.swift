@@ -91,7 +91,7 @@ import WireMessages
 
     private static func untilReady(_ fleet: ProcessFleet) async throws {
         try await FleetObserver.with(1, of: fleet) { observers in
-            try await observers[0].until("the downloads") { $0.replica.ready[.downloads] != nil }
+            try await observers[0].until("the downloads are shown") { $0.replica.ready[.downloads] != nil }
         }
     }
 
@@ -107,7 +107,7 @@ import WireMessages
                 // The terminal becomes narrower, then wide again: no old line remains visible.
                 shell.resize(columns: 50, rows: 24)
                 try await downloads.progress("e1", 6_000_000)
-                try await shell.until("60 per cent on narrow lines") { screen in
+                try await shell.until("60 % is shown on narrow lines") { screen in
                     screen.lines.filter { $0.contains("Title of e1") }.count == 1 && screen.text.contains("60 %")
                 }
                 shell.resize(columns: 100, rows: 24)
@@ -134,8 +134,8 @@ import WireMessages
                 try await shell.until(sees: "50 % ━")
                 for (columns, rows) in [(50, 24), (100, 30), (40, 10), (80, 24)] {
                     shell.resize(columns: columns, rows: rows)
-                    // No update redraws the table in the meantime.
-                    try await shell.until("the table on \(columns) columns alone") { screen in
+                    // No update arrives meanwhile that would redraw it.
+                    try await shell.until("only the table on \(columns) columns is shown") { screen in
                         screen.lines[0] == "above" && screen.lines[1].hasPrefix("Title of e1")
                             && screen.lines[1].count == columns - 1 && screen.lines[2].hasPrefix("Title of e2")
                             && screen.lines.dropFirst(3).allSatisfy(\.isEmpty)
@@ -188,12 +188,12 @@ import WireMessages
         try await Self.withDownloads { fleet, downloads in
             try await FleetProgram.with([["downloads", "--watch"], ["downloads", "--watch", "--json"]], of: fleet) {
                 programs in
-                for program in programs { try await program.until("both files") { $0.count == 2 } }
+                for program in programs { try await program.until("both files are shown") { $0.count == 2 } }
                 try await downloads.progress("e1", 1_500_000)
                 try await downloads.progress("e1", 2_500_000)
-                for program in programs { try await program.until("a tenth more") { $0.count == 3 } }
+                for program in programs { try await program.until("ten per cent more is shown") { $0.count == 3 } }
                 try await downloads.put("e1", .downloaded, 10_000_000)
-                for program in programs { try await program.until("the end") { $0.count == 4 } }
+                for program in programs { try await program.until("the end is shown") { $0.count == 4 } }
                 #expect(
                     programs[0].lines == [
                         "“Title of e1”: downloading 10 %, 1.0 MB of 10.0 MB.", "“Title of e2”: queued.",

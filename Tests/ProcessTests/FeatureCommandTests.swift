@@ -99,9 +99,9 @@ import WireMessages
                 CommandStep("set sleepFade 0", 0, "sleepFade is 0."), CommandStep("play Part_1", 0, "Playing at "),
             ])
             try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
-                try await programs[0].until("what plays") { $0.contains { $0.hasPrefix("Playing at ") } }
+                try await programs[0].until("the episode plays") { $0.contains { $0.hasPrefix("Playing at ") } }
                 try await fleet.run([CommandStep("sleep 2s", 0, "Sleep in 0:0")])
-                try await programs[0].until("the pause") { lines in
+                try await programs[0].until("playback is paused") { lines in
                     lines.last { $0.hasPrefix("Paused by the sleep timer at ") } != nil
                         && lines.contains("No sleep timer.")
                 }
@@ -154,9 +154,13 @@ import WireMessages
             #expect(try await fleet.succeed("bookmark").contains("1:30"))
             try await FleetObserver.with(1, of: fleet) { observers in
                 try await observers[0].untilReady()
-                try await observers[0].until("what is kept") { !$0.bookmarks.isEmpty && $0.player?.speed == 2 }
+                try await observers[0].until("the data of the podcast is shown") {
+                    !$0.bookmarks.isEmpty && $0.player?.speed == 2
+                }
                 try await fleet.run([CommandStep("unsubscribe --forget many_parts", 0, "Forgot Many parts.")])
-                try await observers[0].until("that it is forgotten") { $0.bookmarks.isEmpty && $0.player?.speed == 1 }
+                try await observers[0].until("the podcast is forgotten") {
+                    $0.bookmarks.isEmpty && $0.player?.speed == 1
+                }
             }
             try await fleet.succeed("down")
             try await fleet.up()

@@ -27,7 +27,7 @@ struct FeedCheckTests {
         }
     }
 
-    @Test func `feed check warns as subscribe does, and a podcast can be named by its address`() async throws {
+    @Test func `feed check prints the same warnings as subscribe and accepts a podcast’s address`() async throws {
         try await ProcessFleet.with { fleet in
             let path = fleet.root + "/feed.xml"
             let items = ["ftp://a.example/1.mp3", "http://a.example/2.mp3"].map {

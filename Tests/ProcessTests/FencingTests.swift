@@ -49,7 +49,7 @@ struct FencingTests {
             stranger.close()
             context.terminate()
             try await FleetObserver.with(1, of: fleet) { observers in
-                try await observers[0].until("the queue is back") { $0.replica.ready[.queue] ?? 0 > Self.ahead }
+                try await observers[0].until("the queue is ready again") { $0.replica.ready[.queue] ?? 0 > Self.ahead }
             }
             try await Self.queueIsBack(fleet)
         }

@@ -71,15 +71,15 @@ struct FullDiskTests {
         let files = try FileManager.default.contentsOfDirectory(atPath: folder)
         #expect(Set(files).subtracting(["filler"]) == [".partial"])
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/.partial").count == 1)
-        let said = try await fleet.succeed("downloads", "--json")
-        #expect(said.contains(#""insufficientStorage""#) && said.contains(#""failed""#))
+        let output = try await fleet.succeed("downloads", "--json")
+        #expect(output.contains(#""insufficientStorage""#) && output.contains(#""failed""#))
         // Playback continues, and so do writes to the database.
         let before = try await fleet.status()
         #expect(before.state == "playing")
         _ = try await fleet.succeed("queue", "add", "Three")
         _ = try await fleet.succeed("bookmark", "add")
         _ = try await fleet.succeed("why", "One")
-        try await observer.until("it is heard on") { view in
+        try await observer.until("playback continues") { view in
             guard let player = view.player else { return false }
             return player.status == .playing && player.anchor.running
         }
@@ -94,7 +94,7 @@ struct FullDiskTests {
         let kept = try download("One", observer).receivedBytes
         let count = server.requests(for: "/One").count
         _ = try await fleet.succeed("download", "add", "One")
-        try await observer.until("it is whole") { view in
+        try await observer.until("the download is complete") { view in
             view.downloads.values.contains { $0.title == "One" && $0.state == .downloaded }
                 && view.alertsInOrder.isEmpty
         }
@@ -123,7 +123,7 @@ struct FullDiskTests {
             let kept = try download("One", observer).receivedBytes
             let before = observer.view.alertsInOrder.map(\.id)
             _ = try await fleet.succeed("download", "resume", "One")
-            try await observer.until("it has failed again") { view in
+            try await observer.until("the download has failed again") { view in
                 view.alertsInOrder.contains { $0.code == "downloadFailed" && !before.contains($0.id) }
             }
             #expect(try download("One", observer).receivedBytes == kept)
@@ -135,7 +135,7 @@ struct FullDiskTests {
             (huge.announcesLength, huge.claimedLength) = (true, 500_000_000)
             server.route("/Three", huge)
             _ = try await fleet.succeed("download", "add", "Three")
-            try await observer.until("it has failed") { view in
+            try await observer.until("the download has failed") { view in
                 view.downloads.values.contains { $0.title == "Three" && $0.state == .failed }
             }
             let refused = try download("Three", observer)

@@ -97,7 +97,7 @@ struct HostileAddressTests {
                     #expect((outcome.errors + outcome.output).contains("isn’t"), "\(command): \(outcome.errors)")
                 }
                 try await FleetObserver.with(1, of: fleet) { observers in
-                    try await observers[0].until("the stored download to fail") { view in
+                    try await observers[0].until("the stored download has failed") { view in
                         view.alertsInOrder.contains { $0.code == "downloadFailed" }
                     }
                 }

@@ -17,7 +17,7 @@ struct KillTests {
             let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
             let epoch = observer.view.replica.position.epoch
             #expect(fleet.signal(service, SIGKILL) != nil)
-            try await observer.until("\(service) is back") { view in
+            try await observer.until("\(service) is ready again") { view in
                 guard service != "bus" else { return view.replica.position.epoch > epoch }
                 return ServiceName(service).flatMap { view.replica.ready[$0] } ?? 0 > generation
             }
@@ -76,10 +76,10 @@ struct KillTests {
                 let editor = QueueEditor(observers[1].client, episodes: page.episodes.map(\.id))
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask { await editor.edit(seed: 4) }
-                    try await observers[0].until("some edits") { $0.mainQueue?.revision ?? 0 > 20 }
+                    try await observers[0].until("edits are acknowledged") { $0.mainQueue?.revision ?? 0 > 20 }
                     let revision = observers[0].view.mainQueue?.revision ?? 0
                     try await blow(fleet, observers[0])
-                    try await observers[0].until("edits go on") {
+                    try await observers[0].until("further edits are acknowledged") {
                         $0.connection == .live && $0.mainQueue?.revision ?? 0 > revision + 20
                     }
                     group.cancelAll()
@@ -88,7 +88,7 @@ struct KillTests {
                 try await observers[0].untilReady()
                 let queue = try await observers[0].client.ask(
                     .queue, WireQueueRequest.with { $0.history.limit = 1 }, reply: WireQueueReply.self)
-                try await observers[0].until("the last revision") {
+                try await observers[0].until("the last revision is published") {
                     $0.mainQueue?.revision ?? 0 >= queue.reply.revision
                 }
                 let entries = try #require(observers[0].view.mainQueue).entries

@@ -69,7 +69,7 @@ struct OneStreamTests {
             ]
             try await FleetProgram.with(commands, of: fleet) { programs in
                 for program in programs {
-                    try await program.until("what there is") { !$0.isEmpty }
+                    try await program.until("the retained events") { !$0.isEmpty }
                     program.stopReading()
                     #expect(try await program.untilEnded() == 0)
                 }
@@ -91,7 +91,7 @@ struct OneStreamTests {
                     try await FleetObserver.untilAgreed(observers)
                     let end = observers[0].view.replica.position
                     for watcher in watchers {
-                        try await watcher.until("place \(end)") { Self.has(reached: end, $0) }
+                        try await watcher.until("sequence \(end)") { Self.has(reached: end, $0) }
                     }
                     Self.check(watchers)
                 }

@@ -51,7 +51,7 @@ import Testing
                 }
                 mini.type("3")
                 for player in [mini, expanded] {
-                    try await player.until("no alert") {
+                    try await player.until("no alert is shown") {
                         $0.text.contains("An episode") && !$0.text.contains("dismiss")
                     }
                 }
@@ -107,7 +107,7 @@ import Testing
                 try await fleet.succeed("queue", "add", "first", "second", "third")
                 try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
                     try await fleet.succeed("play")
-                    try await programs[0].until("the third and the alert") { lines in
+                    try await programs[0].until("the third episode and the alert") { lines in
                         lines.contains { $0.hasPrefix("Playing at") && $0.contains(": third") }
                             && lines.contains { $0.contains("Skipped “second”") && $0.contains("HTTP 404") }
                     }

@@ -15,12 +15,12 @@ struct RestoreTests {
     {
         try await whilePlaying { fleet, observer, before in
             try await killPlayer(fleet, observer)
-            try await observer.until("it plays on") { $0.player?.status == .playing }
+            try await observer.until("playback continues") { $0.player?.status == .playing }
             let after = try await fleet.status()
             expect(after, isWhere: before)
             #expect(observer.view.alerts.isEmpty)
             try await killPlayer(fleet, observer)
-            try await observer.until("it is paused, with an alert") { view in
+            try await observer.until("playback is paused, with an alert") { view in
                 view.player?.status == .paused && view.alerts.values.contains { $0.code == "playbackCrashed" }
             }
             let end = try await fleet.status()
@@ -35,7 +35,7 @@ struct RestoreTests {
             let epoch = observer.view.replica.position.epoch
             for service in ProcessFleet.all { fleet.signal(service, SIGKILL) }
             try await observer.untilReady(after: epoch)
-            try await observer.until("it plays on") {
+            try await observer.until("playback continues") {
                 $0.player?.status == .playing && !$0.isStale(.playback) && $0.connection == .live
             }
             expect(try await fleet.status(), isWhere: before)
@@ -66,7 +66,7 @@ struct RestoreTests {
                 try await fleet.succeed("play", "Part 2 of many")
                 try await fleet.succeed("seek", "100")
                 // More time than between two saved positions isn’t needed for the guarantee.
-                try await observers[0].until("it plays behind 100 s") { view in
+                try await observers[0].until("the position is beyond 100 s") { view in
                     view.player?.status == .playing && view.player?.anchor.position ?? 0 >= 99
                 }
                 try await body(fleet, observers[0], try await fleet.status())
@@ -83,6 +83,6 @@ struct RestoreTests {
     private func killPlayer(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
         let generation = observer.view.replica.ready[.playback] ?? 0
         #expect(fleet.signal("playback", SIGKILL) != nil)
-        try await observer.until("the player is back") { $0.replica.ready[.playback] ?? 0 > generation }
+        try await observer.until("the player is ready again") { $0.replica.ready[.playback] ?? 0 > generation }
     }
 }

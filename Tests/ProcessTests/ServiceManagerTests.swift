@@ -6,7 +6,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ServiceManagerTests {
     /// Collects datagrams until one contains `line`, and returns their lines and senders.
     private func lines(_ socket: Int32, until line: String) throws -> [(line: Substring, sender: Int32)] {
-        var heard: [(Substring, Int32)] = []
+        var received: [(Substring, Int32)] = []
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let limit = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < limit {
@@ -15,14 +15,14 @@ import Testing
             var sender: pid_t = 0
             let count = lockstep_receive_notification(socket, &buffer, buffer.count, &sender)
             guard count > 0 else { continue }
-            heard += String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n").map { ($0, sender) }
-            if heard.contains(where: { $0.0 == line }) { return heard }
+            received += String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n").map { ($0, sender) }
+            if received.contains(where: { $0.0 == line }) { return received }
         }
-        Issue.record("\(line) was not said; heard: \(heard.map(\.0))")
-        return heard
+        Issue.record("\(line) was not received, but \(received.map(\.0))")
+        return received
     }
 
-    @Test func `a manager that reads late still receives that the supervisor stops`() async throws {
+    @Test func `a service manager that reads late still receives STOPPING=1`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let path = fleet.root + "/notify"
             let socket = lockstep_notification_socket(path)

@@ -54,7 +54,7 @@ struct SoundDeviceTests {
     func `playback is audible on a sound server that starts later`(_ kind: SoundServer.Kind) async throws {
         try await SoundFleet.with(kind, sinks: nil) { player in
             try await player.fleet.succeed("play", "One")
-            try await player.until("it plays silently") { $0.nullOutput && $0.status == .playing }
+            try await player.until("playback is silent") { $0.nullOutput && $0.status == .playing }
             try player.server.start()
             let recorder = try await SoundRecorder.of("one", on: player.server)
             defer { recorder.end() }
@@ -74,7 +74,7 @@ struct SoundDeviceTests {
             recorder.end()
             try await player.fleet.succeed("pause")
             try await player.setPaused(true)
-            try await player.until("it stays paused") { $0.pausedBy == .somebody }
+            try await player.until("playback stays paused") { $0.pausedBy == .somebody }
             try player.server.start()
             recorder = try await SoundRecorder.of("one", on: player.server)
             defer { recorder.end() }
@@ -90,15 +90,15 @@ struct SoundDeviceTests {
         try await SoundFleet.with(.pulseAudio, sinks: nil) { player in
             try await player.fleet.succeed("play", "One")
             for title in ["One", "Two", "One", "Two"] {
-                try await player.until("it plays silently") { $0.nullOutput && $0.status == .playing }
+                try await player.until("playback is silent") { $0.nullOutput && $0.status == .playing }
                 try await player.ask { $0.stop = WireStopPlayback() }
                 try await player.setPaused(false)
-                try await player.until("it plays silently") { $0.nullOutput && $0.status == .playing }
+                try await player.until("playback is silent") { $0.nullOutput && $0.status == .playing }
                 try await player.fleet.succeed("play", title)
                 try await player.untilPlaying(title)
             }
             #expect(!player.states.contains { $0.pausedBy == .soundDevice })
-            #expect(player.reportedAlerts.allSatisfy { $0.contains("playing silently") }, "\(player.reportedAlerts)")
+            #expect(player.alertMessages.allSatisfy { $0.contains("playing silently") }, "\(player.alertMessages)")
         }
     }
 
@@ -133,7 +133,7 @@ struct SoundDeviceTests {
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
-    func `losing the last device pauses playback although the server has a dummy`(_ kind: SoundServer.Kind) async throws
+    func `losing the last device pauses playback even if a dummy device is left`(_ kind: SoundServer.Kind) async throws
     {
         try await SoundFleet.with(kind) { player in
             var recorder = try await SoundRecorder.of("one", on: player.server)
@@ -180,7 +180,7 @@ struct SoundDeviceTests {
             try await SoundFleet.observing(player.fleet, player.server) { player in
                 try await player.fleet.succeed("resume")
                 try await recorder.untilHeard()
-                try await player.observer.until("it is said that another device is used") { view in
+                try await player.observer.until("the use of another device is reported") { view in
                     view.alertsInOrder.contains { $0.code == "outputMissing" } && view.player?.nullOutput == false
                         && view.output?.inUse == "" && view.output?.chosen == kind.device("headset")
                 }
@@ -193,7 +193,7 @@ struct SoundDeviceTests {
         }
     }
 
-    @Test func `a device that flaps loses nothing of the playback`() async throws {
+    @Test func `a device that disconnects repeatedly loses no part of the playback`() async throws {
         try await SoundFleet.with(.pulseAudio, sinks: ["one"]) { player in
             var recorder = try await SoundRecorder.of("one", on: player.server)
             try await player.fleet.succeed("play", "One")

@@ -68,10 +68,10 @@ struct SoundFleet: Sendable {
     /// Plugs a device in and records it. The player is stopped until the recording has begun, so its output is
     /// recorded from the first sample.
     func recorder(plugging sink: String) async throws -> SoundRecorder {
-        let life = self.life
+        let generation = self.generation
         if fleet.signal("playback", SIGSTOP) == nil {
             // The previous process ended because its engine hung.
-            try await observer.until("another player is there") { Self.life(in: $0) > life }
+            try await observer.until("another process of the player is ready") { Self.generation(in: $0) > generation }
             guard fleet.signal("playback", SIGSTOP) != nil else {
                 throw ProcessFleet.Unexpected(description: "there is no player")
             }
@@ -86,10 +86,10 @@ struct SoundFleet: Sendable {
     var player: WirePlaybackState { observer.view.player ?? WirePlaybackState() }
 
     /// The generation of the player’s current process.
-    var life: UInt32 { Self.life(in: observer.view) }
+    var generation: UInt32 { Self.generation(in: observer.view) }
 
     /// The generation of the player’s process while it is ready; else 0.
-    static func life(in view: FleetView) -> UInt32 { view.replica.ready[.playback] ?? 0 }
+    static func generation(in view: FleetView) -> UInt32 { view.replica.ready[.playback] ?? 0 }
 
     @discardableResult
     func ask(_ fill: (inout WirePlaybackRequest) -> Void) async throws -> WirePlaybackReply {
@@ -112,7 +112,7 @@ struct SoundFleet: Sendable {
 
     /// Waits until the player has paused because its device is gone, and reports that.
     func untilLost() async throws {
-        try await observer.until("the loss of the device is told") { view in
+        try await observer.until("the loss of the device is reported") { view in
             view.player?.status == .paused && view.player?.pausedBy == .soundDevice
                 && view.alertsInOrder.contains { $0.code == FailureCode.noSoundDevice.rawValue }
         }
@@ -121,7 +121,7 @@ struct SoundFleet: Sendable {
     func untilNoAlert() async throws { try await observer.until("there is no alert") { $0.alertsInOrder.isEmpty } }
 
     /// The messages of all alerts on the stream so far.
-    var reportedAlerts: [String] {
+    var alertMessages: [String] {
         observer.events.compactMap { event in
             guard event.topic.text.hasPrefix("stream/playback/alert/"), event.header.kind == .put else { return nil }
             return (try? WireAlert(wireBytes: event.payload))?.message

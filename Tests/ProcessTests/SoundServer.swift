@@ -99,7 +99,7 @@ final class SoundServer: Sendable {
                 "module-native-protocol-unix auth-anonymous=1 socket=\(socket)", "-L", "module-always-sink")
         case .pipeWire:
             try spawn("pipewire")
-            try until("pipewire serves") { (try? self.tool("pw-cli", "info", "0"))?.status == 0 }
+            try until("pipewire is ready") { (try? self.tool("pw-cli", "info", "0"))?.status == 0 }
             try spawn("dbus-run-session", "--", "wireplumber")
             try spawn("pipewire-pulse")
         }
@@ -147,7 +147,7 @@ final class SoundServer: Sendable {
         let loaded = try control(
             "load-module", "module-null-sink", "sink_name=\(name)", "format=float32le", "rate=48000")
         modules.withLockedValue { $0[name] = loaded.split(separator: "\n").last.map(String.init) }
-        try until("the sink \(name) is there") { try self.sinks().contains(name) }
+        try until("the sink \(name) exists") { try self.sinks().contains(name) }
         if isFirst { try setDefault(name) }
     }
 
@@ -155,7 +155,7 @@ final class SoundServer: Sendable {
     func removeSink(_ name: String) throws {
         guard let module = modules.withLockedValue({ $0.removeValue(forKey: name) }) else { return }
         try control("unload-module", module)
-        try until("the sink \(name) is gone") { try !self.sinks().contains(name) }
+        try until("the sink \(name) is removed") { try !self.sinks().contains(name) }
     }
 
     /// Makes a device the default.
@@ -177,7 +177,7 @@ final class SoundServer: Sendable {
     @discardableResult
     private func control(_ words: String...) throws -> String {
         let (status, output) = try tool("pactl", words)
-        guard status == 0 else { throw ProcessFleet.Unexpected(description: "pactl \(words) said: \(output)") }
+        guard status == 0 else { throw ProcessFleet.Unexpected(description: "pactl \(words) failed: \(output)") }
         return output
     }
 
@@ -214,10 +214,10 @@ final class SoundServer: Sendable {
 
     /// The streams of the server and its own state.
     var situation: String {
-        let said = [["info"], ["list", "short", "sinks"], ["list", "short", "sink-inputs"]].map { words in
+        let state = [["info"], ["list", "short", "sinks"], ["list", "short", "sink-inputs"]].map { words in
             (try? tool("timeout", ["5", Self.path("pactl")] + words))?.output ?? "no pactl"
         }
-        return "\(player.withLockedValue { $0 }()); \(said.joined(separator: "; "))"
+        return "\(player.withLockedValue { $0 }()); \(state.joined(separator: "; "))"
     }
 
     private static func path(_ program: String) -> String { "/usr/bin/" + program }

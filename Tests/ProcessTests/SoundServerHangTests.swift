@@ -17,11 +17,13 @@ struct SoundServerHangTests {
         // Afterwards nothing else can be listed.
         try await player.fleet.succeed("output")
         player.server.freeze()
-        let life = player.life
+        let generation = player.generation
         try await player.ask { $0.setOutput.device = player.server.kind.device("headset") }
         try await player.untilLost()
-        #expect(player.reportedAlerts.contains("The sound system doesn’t respond; playback is paused."))
-        try await player.observer.until("another process plays") { SoundFleet.life(in: $0) > life }
+        #expect(player.alertMessages.contains("The sound system doesn’t respond; playback is paused."))
+        try await player.observer.until("another process of the player plays") {
+            SoundFleet.generation(in: $0) > generation
+        }
         return (speakers, headset)
     }
 
@@ -47,10 +49,12 @@ struct SoundServerHangTests {
             defer { recorder.end() }
             try await player.fleet.succeed("play", "One")
             try await recorder.untilHeard(seconds: 1)
-            let life = player.life
+            let generation = player.generation
             player.server.freeze()
             try await player.untilLost()
-            try await player.observer.until("another process plays") { SoundFleet.life(in: $0) > life }
+            try await player.observer.until("another process of the player plays") {
+                SoundFleet.generation(in: $0) > generation
+            }
             let count = recorder.count
             player.server.thaw()
             // The audio that the server had buffered plays first.
@@ -68,7 +72,7 @@ struct SoundServerHangTests {
             try await player.fleet.succeed("play", "Two")
             try await player.until("“Two” is loaded") { $0.episode.title == "Two" && $0.status == .paused }
             try await player.fleet.succeed("pause")
-            try await player.until("it stays paused") { $0.pausedBy == .somebody }
+            try await player.until("playback stays paused") { $0.pausedBy == .somebody }
             player.server.thaw()
             #expect(try await headset.more(seconds: 3).suffix(SoundRecorder.rate).allSatisfy { $0 == 0 })
             try await player.setPaused(false)

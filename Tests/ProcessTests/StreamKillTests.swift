@@ -146,7 +146,7 @@ private struct Listener {
         let ready = observer.view.replica.ready
         let (heard, before) = (position, SystemClocks.monotonic())
         for victim in victims { #expect(fleet.signal(victim, SIGKILL) != nil, name) }
-        try await observer.until("\(victims) are back") { view in
+        try await observer.until("\(victims) are ready again") { view in
             victims.compactMap { ServiceName($0) }.allSatisfy { view.replica.ready[$0] ?? 0 > ready[$0] ?? 0 }
         }
         try await observer.untilReady()
@@ -174,7 +174,7 @@ private struct Listener {
                 #expect(outcome.status == 0 || outcome.errors.contains("is downloaded"), name)
             }
         }
-        try await observer.until("the files are there") { view in
+        try await observer.until("the downloads are complete") { view in
             view.downloads.values.count { $0.state == .downloaded } == 2
         }
         checkFiles(wanted: ["Number 2.", "Number 3."])
@@ -183,7 +183,9 @@ private struct Listener {
             .playback, WirePlaybackRequest.with { $0.stop = WireStopPlayback() }, reply: WirePlaybackReply.self,
             within: .seconds(60))
         try await setPaused(false)
-        try await observer.until("it plays") { $0.player?.status == .playing && $0.player?.anchor.running == true }
+        try await observer.until("the episode plays") {
+            $0.player?.status == .playing && $0.player?.anchor.running == true
+        }
         #expect(abs(position - heard) < 10, name)
     }
 
@@ -226,7 +228,9 @@ private struct Listener {
     func checkQueue(_ editor: QueueEditor) async throws {
         let last = try await observer.client.ask(
             .queue, WireQueueRequest.with { $0.history.limit = 1 }, reply: WireQueueReply.self, within: .seconds(60))
-        try await observer.until("the last revision") { $0.mainQueue?.revision ?? 0 >= last.reply.revision }
+        try await observer.until("the last revision is published") {
+            $0.mainQueue?.revision ?? 0 >= last.reply.revision
+        }
         let entries = try #require(observer.view.mainQueue).entries
         for (episode, belief) in editor.beliefs where belief != .unknown {
             #expect(entries.count { $0.episode.id == episode } == (belief == .present ? 1 : 0), name)

@@ -10,7 +10,7 @@ import WireMessages
 /// Tests the suspension of the machine, as its login manager reports it.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct SuspendTests {
-    @Test func `the machine sleeps only when the position is saved`()
+    @Test func `the machine sleeps only after the position is saved`()
         async throws
     {
         try await whilePlaying { fleet, observer, manager in
@@ -77,7 +77,7 @@ private final class MessageBus: Sendable {
     private let pid: pid_t
     private let folder: TemporaryFolder
     /// Its output, which must have a reader.
-    private let said: Int32
+    private let reader: Int32
 
     init() throws {
         let folder = try TemporaryFolder()
@@ -92,7 +92,7 @@ private final class MessageBus: Sendable {
         var ends: [Int32] = [-1, -1]
         guard lockstep_pipe(&ends, 0) == 0 else { throw ProcessFleet.Unexpected(description: "no pipe") }
         let output = ends[1]
-        said = ends[0]
+        reader = ends[0]
         let programs = ["/usr/bin/dbus-daemon", "/bin/dbus-daemon"]
         guard let program = programs.first(where: { access($0, X_OK) == 0 }) else {
             throw ProcessFleet.Unexpected(description: "dbus-daemon is not installed")
@@ -105,7 +105,7 @@ private final class MessageBus: Sendable {
         close(output)
         // It prints its address once it listens, perhaps after warnings.
         var (lines, byte): ([[UInt8]], UInt8) = ([[]], 0)
-        while read(said, &byte, 1) == 1 {
+        while read(reader, &byte, 1) == 1 {
             if byte != UInt8(ascii: "\n") {
                 lines[lines.count - 1].append(byte)
             } else if lines.last?.starts(with: Array("unix:".utf8)) == true {
@@ -122,7 +122,7 @@ private final class MessageBus: Sendable {
     }
 
     func end() {
-        close(said)
+        close(reader)
         kill(pid, SIGKILL)
         _ = ChildProgram.reap(pid)
     }
@@ -140,7 +140,7 @@ private actor LoginManager {
     /// Waits until the player requests an inhibitor lock.
     func grant() throws {
         holding = logind_double_grant(manager)
-        try #require(holding >= 0, "nobody asked to hold the sleep up")
+        try #require(holding >= 0, "no inhibitor lock was requested")
     }
 
     /// Announces that the machine is about to sleep, and waits until it may.

@@ -215,7 +215,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `a player shows the loss of the bus and the current state after its restart`(player: String) async throws {
+    func `a player shows the loss of the bus, and the current state once the bus is back`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             // The supervisor is stopped, so that the bus isn’t restarted before the player detects its loss.
             fleet.signal("supervisor", SIGSTOP)
@@ -285,7 +285,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `each line written to a player is a key, and the end of the input ends it`() async throws {
+    func `text written to a player is handled as keys, and the end of its input ends it`() async throws {
         try await Self.withPaused { fleet in
             let script = """
                 printf 'b\ni' | "$LOCKSTEP" mini --plain

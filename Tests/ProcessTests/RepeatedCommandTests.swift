@@ -3,8 +3,8 @@ import LockstepClient
 import Testing
 
 /// Tests that a repeated command reports that nothing changed, or why it fails, with the right status.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct SecondTimeTests {
-    @Test func `a repeated command reports that nothing changed`() async throws {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct RepeatedCommandTests {
+    @Test func `a command that changes nothing reports that`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             let page = try JSONDecoder().decode(
                 [Named].self, from: Data(try await fleet.succeed("episodes", "--json").utf8))

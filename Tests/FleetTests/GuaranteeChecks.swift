@@ -3,20 +3,20 @@ import PodcastModel
 import WireMessages
 
 /// Compares the replies to clients with the stored and published state.
-struct PromiseChecks {
-    private struct Asked {
+struct GuaranteeChecks {
+    private struct PlayerRequest {
         var request: WirePlaybackRequest
         /// The player’s state after the command.
         var after: WirePlaybackState?
     }
 
-    private var ofPlayer: [RequestID: Asked] = [:]
+    private var ofPlayer: [RequestID: PlayerRequest] = [:]
     private var ofQueue: Set<RequestID> = []
     /// The alerts that have been answered.
     private var answered: Set<String> = []
     /// The loads that have been stored.
     private var loads: Set<String> = []
-    private(set) var kept = 0
+    private(set) var acknowledged = 0
     private(set) var refused = 0
 
     /// Whether a client waits for a reply.
@@ -24,12 +24,12 @@ struct PromiseChecks {
 
     mutating func askQueue(_ id: RequestID) { ofQueue.insert(id) }
     mutating func askPlayer(_ id: RequestID, _ request: WirePlaybackRequest) {
-        ofPlayer[id] = Asked(request: request)
+        ofPlayer[id] = PlayerRequest(request: request)
     }
 
     /// Drops the player’s requests: a killed process doesn’t reply.
-    mutating func forgetPlayer() { ofPlayer = [:] }
-    mutating func forgetQueue() { ofQueue = [] }
+    mutating func dropPlayerRequests() { ofPlayer = [:] }
+    mutating func dropQueueRequests() { ofQueue = [] }
 
     /// Records that the queue has replied.
     ///
@@ -37,10 +37,10 @@ struct PromiseChecks {
     mutating func answerQueue(_ id: RequestID) -> Bool { ofQueue.remove(id) != nil }
 
     /// Records the player’s state after a command.
-    mutating func note(_ state: WirePlaybackState, behind id: RequestID) { ofPlayer[id]?.after = state }
+    mutating func record(_ state: WirePlaybackState, after id: RequestID) { ofPlayer[id]?.after = state }
 
     /// Records the changed stored state.
-    mutating func note(_ records: [String: StoredRecord]) {
+    mutating func record(_ records: [String: StoredRecord]) {
         guard let record = records["session/current"], let session = try? WireSessionRecord(wireBytes: record.value)
         else { return }
         loads.insert(session.loadID)
@@ -55,7 +55,7 @@ struct PromiseChecks {
             refused += 1
             return nil
         }
-        kept += 1
+        acknowledged += 1
         switch asked.request.command {
         case .answerAlert(let answer)?:
             answered.insert(answer.alert)
@@ -87,6 +87,6 @@ struct PromiseChecks {
 
     /// Checks that the effects of acknowledged requests aren’t lost.
     func judge(_ shown: SimulatedScreen) -> String? {
-        shown.alerts.values.first { answered.contains($0.id) }.map { "\($0.code) stands although it was answered" }
+        shown.alerts.values.first { answered.contains($0.id) }.map { "\($0.code) is active although it was answered" }
     }
 }
