@@ -4,7 +4,7 @@ import WireMessages
 
 /// The rule `autoDownload`: downloads the newest episodes of subscribed podcasts.
 struct AutoDownload: Sendable {
-    /// The observed number of episodes of each existing podcast; unlike changes of episodes, it can’t be missed.
+    /// The last observed number of episodes of each podcast. It shows new episodes whose event was missed.
     private var episodeCounts: [String: UInt32] = [:]
     private var subscribed: Set<String> = []
 
@@ -12,12 +12,12 @@ struct AutoDownload: Sendable {
         subscribed.contains(podcast) ? UInt32(settings.number(.autoDownload, podcast: podcast)) : 0
     }
 
-    /// Records podcasts of the library, unless the stream has shown them already, which is newer.
+    /// Records podcasts from the library, except those that the stream has shown: the stream is newer.
     mutating func update(from podcasts: [WirePodcast]) {
         for podcast in podcasts where episodeCounts[podcast.id] == nil { _ = podcastChanged(podcast) }
     }
 
-    /// - Returns: whether it may have new episodes that are wanted.
+    /// - Returns: whether the podcast may have new episodes to download.
     mutating func podcastChanged(_ podcast: WirePodcast) -> Bool {
         let before = episodeCounts.updateValue(podcast.episodeCount, forKey: podcast.id)
         guard podcast.subscribed else {
@@ -53,7 +53,7 @@ struct AutoDownload: Sendable {
     }
 
     /// Cancels queued downloads whose rule was removed; if the rule is set again, they are queued again.
-    static func withdraw(_ change: inout DownloadStoreChange) {
+    static func cancelQueued(_ change: inout DownloadStoreChange) {
         for download in change.store.ordered
         where download.automatic && download.state == .queued
             && change.store.settings.number(.autoDownload, podcast: download.podcastID) == 0

@@ -4,14 +4,14 @@ import PodcastModel
 extension DownloadFolder {
     /// Deletes a downloaded file, which must be a regular file whose name contains the episode’s ID.
     ///
-    /// - Returns: why it wasn’t deleted, which is retried if the file is ours; nil also if there was none.
+    /// - Returns: the failure, which allows a retry if the file is a download; nil if the file is deleted or didn’t exist.
     func delete(_ episode: String, at path: String) -> Failure? {
         guard let parts = try? Self.parts(of: path), parts.name.contains("[\(episode)].") else {
-            return notOurs("\(path) isn’t a path of a download of \(episode)")
+            return foreignFile("\(path) isn’t a path of a download of \(episode)")
         }
         let folder: Int32
         do throws(Failure) { folder = try openFolder(parts.folder, making: false) } catch {
-            return error.code != Self.awayCode && errno == ENOENT ? nil : error
+            return error.code != Self.wrongFolderCode && errno == ENOENT ? nil : error
         }
         defer { close(folder) }
         var status = stat()
@@ -19,7 +19,7 @@ extension DownloadFolder {
             return errno == ENOENT ? nil : failure("The file can’t be checked", path)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            return notOurs("\(root)/\(path) isn’t the file that was downloaded")
+            return foreignFile("\(root)/\(path) isn’t the file that was downloaded")
         }
         guard unlinkat(folder, parts.name, 0) == 0 else { return failure("The file can’t be deleted", path) }
         fsync(folder)
@@ -31,8 +31,8 @@ extension DownloadFolder {
         return nil
     }
 
-    /// The files in the folder and its folders, with their sizes; symbolic links are not followed, and count as files.
-    /// Everything is read through one descriptor: from one folder, even if another is mounted meanwhile.
+    /// The files in the folder and its subfolders with their sizes. Symbolic links aren’t followed and count as files.
+    /// One descriptor is used throughout, so that a folder that is mounted meanwhile isn’t read.
     func files() throws(Failure) -> (files: [String: UInt64], snapshot: FolderSnapshot) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
@@ -60,8 +60,8 @@ extension DownloadFolder {
         return (files, snapshot)
     }
 
-    /// Checks the files at these paths, relative to the folder, by episode; those that can’t be checked are left out.
-    /// Without a snapshot, the folder itself can’t be checked.
+    /// Checks the files at these paths (by episode, relative to the folder) and omits files that can’t be checked. The
+    /// snapshot is nil if the folder itself can’t be checked.
     func check(_ paths: [String: String]) -> (found: [String: FoundFile], snapshot: FolderSnapshot?) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
@@ -87,7 +87,7 @@ extension DownloadFolder {
         return (found, snapshot)
     }
 
-    /// Whether a folder is on another device than the one that it is in.
+    /// Whether a folder is on another device than its parent.
     private static func isMount(_ folder: Int32, in top: Int32) -> Bool {
         var (inner, outer) = (stat(), stat())
         return fstat(folder, &inner) == 0 && fstat(top, &outer) == 0 && inner.st_dev != outer.st_dev
@@ -101,10 +101,10 @@ extension DownloadFolder {
         return status.st_mode & S_IFMT == S_IFREG ? .file(UInt64(max(0, status.st_size))) : .other
     }
 
-    /// Whether an error says that a path doesn’t exist, or that one of its folders isn’t a folder.
+    /// Whether an error means that a path doesn’t exist or that one of its parents isn’t a folder.
     static func isAbsent(_ error: Int32) -> Bool { [ENOENT, ENOTDIR, ELOOP].contains(error) }
 
-    private func notOurs(_ what: String) -> Failure {
+    private func foreignFile(_ what: String) -> Failure {
         Failure(code: FailureCode.storageFailed.rawValue, message: "\(what); it is left alone.")
     }
 }

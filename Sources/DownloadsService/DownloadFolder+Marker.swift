@@ -4,19 +4,19 @@ import PodcastModel
 /// The folder is recognised by a small file: an empty mount point has none, and device numbers change with each boot.
 extension DownloadFolder {
     static let markerName = ".lockstep-downloads"
-    /// The code of the failure if another folder is at the path of the right one.
-    static let awayCode = "folderAway"
+    /// The code of the failure if the folder doesn’t have the expected marker.
+    static let wrongFolderCode = "folderAway"
     /// The maximum size of a marker in bytes.
     private static let markerLimit = 64
 
-    var away: Failure {
+    var wrongFolder: Failure {
         Failure(
-            code: Self.awayCode,
-            message: "\(root) isn’t the folder that downloads were put into; perhaps its disk isn’t mounted.",
+            code: Self.wrongFolderCode,
+            message: "\(root) isn’t the folder that contains the downloads; check that its disk is mounted.",
             retry: true)
     }
 
-    /// The content of an open folder’s marker; empty: it has none. Nil: it can’t be read.
+    /// Returns the content of an open folder’s marker: empty if there is none, nil if it can’t be read.
     static func marker(in folder: Int32) -> String? {
         let file = openat(folder, markerName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return isAbsent(errno) ? "" : nil }

@@ -9,7 +9,7 @@ struct DownloadFolder: Sendable {
     static let partial = ".partial"
 
     let root: String
-    /// The marker that the right folder has; empty: any folder is accepted, and it may be created.
+    /// The marker of the folder. If it is empty, any folder is accepted, and a missing one is created.
     var marker = ""
 
     func marked(_ marker: String) -> DownloadFolder { DownloadFolder(root: root, marker: marker) }
@@ -37,7 +37,7 @@ struct DownloadFolder: Sendable {
         for other in Self.names(in: folder) where other.hasPrefix("\(episode)-") && other != name {
             unlinkat(folder, other, 0)
         }
-        // One with a second link is complete already, or another program’s: only this name is removed.
+        // A file with a second link is complete or belongs to another program: only this link is removed.
         if let left = Self.status(of: name, in: folder), left.st_mode & S_IFMT == S_IFREG, left.st_nlink > 1 {
             unlinkat(folder, name, 0)
         }
@@ -47,7 +47,8 @@ struct DownloadFolder: Sendable {
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
             close(descriptor)
             throw Failure(
-                .storageFailed, "\(root)/\(Self.partial)/\(name) isn’t a file of its own; remove it and try again.")
+                .storageFailed,
+                "\(root)/\(Self.partial)/\(name) isn’t a regular file with a single link; delete it and try again.")
         }
         let offset = min(kept, UInt64(max(0, status.st_size)))
         guard ftruncate(descriptor, off_t(offset)) == 0 else {
@@ -76,8 +77,8 @@ struct DownloadFolder: Sendable {
         guard fdatasync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", Self.partial) }
     }
 
-    /// Whether nothing exists at the path of a file of this size in bytes (0: unknown). A file of that size may be the
-    /// same, moved there by a process that ended before it recorded that; anything else is an error.
+    /// Whether nothing exists at the path of a file of this size in bytes (0: unknown). An existing file of that size is
+    /// accepted: an earlier process may have moved it there and ended before it recorded the move.
     ///
     /// - Throws: `storageFailed` if something else exists at the path; a retry doesn’t help.
     func isFree(_ path: String, for bytes: UInt64) throws(Failure) -> Bool {
@@ -94,8 +95,8 @@ struct DownloadFolder: Sendable {
         return false
     }
 
-    /// Moves the complete file to its path, after it is synchronised to the disk. Another file that is there already
-    /// stays, and this one is refused.
+    /// Moves the complete file to its path, after it is synchronised to the disk. An existing
+    /// different file isn’t replaced: the move fails.
     func finish(_ partial: borrowing Partial, _ name: String, at path: String) throws(Failure) {
         guard fsync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", path) }
         let from = try openFolder(Self.partial, making: false)
@@ -107,7 +108,7 @@ struct DownloadFolder: Sendable {
             unlinkat(from, name, 0)
         } else {
             let reason = errno
-            // It was moved there by a process that ended before it recorded that.
+            // An earlier process moved the file there and ended before it recorded the move.
             if reason == EEXIST, Self.isSame(partial.descriptor, parts.name, in: to) {
                 unlinkat(from, name, 0)
                 return
@@ -116,7 +117,7 @@ struct DownloadFolder: Sendable {
             guard reason == EPERM || reason == EOPNOTSUPP || reason == ENOTSUP else {
                 throw failure("The download can’t be moved to its path", path, reason)
             }
-            // A file system without links.
+            // The file system doesn’t support hard links.
             guard Self.status(of: parts.name, in: to) == nil else { throw occupied(path) }
             guard renameat(from, name, to, parts.name) == 0 else {
                 throw failure("The download can’t be moved to its path", path)
@@ -145,7 +146,7 @@ struct DownloadFolder: Sendable {
             let (left, needed) = (free / 1_000_000, bytes / 1_000_000 + Self.reserve / 1_000_000)
             throw Failure(
                 .insufficientStorage,
-                "\(root) has \(left) MB left, and \(needed) MB are needed; make room and try again.")
+                "\(root) has \(left) MB of free space, but \(needed) MB are needed; free some space and try again.")
         }
     }
 
@@ -156,11 +157,11 @@ struct DownloadFolder: Sendable {
         let descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw !marker.isEmpty && Self.isAbsent(errno)
-                ? away : failure("The folder of downloads can’t be opened", "")
+                ? wrongFolder : failure("The folder of downloads can’t be opened", "")
         }
         guard marker.isEmpty || Self.marker(in: descriptor) == marker else {
             close(descriptor)
-            throw away
+            throw wrongFolder
         }
         return descriptor
     }
@@ -187,7 +188,7 @@ struct DownloadFolder: Sendable {
     private func occupied(_ path: String) -> Failure {
         Failure(
             code: FailureCode.storageFailed.rawValue,
-            message: "\(root)/\(path) is there already and is left alone; move or delete it, then try again.")
+            message: "\(root)/\(path) already exists and wasn’t replaced; move or delete it, then try again.")
     }
 
     /// Whether a name refers to an entry of its folder.
@@ -236,8 +237,8 @@ struct DownloadFolder: Sendable {
     }
 
     func failure(_ what: String, _ path: String, _ reason: Int32 = errno) -> Failure {
-        let place = path.isEmpty ? root : "\(root)/\(path)"
-        let text = "\(what) (\(place)): \(SystemError.reason(reason))."
+        let fullPath = path.isEmpty ? root : "\(root)/\(path)"
+        let text = "\(what) (\(fullPath)): \(SystemError.reason(reason))."
         return Failure(reason == ENOSPC || reason == EDQUOT ? .insufficientStorage : .storageFailed, text)
     }
 }

@@ -10,7 +10,7 @@ struct DownloadStore: Sendable {
     let root: String
     /// The downloads that are wanted or complete, by episode.
     fileprivate(set) var downloads = KeyedRecords<WireDownload>("download")
-    /// The reasons why files are gone, by episode; one whose file has yet to be deleted is not evicted.
+    /// The reasons why files were removed, by episode. A record whose file is still to be deleted isn’t evicted.
     fileprivate(set) var past = KeyedRecords<WirePastDownload>("past", limit: 1_000) { $0.path.isEmpty ? $0.at : nil }
     var settings = OwnerSettings(.downloads)
     /// The marker by which the folder is recognised, and the folders in it that are mounts.
@@ -24,7 +24,7 @@ struct DownloadStore: Sendable {
         _ = try downloads.restore(record) || past.restore(record) || alerts.restore(record) || settings.restore(record)
     }
 
-    /// All records, for a database that has lost them.
+    /// All records, to restore a database that has lost them.
     var everything: [WireChange] {
         downloads.everything + past.everything + settings.everything
             + (folder == WireDownloadsFolder() ? [] : [.putting("folder", "downloads", folder)])
@@ -50,7 +50,7 @@ struct DownloadStore: Sendable {
         }
     }
 
-    /// The path of a download relative to the folder; nil: the file is elsewhere, and is not touched.
+    /// Returns a path relative to the folder; nil if it is outside the folder, where nothing is changed.
     func relative(_ path: String) -> String? {
         path.hasPrefix(root + "/") ? String(path.dropFirst(root.count + 1)) : nil
     }
@@ -115,9 +115,9 @@ struct DownloadStoreChange: Sendable {
         actions.append(.discard(episode: download.episode))
     }
 
-    /// Ends a download whose file is missing or is another one, which isn’t deleted.
-    mutating func removeMissing(_ download: WireDownload, isThere: Bool) {
-        let reason = isThere ? "its file was not the one that was downloaded" : "its file was missing"
+    /// Ends a download whose file is missing or was replaced; the replacement isn’t deleted.
+    mutating func removeMissing(_ download: WireDownload, fileExists: Bool) {
+        let reason = fileExists ? "its file was replaced by another one" : "its file was missing"
         recordPast(download.episode, reason)
         removeKeepingFile(download)
     }
@@ -128,7 +128,7 @@ struct DownloadStoreChange: Sendable {
         put(gone)
     }
 
-    /// Records why a file is gone, or was never complete; one with a path has yet to be deleted.
+    /// Records why a file was removed or never completed. A file with a path is still to be deleted.
     mutating func recordPast(_ episode: String, _ reason: String, path: String = "", isUnfinished: Bool = false) {
         let past = WirePastDownload.with {
             $0.episode = episode
@@ -156,7 +156,7 @@ struct DownloadStoreChange: Sendable {
                 ? .deleting("folder", "downloads") : .putting("folder", "downloads", folder))
     }
 
-    /// Sets a setting; false if it was set so already.
+    /// Sets a setting; returns false if it already had this value.
     mutating func set(_ setting: WireSetSetting) throws(Failure) -> Bool { append(try store.settings.set(setting)) }
 
     mutating func forgetSettings(of podcast: String) { _ = append(store.settings.forget(podcast: podcast)) }
@@ -165,7 +165,7 @@ struct DownloadStoreChange: Sendable {
 
     mutating func endAlerts(_ isOver: (WireAlert) -> Bool) { written.append(store.alerts.end(where: isOver)) }
 
-    /// Answers an alert; false: the same answer was given before.
+    /// Answers an alert; returns false if it already had the same answer.
     mutating func answer(_ answer: WireAnswerAlert) throws(Failure) -> Bool {
         append(try store.alerts.answer(answer, at: now.wall))
     }

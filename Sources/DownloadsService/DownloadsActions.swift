@@ -22,7 +22,7 @@ package enum FoundFile: Sendable, Hashable {
 
 /// The folder of downloads at the time of a check.
 package struct FolderSnapshot: Sendable, Hashable {
-    /// The content of its marker; empty: it has none, or is missing.
+    /// The content of the folder’s marker; empty if the marker or the folder is missing.
     package var marker = ""
     /// The podcasts’ folders in it that are on another device.
     package var mounts: Set<String> = []
@@ -50,7 +50,7 @@ package struct TransferStart: Sendable, Hashable {
     /// Whether a part of this version was requested, but the whole file is sent.
     package var isPartRefused = false
     /// Whether nothing exists at the path of the complete file.
-    package var isPlaceFree = true
+    package var isPathFree = true
 }
 
 /// The failure of a transfer.
@@ -77,12 +77,12 @@ package enum DownloadsInput: Sendable, Hashable {
     /// A cancelled transfer has ended and reports nothing more.
     case ended(UInt64)
     /// The sizes of all files in the folder, in bytes, by path relative to it.
-    case surveyed([String: UInt64], FolderSnapshot = FolderSnapshot())
+    case folderScanned([String: UInt64], FolderSnapshot = FolderSnapshot())
     /// The result of a check by episode, without files that can’t be checked; no snapshot: the folder can’t be checked.
     case filesChecked(UInt64, [String: FoundFile], FolderSnapshot?)
     case marked(String)
     case markFailed(Failure)
-    case surveyFailed(Failure)
+    case scanFailed(Failure)
     case deleted(episode: String, Failure?)
     /// The interfaces of the default routes (none: there is no network), and the hour of the day, local time.
     case networkChecked(interfaces: [String], hour: Int)
@@ -101,7 +101,7 @@ package enum DownloadsAction: Sendable, Hashable {
     case delete(episode: String, path: String, folder: String = "")
     /// Write a marker into the folder, unless it has one.
     case mark(String)
-    case survey
+    case scanFolder
     /// Check the files at these paths, relative to the folder, by episode; the result repeats the number.
     case checkFiles(UInt64, [String: String])
     case checkNetwork

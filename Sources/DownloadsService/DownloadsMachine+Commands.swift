@@ -8,7 +8,7 @@ extension DownloadsMachine {
     mutating func handle(_ command: Command, isChecked: Bool = false, now: Moment, _ effects: inout Effects) {
         do throws(Failure) {
             guard let request = try? WireDownloadsRequest(wireBytes: command.payload) else {
-                throw Failure(.malformed, "The request to the downloads service can’t be read.")
+                throw Failure(.malformed, "The downloads service can’t decode the request.")
             }
             try perform(request, command, isChecked, now: now, &effects)
         } catch {
@@ -29,15 +29,15 @@ extension DownloadsMachine {
         case .pause(let pause)?:
             let episodes = try Self.valid(pause.episodes)
             let active = episodes.filter { store.current.downloads[$0]?.state == .downloading }
-            try alter(episodes, command, now: now, &effects) { download throws(Failure) in
+            try update(episodes, command, now: now, &effects) { download throws(Failure) in
                 if download.state == .paused { return }
                 try Self.require(download, [.queued, .downloading], "paused")
                 download.state = .paused
             }
-            // Their feeds may have moved them meanwhile.
+            // The feeds may have new addresses for the files.
             refresh(active, &effects)
         case .resume(let resume)?:
-            try alter(Self.valid(resume.episodes), command, now: now, &effects) { download throws(Failure) in
+            try update(Self.valid(resume.episodes), command, now: now, &effects) { download throws(Failure) in
                 if download.state == .queued || download.state == .downloading { return }
                 try Self.require(download, [.paused, .failed], "resumed")
                 download.begin(requestedBy: command.origin, at: now.wall)
@@ -54,7 +54,7 @@ extension DownloadsMachine {
             Self.explain(why(query.episode, now: now), to: command, &effects)
         case .setSetting(let setting)?: try set(setting, command, now: now, &effects)
         case .answerAlert(let answer)?: try self.answer(answer, command, now: now, &effects)
-        case nil: throw Failure(.unknownCommand, "The downloads service doesn’t know this command.")
+        case nil: throw Failure(.unknownCommand, "This version of the downloads service doesn’t support the command.")
         }
     }
 
@@ -62,7 +62,7 @@ extension DownloadsMachine {
         guard !episodes.isEmpty else { throw Failure(.invalidArgument, "Specify at least one episode.") }
         guard episodes.count <= RequestSizes.episodes else {
             throw Failure(
-                .limitReached, "At most \(RequestSizes.episodes) episodes can be named at once; use several steps.")
+                .limitReached, "At most \(RequestSizes.episodes) episodes can be named at once; split the request.")
         }
         if let bad = episodes.first(where: { EpisodeID($0) == nil }) {
             throw Failure(.invalidArgument, "“\(bad)” isn’t a valid episode ID.")
@@ -85,7 +85,7 @@ extension DownloadsMachine {
         let isOver = download.state == .failed || download.state == .downloaded
         if isOver, states.contains(.paused), !states.contains(.failed) { return "remove it instead" }
         if !isOver, states.contains(.downloaded) { return "cancel it instead" }
-        return "nothing was done"
+        return "nothing was changed"
     }
 
     // MARK: Adding
@@ -106,28 +106,28 @@ extension DownloadsMachine {
                 download.begin(requestedBy: command.origin, at: now.wall)
                 change.putResolved(download)
             }
-            let isHastened = !isNew && download.hasten(for: command.origin, at: now.wall)
-            if isHastened { change.put(download) }
+            let isBegunNow = !isNew && download.beginNow(for: command.origin, at: now.wall)
+            if isBegunNow { change.put(download) }
             reply.downloads.append(download)
-            reply.changed.append(isNew || isHastened)
+            reply.changed.append(isNew || isBegunNow)
         }
         commit(change, answering: (command.id, reply.wireBytes), &effects)
     }
 
     // MARK: Changing
 
-    /// Ends downloads in these states; one that has ended, or never was, is not changed.
+    /// Ends downloads in these states. Episodes without a download aren’t changed.
     private mutating func end(
         _ episodes: [String], _ states: [WireDownload.State], _ action: String, _ command: Command, now: Moment,
         _ effects: inout Effects
     ) throws(Failure) {
-        try alter(Self.valid(episodes), command, isEnding: true, now: now, &effects) { download throws(Failure) in
+        try update(Self.valid(episodes), command, isEnding: true, now: now, &effects) { download throws(Failure) in
             try Self.require(download, states, action)
             download.state = .notDownloaded
         }
     }
 
-    private mutating func alter(
+    private mutating func update(
         _ episodes: [String], _ command: Command, isEnding: Bool = false, now: Moment, _ effects: inout Effects,
         _ action: (inout WireDownload) throws(Failure) -> Void
     ) throws(Failure) {
@@ -144,7 +144,7 @@ extension DownloadsMachine {
                 try action(&download)
             }
             if let before, download.state == .notDownloaded {
-                let action = before.state == .downloaded ? "removed" : "given up"
+                let action = before.state == .downloaded ? "removed" : "cancelled"
                 change.remove(before, "\(action) \(CommandOrigin(command.origin).phrase)")
             } else if let before, download != before {
                 change.putResolved(download)
@@ -160,7 +160,7 @@ extension DownloadsMachine {
     ) throws(Failure) {
         var change = change(now)
         let isChanged = try change.set(setting)
-        if setting.key == SettingKey.autoDownload.rawValue { AutoDownload.withdraw(&change) }
+        if setting.key == SettingKey.autoDownload.rawValue { AutoDownload.cancelQueued(&change) }
         var reply = WireDownloadsReply()
         reply.setting = change.store.settings.reply(to: setting, changed: isChanged)
         commit(change, answering: (command.id, reply.wireBytes), &effects)
@@ -202,7 +202,7 @@ extension DownloadsMachine {
     /// Explains why an episode was never downloaded; nil: it isn’t in the library.
     static func neverRequested(_ episode: WireEpisode?) -> String {
         if let episode {
-            if episode.enclosureURL.isEmpty { return "It has no audio that could be downloaded." }
+            if episode.enclosureURL.isEmpty { return "It has no audio to download." }
             if WebAddress(episode.enclosureURL)?.isFile ?? false {
                 return "It is a file on this machine; there is nothing to download."
             }
@@ -210,7 +210,7 @@ extension DownloadsMachine {
         return "It was never downloaded: no client and no rule has requested it."
     }
 
-    /// Explains in sentences why the file of an episode is there or isn’t.
+    /// Explains in sentences why an episode is downloaded or not.
     func why(_ episode: String, now: Moment) -> [String] {
         guard let download = store.current.downloads[episode] else {
             guard let past = store.current.past[episode] else { return [Self.neverRequested(nil)] }
@@ -231,8 +231,8 @@ extension DownloadsMachine {
             if wait > 0 { sentences.append("The next attempt is in \(wait) s.") }
             if download.waitsFor.isEmpty, wait == 0 { sentences.append("It’s waiting for other downloads to finish.") }
         case .downloaded:
-            if files.absence(of: download, in: store.current) != nil {
-                sentences.append("Its file is out of reach: perhaps a disk isn’t mounted.")
+            if files.missingFolder(of: download, in: store.current) != nil {
+                sentences.append("Its file can’t be reached; check that its disk is mounted.")
             }
             sentences += rules.reasons(for: download, in: store.current)
         default: break

@@ -92,7 +92,7 @@ extension DownloadsMachine {
         case .add(let command, _), .titles(let command, _): effects.append(.reply(command.id, .failure(failure)))
         case .why(let command): Self.explain([Self.neverRequested(nil)], to: command, &effects)
         case .newest, .podcasts, .refresh:
-            effects.append(.log(.warning, "episodes could not be looked up: \(failure)"))
+            effects.append(.log(.warning, "Episodes couldn’t be looked up: \(failure)"))
         }
     }
 

@@ -3,7 +3,7 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// Owns the downloaded files: which are wanted, their states, when they are retried and when they are deleted.
+/// Owns the downloads: decides which files are fetched, retried and deleted.
 ///
 /// A request is durable before anything is fetched; a file is complete and at its path before it is reported as
 /// downloaded; its removal is durable before it is deleted. See `protocols/downloads.md`.
@@ -12,7 +12,7 @@ package struct DownloadsMachine: OwnerMachine {
     package typealias Action = DownloadsAction
 
     package static let owner = ServiceName.downloads
-    /// New episodes, and those that must not be deleted: the loaded one and those in a queue.
+    /// The topics that report new episodes and the episodes that must not be deleted: the loaded and the queued ones.
     package static let observes = [
         "stream/feeds/episodes/", "stream/feeds/podcast/", "stream/playback/", "stream/queue/queue/",
     ]
@@ -25,7 +25,7 @@ package struct DownloadsMachine: OwnerMachine {
         case networkCheck
         case retention
         case fileCheck
-        /// The end of the time that commands wait for a file check.
+        /// The deadline of the commands that wait for a file check.
         case fileCheckTimeout
     }
 
@@ -54,7 +54,7 @@ package struct DownloadsMachine: OwnerMachine {
         var change = change(now)
         FileReconciler.rebasePaths(&change)
         commit(change, &effects)
-        files.survey(store.current, &effects)
+        files.scanFolder(store.current, &effects)
         effects += [.perform(.checkNetwork), .perform(limitAction)]
         refresh(&effects)
         lookUpPodcasts(&effects)
@@ -93,7 +93,7 @@ package struct DownloadsMachine: OwnerMachine {
             commit(change, &effects)
             rules.applySoon(now: now, &effects)
         case .databaseReplaced:
-            files.survey(store.current, &effects)
+            files.scanFolder(store.current, &effects)
             refresh(&effects)
         case .stopping: schedule.stop(&effects)
         }
@@ -125,19 +125,19 @@ package struct DownloadsMachine: OwnerMachine {
             if schedule.completed(number, bytes, &change) { rules.applySoon(now: now, &effects) }
         case .failed(let number, let failure):
             guard let download = schedule.failed(number, failure, &change, &network) else { break }
-            effects.append(.log(.warning, "download of \(download.episode): \(failure.failure)"))
-            if failure.failure.code == DownloadFolder.awayCode {
-                files.folder.foundOther()
+            effects.append(.log(.warning, "The download of \(download.episode) failed: \(failure.failure)"))
+            if failure.failure.code == DownloadFolder.wrongFolderCode {
+                files.folder.folderReplaced()
                 files.recheck(store.current, now: now, &effects)
             } else {
-                // Its feed may have moved it meanwhile.
+                // The feed may have a new address for the file.
                 refresh([download.episode], &effects)
             }
         case .ended(let number): schedule.ended(number)
-        case .surveyed(let found, let snapshot): files.surveyed(found, snapshot, &change)
-        case .surveyFailed(let failure):
-            files.folder.surveyFailed()
-            effects.append(.log(.warning, "the folder of downloads can’t be read: \(failure)"))
+        case .folderScanned(let found, let snapshot): files.folderScanned(found, snapshot, &change)
+        case .scanFailed(let failure):
+            files.folder.scanFailed()
+            effects.append(.log(.warning, "The folder of downloads can’t be read: \(failure)"))
         case .filesChecked(let number, let found, let snapshot):
             guard let waiters = files.checkFinished(number, found, snapshot, &change) else { break }
             commit(change, &effects)
@@ -148,7 +148,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .deleted(let episode, let failure):
             // A file that could not be deleted is deleted after the next start; one that isn’t ours is never deleted.
             if failure?.retry != true { change.recordDeletion(episode) }
-            if let failure { effects.append(.log(.warning, "the file of \(episode) was not deleted: \(failure)")) }
+            if let failure { effects.append(.log(.warning, "The file of \(episode) wasn’t deleted: \(failure)")) }
         case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change)
         }
         commit(change, &effects)
@@ -165,7 +165,7 @@ package struct DownloadsMachine: OwnerMachine {
         let current = store.current
         let isFolderKnown = files.isFolderKnown(current)
         schedule.update(store, &change) { [files, network] download in
-            files.absence(of: download, in: current) ?? network.obstacle(to: download, current.settings)
+            files.missingFolder(of: download, in: current) ?? network.obstacle(to: download, current.settings)
                 ?? (isFolderKnown ? nil : "")
         }
         commit(change, &effects)
@@ -175,7 +175,7 @@ package struct DownloadsMachine: OwnerMachine {
 
     // MARK: Committing
 
-    /// A change of the current state, which changes nothing yet.
+    /// Returns an empty change of the current state.
     func change(_ now: Moment) -> DownloadStoreChange { DownloadStoreChange(store.current, now: now) }
 
     /// Applies a change and commits it; a command that changes nothing is answered without a commit.
@@ -193,7 +193,7 @@ package struct DownloadsMachine: OwnerMachine {
         effects.append(.commit(Transaction(step, change.written, answering: answer)))
     }
 
-    /// Rolls back a change that could not be saved, also for observers to whom it was published already.
+    /// Rolls back a change that couldn’t be saved, and publishes the previous state.
     private mutating func rollBack(_ id: TransactionID, _ effects: inout Effects) {
         let refused = store.current.downloads.values
         store.refused(id)
@@ -206,8 +206,8 @@ package struct DownloadsMachine: OwnerMachine {
         effects.append(.publish(publications))
     }
 
-    /// Whether an action is still to be carried out: a partial file stays if its episode has been requested again
-    /// meanwhile, and an unwanted transfer is not begun.
+    /// Whether an action is still needed: a partial file is kept if its episode has been requested again, and a transfer
+    /// that is no longer wanted isn’t begun.
     private func isDue(_ action: DownloadsAction) -> Bool {
         switch action {
         case .discard(let episode): store.current.downloads[episode] == nil

@@ -5,7 +5,7 @@ import PodcastModel
 package import ProcessKit
 import ServiceLifecycle
 
-/// Runs the machine of the downloads, and fetches, checks and deletes files for it.
+/// Runs the downloads machine, and fetches, checks and deletes files for it.
 package struct DownloadsShell: ServiceLifecycle.Service {
     private let service: OwnerService<DownloadsMachine>
     private let worker: DownloadsWorker
@@ -72,12 +72,12 @@ private final class DownloadsWorker: Sendable {
             steps.yield {
                 do throws(Failure) { report(.marked(try folder.mark(id))) } catch { report(.markFailed(error)) }
             }
-        case .survey:
+        case .scanFolder:
             checks.async {
                 do throws(Failure) {
                     let (files, snapshot) = try folder.files()
-                    report(.surveyed(files, snapshot))
-                } catch { report(.surveyFailed(error)) }
+                    report(.folderScanned(files, snapshot))
+                } catch { report(.scanFailed(error)) }
             }
         case .checkFiles(let number, let paths):
             checks.async {

@@ -15,7 +15,7 @@ struct FileReconciler: Sendable {
         var waiters: [Command]
     }
 
-    /// A file as it was put into the folder.
+    /// The record of a downloaded file.
     struct DownloadedFile: Sendable, Equatable {
         /// The path, relative to the downloads folder.
         var path: String
@@ -33,18 +33,18 @@ struct FileReconciler: Sendable {
     private var nextWaiters: [Command] = []
     private var isRecheckDue = false
     /// The files when the scan began: its result doesn’t cover later ones.
-    private var surveyedFiles: [String: DownloadedFile] = [:]
+    private var filesAtScan: [String: DownloadedFile] = [:]
     /// The time of the next check of all files.
     private var nextCheck: MonotonicTime?
 
     // MARK: Availability
 
-    /// Whether the folder has been identified; before one was marked, any is accepted.
-    func isFolderKnown(_ store: DownloadStore) -> Bool { folder.isSeen || store.folder.marker.isEmpty }
+    /// Whether the folder has been identified; without a stored marker any folder is accepted.
+    func isFolderKnown(_ store: DownloadStore) -> Bool { folder.isChecked || store.folder.marker.isEmpty }
 
-    /// The missing folder or disk that a file waits for; nil: its folder is available.
-    func absence(of download: WireDownload, in store: DownloadStore) -> String? {
-        folder.absence(of: store.relative(download.path) ?? download.targetPath)
+    /// Describes the missing folder or disk that a file waits for; nil if its folder is available.
+    func missingFolder(of download: WireDownload, in store: DownloadStore) -> String? {
+        folder.missingFolder(of: store.relative(download.path) ?? download.targetPath)
     }
 
     /// Corrects the paths of downloads whose folder was moved with all its files.
@@ -59,8 +59,8 @@ struct FileReconciler: Sendable {
 
     // MARK: Checking files
 
-    /// Checks the files before a command about these episodes is answered; false if none of them is downloaded or the
-    /// disk doesn’t respond.
+    /// Checks the files before a command about these episodes is answered; returns false if none of them is downloaded
+    /// or the disk doesn’t respond.
     mutating func check(
         _ episodes: [String], for command: Command, _ store: DownloadStore, now: Moment, _ effects: inout Effects
     ) -> Bool {
@@ -112,14 +112,14 @@ struct FileReconciler: Sendable {
     /// Begins the work that waits for a check: a scan of a folder that is available again, and the next check.
     /// - Returns: the commands to handle now, if nothing remains to be checked.
     mutating func continueAfterCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) -> [Command] {
-        if folder.takeDueSurvey() { survey(store, &effects) }
+        if folder.takeDueScan() { scanFolder(store, &effects) }
         let next = nextWaiters
         nextWaiters = []
         guard !next.isEmpty || isRecheckDue else { return [] }
         return check(next, store, now: now, &effects) ? [] : next
     }
 
-    /// The commands that have waited too long for a check: they are answered from the store.
+    /// Returns the commands whose wait for a check timed out; they are answered from the store.
     mutating func checkTimedOut() -> [Command] {
         defer {
             fileCheck?.waiters = []
@@ -143,19 +143,19 @@ struct FileReconciler: Sendable {
 
     // MARK: Scanning the folder
 
-    mutating func survey(_ store: DownloadStore, _ effects: inout Effects) {
-        surveyedFiles = store.downloadedFiles
-        effects.append(.perform(.survey))
+    mutating func scanFolder(_ store: DownloadStore, _ effects: inout Effects) {
+        filesAtScan = store.downloadedFiles
+        effects.append(.perform(.scanFolder))
     }
 
     /// Reconciles the store with all files in the folder, if it is the right one. Unknown files are left alone.
-    mutating func surveyed(
+    mutating func folderScanned(
         _ files: [String: UInt64], _ snapshot: FolderSnapshot, _ change: inout DownloadStoreChange
     ) {
-        let checked = surveyedFiles.mapValues { files[$0.path].map(FoundFile.file) ?? .nothing }
-        let found = reconcile(checked, snapshot, surveyedFiles, &change)
+        let checked = filesAtScan.mapValues { files[$0.path].map(FoundFile.file) ?? .nothing }
+        let found = reconcile(checked, snapshot, filesAtScan, &change)
         guard !folder.isUnavailable else { return }
-        _ = folder.takeDueSurvey()
+        _ = folder.takeDueScan()
         var known = Set(change.store.past.values.values.map(\.path))
         for download in change.store.ordered {
             guard let path = change.store.relative(download.path) else { continue }
@@ -172,10 +172,10 @@ struct FileReconciler: Sendable {
             let marker = change.store.folder.marker
             change.effects.append(.perform(.delete(episode: past.episode, path: past.path, folder: marker)))
         }
-        change.effects += unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
+        change.effects += unknown.prefix(20).map { .log(.info, "Unknown file in the folder of downloads: \($0)") }
     }
 
-    /// Completes an unfinished download whose complete file the last process moved but didn’t record.
+    /// Completes an unfinished download whose file an earlier process moved to its path without recording it.
     private func completeIfWhole(_ download: WireDownload, _ size: UInt64, _ change: inout DownloadStoreChange) {
         guard [.queued, .paused, .downloading].contains(download.state),
             size > 0, download.totalBytes == 0 || size == download.totalBytes
@@ -188,7 +188,7 @@ struct FileReconciler: Sendable {
 
     private func removeIfMissing(_ episode: String, _ found: FoundFile, _ change: inout DownloadStoreChange) {
         guard let download = change.store.downloads[episode], found != .file(download.totalBytes) else { return }
-        change.removeMissing(download, isThere: found != .nothing)
+        change.removeMissing(download, fileExists: found != .nothing)
     }
 
     private mutating func reconcile(
@@ -200,7 +200,7 @@ struct FileReconciler: Sendable {
         return folder.reconcile(found, snapshot, unchanged, &change)
     }
 
-    /// Raises an alert about unknown files, once for the same files.
+    /// Raises an alert about unknown files, unless there was one about the same files.
     private func reportUnknown(_ files: [String], _ change: inout DownloadStoreChange) {
         let names = files.prefix(3).joined(separator: ", ")
         let more = files.count > 3 ? " and \(files.count - 3) more" : ""

@@ -3,56 +3,56 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Whether the folder is the one that files were put into, and which of its folders are missing mounts. While one is
-/// unavailable, its files keep their recorded state, and nothing is fetched into the mount point’s directory.
+/// Detects whether the folder of downloads and the mounts in it are available. Files in an unavailable folder keep their
+/// recorded state, and nothing is fetched into an empty mount point.
 struct FolderAvailability: Sendable {
     private static let alertCode = "downloadsAway"
 
-    /// Another folder, or none, is at the path of the folder of downloads.
+    /// Whether the folder is missing or has another marker.
     private(set) var isUnavailable = false
-    /// The folder is scanned once it is available again.
-    private var isSurveyDue = false
-    /// The folder has been scanned or checked since the process began.
-    private(set) var isSeen = false
+    /// Whether the folder must be scanned when it is available again.
+    private var isScanDue = false
+    /// Whether this process has scanned or checked the folder.
+    private(set) var isChecked = false
     /// Podcasts’ folders whose disk isn’t mounted.
     private var absentMounts: Set<String> = []
     /// The folders that the newest alert is about.
     private var reportedFolders: [String] = []
-    /// The folder is being marked, or can’t be.
+    /// Whether the marker is being written or couldn’t be written.
     private var isMarking = false
 
-    /// A transfer has found another folder than the one that it was ordered for.
-    mutating func foundOther() {
+    /// Records that a transfer found a folder without the expected marker.
+    mutating func folderReplaced() {
         isUnavailable = true
-        isSurveyDue = true
+        isScanDue = true
     }
 
-    /// Whether the folder is available again and must be scanned; true once.
-    mutating func takeDueSurvey() -> Bool {
-        defer { if !isUnavailable { isSurveyDue = false } }
-        return isSurveyDue && !isUnavailable
+    /// Returns true once when the folder is available again and must be scanned.
+    mutating func takeDueScan() -> Bool {
+        defer { if !isUnavailable { isScanDue = false } }
+        return isScanDue && !isUnavailable
     }
 
-    /// The folder can’t be read, and is used as it is.
-    mutating func surveyFailed() { isSeen = true }
+    /// Records that the folder couldn’t be scanned; it is used nevertheless.
+    mutating func scanFailed() { isChecked = true }
 
-    /// The missing folder that a path, relative to the folder of downloads, is in; nil: none is missing.
-    func absence(of path: String) -> String? {
-        if isUnavailable { return "the folder of downloads, which isn’t there" }
+    /// Describes the missing folder that contains a path (relative to the folder of downloads); nil if none is missing.
+    func missingFolder(of path: String) -> String? {
+        if isUnavailable { return "the folder of downloads, which is unavailable" }
         let name = Self.folder(of: path)
         return absentMounts.contains(name) ? "the disk of its folder, “\(name)”" : nil
     }
 
-    /// Compares the folder with the known one.
+    /// Compares a snapshot of the folder with the stored marker and mounts.
     ///
-    /// A folder without the known marker but with all files is the right one: it was copied, or its marker was deleted.
+    /// A folder with all files but without the stored marker is accepted: it was copied, or its marker was deleted.
     /// - Parameter checked: the checked files that are still downloads.
     /// - Returns: the results for files whose folder is available.
     mutating func reconcile(
         _ found: [String: FoundFile], _ snapshot: FolderSnapshot, _ checked: [String: FileReconciler.DownloadedFile],
         _ change: inout DownloadStoreChange
     ) -> [String: FoundFile] {
-        isSeen = true
+        isChecked = true
         let root = change.store.root
         let intact = Set(
             checked.keys.filter { id in change.store.downloads[id].map { found[id] == .file($0.totalBytes) } ?? false })
@@ -60,7 +60,7 @@ struct FolderAvailability: Sendable {
         let isComplete = !checked.isEmpty && intact.count == checked.count
         isUnavailable = !folder.marker.isEmpty && folder.marker != snapshot.marker && !isComplete
         guard !isUnavailable else {
-            isSurveyDue = true
+            isScanDue = true
             report([root], &change)
             return [:]
         }
@@ -122,10 +122,10 @@ struct FolderAvailability: Sendable {
         let verb = folders.count == 1 ? "isn’t the folder" : "aren’t the folders"
         return WireAlert(
             alertCode, of: .downloads, named: "\(alertCode)/\(folders)/\(now.wall.milliseconds)",
-            title: "Downloaded files are out of reach",
+            title: "Downloaded files can’t be reached",
             message:
-                "\(names)\(more) \(verb) that downloads were put into; perhaps a disk isn’t mounted. Nothing is downloaded "
-                + "into it until it is back. If its files are gone for good, answer with accept.",
+                "\(names)\(more) \(verb) that contains downloads; check that its disk is mounted. Downloads to it continue "
+                + "when it is available again. If its files are permanently lost, answer with accept.",
             actions: ["accept", "dismiss"], at: now.wall)
     }
 }

@@ -7,21 +7,21 @@ struct NetworkConditions: Sendable {
     /// The interval between checks while a download waits for them.
     private static let checkInterval = Duration.seconds(10)
     /// The interval between retries of one of the downloads that failed without a network.
-    private static let probeRetry = Backoff.constant(.seconds(120))
+    private static let probeBackoff = Backoff.constant(.seconds(120))
 
     /// The interfaces of the default routes; nil: not checked yet.
     private var interfaces: [String]?
     /// The hour of the day, local time.
     private var hour: Int?
-    /// The download that is retried, alone, to find out whether the network is back; empty: none.
+    /// The single download that is retried to test the network; empty if there is none.
     private var probe = ""
     private var lastProbe = ""
     private var lastProbeTime: MonotonicTime?
     /// The time of the next check; nil: no download waits for them.
     private var nextCheck: MonotonicTime?
 
-    /// Records the conditions. Downloads that failed without a network are retried when it has changed; and,
-    /// because a default route may not work, one of them at intervals.
+    /// Records the conditions. Downloads that failed without a network are retried when the network has changed. If it
+    /// hasn’t, one of them is retried at intervals, because the network behind a default route may be down.
     mutating func checked(_ interfaces: [String], _ hour: Int, _ change: inout DownloadStoreChange) {
         let hasChanged = self.interfaces != interfaces
         self.interfaces = interfaces
@@ -37,7 +37,7 @@ struct NetworkConditions: Sendable {
         }
     }
 
-    /// Retries one failed download, once: each in turn, because a single server may be gone permanently.
+    /// Retries one failed download; each call retries another one, because one server may be down permanently.
     private mutating func probeOne(_ change: inout DownloadStoreChange) {
         let now = change.now.monotonic
         let waiting = change.store.ordered.filter(\.isUnreachable)
@@ -45,13 +45,13 @@ struct NetworkConditions: Sendable {
             lastProbeTime = nil
             return
         }
-        guard let time = lastProbeTime, now.since(time) >= Self.probeRetry.wait() else {
+        guard let time = lastProbeTime, now.since(time) >= Self.probeBackoff.wait() else {
             lastProbeTime = lastProbeTime ?? now
             return
         }
         (probe, lastProbe, lastProbeTime) = (download.episode, download.episode, now)
         download.begin()
-        download.attempt = UInt32(TransferSchedule.retry.retryLimit)
+        download.attempt = UInt32(TransferSchedule.retryBackoff.retryLimit)
         change.put(download)
     }
 

@@ -20,7 +20,7 @@ struct RetentionRules: Sendable {
     private var dueAt: MonotonicTime?
     private var isTimerSet = false
 
-    /// - Returns: the episode that was loaded before; nil: it still is.
+    /// - Returns: the previously loaded episode; nil if the loaded episode hasn’t changed.
     mutating func playerChanged(_ state: WirePlaybackState) -> String? {
         hasSeenPlayer = true
         let before = loaded
@@ -28,7 +28,7 @@ struct RetentionRules: Sendable {
         return loaded == before ? nil : before
     }
 
-    /// Records whether an episode has been played; returns false if the rules don’t depend on it.
+    /// Records whether an episode has been played; returns whether the rules must be applied.
     mutating func episodeChanged(_ state: WireEpisodeState) -> Bool {
         let played = state.played ? state.completedAt : nil
         guard played != playedAt[state.episode] else { return false }
@@ -65,14 +65,14 @@ struct RetentionRules: Sendable {
         forgotten.insert(podcast)
         change.forgetSettings(of: podcast)
         for download in change.store.ordered where podcast == download.podcastID && download.state != .downloaded {
-            change.remove(download, "given up, as its podcast was forgotten")
+            change.remove(download, "cancelled, because its podcast was forgotten")
         }
     }
 
     /// Applies the rules once nothing has changed for a while.
     mutating func applySoon(now: Moment, _ effects: inout Effects) {
         dueAt = now.monotonic.advanced(by: Self.delay)
-        // The timer is moved when it fires: queues change often.
+        // Queues change often, so the timer is moved only when it fires.
         if !isTimerSet { effects.append(.timer(.retention, at: dueAt)) }
         isTimerSet = true
     }
@@ -83,7 +83,7 @@ struct RetentionRules: Sendable {
         if isTimerSet { change.effects.append(.timer(.retention, at: dueAt)) } else { apply(&change) }
     }
 
-    /// Removes downloads by the rules; none until the player and all queues are known.
+    /// Removes downloads by the rules, if the states of the player and all queues have been received.
     private func apply(_ change: inout DownloadStoreChange) {
         // A queue that is incomplete or can’t be decoded may hold any episode.
         let known = queues.values.compactMap(\.state)
@@ -99,9 +99,9 @@ struct RetentionRules: Sendable {
             kept[podcast, default: 0] += 1
             guard !held.contains(download.episode) else { continue }
             if forgotten.contains(podcast) {
-                change.remove(download, "deleted, as its podcast was forgotten")
+                change.remove(download, "deleted, because its podcast was forgotten")
             } else if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceRequest(download) {
-                change.remove(download, "deleted by a rule, as it has been played")
+                change.remove(download, "deleted by a rule, because it has been played")
             } else if limit > 0, kept[podcast, default: 0] > limit {
                 let rule = "deleted by a rule, which keeps the newest \(limit) of “\(download.podcastTitle)”"
                 change.remove(download, rule)
@@ -114,7 +114,7 @@ struct RetentionRules: Sendable {
         playedAt[download.episode].map { $0 > download.requestedAt } ?? false
     }
 
-    /// Explains in sentences why the file of a download is kept, and when it is deleted.
+    /// Explains in sentences why a file is kept and when it is deleted.
     func reasons(for download: WireDownload, in store: DownloadStore) -> [String] {
         var sentences: [String] = []
         if loaded == download.episode { sentences.append("The file is kept while the episode is loaded.") }
@@ -144,7 +144,7 @@ struct RetentionRules: Sendable {
         guard newer >= limit else {
             return "It is \(limit == 1 ? "the" : "one of the") \(files) of its podcast, which \(verb) kept."
         }
-        return "It is deleted when nothing needs it: only the \(files) of its podcast \(verb) kept."
+        return "It is deleted once it is neither loaded nor in a queue: only the \(files) of its podcast \(verb) kept."
     }
 }
 

@@ -122,21 +122,21 @@ final class TransferClient: Sendable {
         let folder = folder.marked(order.folder)
         let left = start.total > start.offset ? start.total - start.offset : 0
         try folder.requireSpace(for: left)
-        start.isPlaceFree = try folder.isFree(order.download.targetPath, for: start.total)
+        start.isPathFree = try folder.isFree(order.download.targetPath, for: start.total)
         let name = DownloadFolder.partialName(order.episode, start.version)
         let partial = try folder.openPartial(name, of: order.episode, keeping: start.offset)
         guard partial.offset == start.offset else {
-            throw Failure(.streamFailed, "The partial file is gone; the download starts over.")
+            throw Failure(.streamFailed, "The partial file was removed or truncated; the download starts over.")
         }
         report(.began(order.number, start))
         let received = try await read(response.body, order, start, into: partial, report)
         if received == 0 { try Self.refuse(.nothing, order) }
         guard start.total == 0 || received == start.total else {
-            throw Failure(.streamFailed, "\(order.host) sent \(received) bytes of \(start.total).")
+            throw Failure(.streamFailed, "\(order.host) sent only \(received) of \(start.total) bytes.")
         }
         // A body that ends with the connection may be cut off: only the feed has its expected length.
         guard response.isDelimited || received >= order.download.announcedBytes else {
-            let bytes = "\(received) bytes, and the feed announces \(order.download.announcedBytes)"
+            let bytes = "\(received) bytes, but the feed announces \(order.download.announcedBytes)"
             throw Failure(.streamFailed, "\(order.host) closed the connection after \(bytes).")
         }
         // A file of unknown length is complete only if its transfer wasn’t cancelled.

@@ -19,17 +19,17 @@ struct TransferSchedule: Sendable {
     }
 
     /// The wait before each retry.
-    static let retry = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
+    static let retryBackoff = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
     /// The duration for which nothing is begun after a refused change.
-    private static let refusalRetry = Backoff.constant(.seconds(5))
+    private static let refusalBackoff = Backoff.constant(.seconds(5))
 
     private(set) var transfers: [UInt64: Transfer] = [:]
     /// Transfers that have been cancelled, and may be complete before they end.
     private(set) var cancelled: [UInt64: Transfer] = [:]
-    /// The number of the newest transfer; the process uses none twice.
+    /// The number of the newest transfer; numbers aren’t reused.
     private var lastTransfer: UInt64 = 0
     private var isStopping = false
-    /// A change was refused: nothing is begun before this time.
+    /// The time before which nothing is begun, after a refused change.
     private var pausedUntil: MonotonicTime?
 
     var hasStopped: Bool { transfers.isEmpty && cancelled.isEmpty }
@@ -43,9 +43,9 @@ struct TransferSchedule: Sendable {
     /// Ends the pause after a refused change: its time has passed, or another change has been saved.
     mutating func resume() { pausedUntil = nil }
 
-    /// A change could not be saved: nothing is begun for a while.
+    /// Pauses transfers that haven’t begun, because a change couldn’t be saved.
     mutating func changeRefused(now: Moment, _ effects: inout Effects) {
-        pausedUntil = now.monotonic.advanced(by: Self.refusalRetry.wait())
+        pausedUntil = now.monotonic.advanced(by: Self.refusalBackoff.wait())
         effects.append(.timer(.schedule, at: pausedUntil))
     }
 
@@ -58,7 +58,7 @@ struct TransferSchedule: Sendable {
     var isPaused: Bool { isStopping || pausedUntil != nil }
 
     /// Begins transfers, and cancels those that are no longer wanted.
-    /// - Parameter obstacle: what a download waits for; nil: nothing, or (if it is empty) its turn.
+    /// - Parameter obstacle: the condition that a download waits for, not to be shown if empty; nil if it may begin.
     mutating func update(
         _ store: SpeculativeState<DownloadStore>, _ change: inout DownloadStoreChange,
         obstacle: (WireDownload) -> String?
@@ -153,8 +153,8 @@ struct TransferSchedule: Sendable {
         guard let path = transfers[number]?.path, var download = download(of: number, in: change.store) else { return }
         transfers[number]?.offset = start.offset
         transfers[number]?.received = start.offset
-        // If the path is free, a file that the next process finds there is this one, complete.
-        download.path = start.isPlaceFree ? change.store.root + "/" + path : ""
+        // If the path is free, a file that a later process finds there is the complete download.
+        download.path = start.isPathFree ? change.store.root + "/" + path : ""
         download.receivedBytes = start.offset
         download.totalBytes = start.total
         download.etag = start.version.etag
@@ -198,13 +198,13 @@ struct TransferSchedule: Sendable {
         change.put(download)
     }
 
-    /// A cancelled transfer has ended.
+    /// Records that a cancelled transfer has ended.
     mutating func ended(_ number: UInt64) {
         cancelled[number] = nil
         if isStopping { transfers[number] = nil }
     }
 
-    /// The file is complete and at its path, perhaps before its transfer could be cancelled.
+    /// Records that the file is complete and at its path, even if its transfer was being cancelled.
     /// - Returns: whether its download is complete.
     mutating func completed(_ number: UInt64, _ bytes: UInt64, _ change: inout DownloadStoreChange) -> Bool {
         let late = cancelled.removeValue(forKey: number)
@@ -223,8 +223,8 @@ struct TransferSchedule: Sendable {
         return true
     }
 
-    /// The file could not be fetched: it is retried later, or has failed.
-    /// - Returns: the download; nil: it is no longer wanted.
+    /// Records a failed attempt: the download is retried later or fails.
+    /// - Returns: the download; nil if it is no longer wanted.
     mutating func failed(
         _ number: UInt64, _ failed: TransferFailure, _ change: inout DownloadStoreChange,
         _ network: inout NetworkConditions
@@ -232,7 +232,7 @@ struct TransferSchedule: Sendable {
         guard var download = download(of: number, in: change.store) else { return nil }
         let hasProgressed = transfers.removeValue(forKey: number)?.hasProgressed(download) ?? false
         let failure = failed.failure
-        if failure.code == DownloadFolder.awayCode {
+        if failure.code == DownloadFolder.wrongFolderCode {
             // This failure doesn’t count as an attempt.
             download.state = .queued
             change.put(download)
@@ -243,12 +243,12 @@ struct TransferSchedule: Sendable {
         download.path = ""
         let tries = Int(download.attempt)
         let isProbe = network.endProbe(of: download.episode)
-        if failure.retry, failure.known != .insufficientStorage, Self.retry.allowsRetry(after: tries) {
+        if failure.retry, failure.known != .insufficientStorage, Self.retryBackoff.allowsRetry(after: tries) {
             // A server may request a longer wait, up to an hour.
-            let wait = max(Self.retry.wait(after: tries) / .seconds(1), min(failed.retryAfter ?? 0, 3_600))
+            let wait = max(Self.retryBackoff.wait(after: tries) / .seconds(1), min(failed.retryAfter ?? 0, 3_600))
             download.state = .queued
             download.nextAttempt = change.now.wall.milliseconds + Int64(wait * 1_000)
-            download.waitsFor = "attempt \(tries + 1) of \(Self.retry.retryLimit + 1): \(failure.message)"
+            download.waitsFor = "attempt \(tries + 1) of \(Self.retryBackoff.retryLimit + 1): \(failure.message)"
         } else {
             download.state = .failed
             download.error = WireFailure(failure)

@@ -4,8 +4,8 @@ import PodcastModel
 import WireMessages
 
 extension WireDownload {
-    /// The note mentions a file that is smaller than its feed announces by this factor: sizes in feeds are often old
-    /// or don’t include the advertisements.
+    /// The factor by which a file must be smaller than its feed announces to be mentioned in the note: sizes in feeds
+    /// are often outdated or don’t include the advertisements.
     private static let smallness: UInt64 = 10
     /// Announced sizes under this, in bytes, are ignored: many feeds give the seconds, or 1.
     private static let minimumSize: UInt64 = 1_000_000
@@ -16,7 +16,7 @@ extension WireDownload {
     init(of episode: WireEpisode?, _ id: String) throws(Failure) {
         guard let episode else { throw Failure(.notFound, "There is no episode “\(id)”; nothing was added.") }
         guard !episode.enclosureURL.isEmpty else {
-            throw Failure(.episodeUnavailable, "“\(episode.title)” has no audio that could be downloaded.")
+            throw Failure(.episodeUnavailable, "“\(episode.title)” has no audio to download.")
         }
         guard let address = WebAddress(episode.enclosureURL) else { throw .unusableAddress(episode.enclosureURL) }
         guard !address.isFile else {
@@ -37,7 +37,7 @@ extension WireDownload {
         published = episode.published == 0 ? episode.firstSeen : episode.published
     }
 
-    /// Records that a client has requested it, perhaps again; rules no longer apply to it.
+    /// Records a client’s request; the rules for automatic downloads no longer apply.
     mutating func request(by origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds
         automatic = false
@@ -49,9 +49,9 @@ extension WireDownload {
         begin()
     }
 
-    /// Begins it at once for a client, instead of at the hour of its rule or its next attempt.
+    /// Begins the download at once for a client, without waiting for its rule’s hours or its next attempt.
     /// - Returns: whether that changes anything.
-    mutating func hasten(for origin: String, at time: Timestamp) -> Bool {
+    mutating func beginNow(for origin: String, at time: Timestamp) -> Bool {
         let waits = state == .queued && (!waitsFor.isEmpty || nextAttempt > 0)
         let isActive = state == .queued || state == .downloading
         guard waits || isActive && automatic else { return false }
@@ -60,7 +60,7 @@ extension WireDownload {
         return true
     }
 
-    /// Queues it with all attempts left.
+    /// Queues the download and resets its attempts.
     mutating func begin() {
         state = .queued
         attempt = 0
@@ -71,8 +71,8 @@ extension WireDownload {
 
     /// Changes it to the present address of the episode’s audio.
     mutating func move(to other: WireDownload) {
-        // Many URLs are signed anew each time and refer to the same file, or the server reports otherwise. Data from
-        // another address is of another version.
+        // URLs that differ only in the query usually refer to the same file; if not, its server reports another version.
+        // Any other address counts as another file.
         if url.prefix(while: { $0 != "?" }) != other.url.prefix(while: { $0 != "?" }) {
             (etag, lastModified, receivedBytes) = ("", "", 0)
             (totalBytes, path, note) = (0, "", "")
@@ -111,8 +111,8 @@ extension WireDownload {
 
     var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
 
-    /// The most bytes of its partial file that can be continued. The last one is fetched again, so that the server
-    /// confirms the version of a complete file too.
+    /// The maximum number of bytes of its partial file that are kept. The last byte of a complete file is fetched again,
+    /// so that the server confirms its version.
     var resumableBytes: UInt64 {
         guard !version.condition.isEmpty else { return 0 }
         return totalBytes > 0 ? totalBytes - 1 : .max
@@ -123,14 +123,14 @@ extension WireDownload {
     mutating func explainRestarts(isPartRefused: Bool) {
         let host = WebAddress(url)?.host ?? "its server"
         let hasVersion = !version.condition.isEmpty
-        let reason = hasVersion ? "sends no parts of files" : "doesn’t say which version of the file it sends"
+        let reason = hasVersion ? "doesn’t support partial requests" : "doesn’t identify the version of the file"
         note = hasVersion && !isPartRefused ? "" : "It starts over after each interruption: \(host) \(reason)."
     }
 
     /// Records that the file is complete and at its path.
-    mutating func complete(_ bytes: UInt64, at place: String, _ time: Timestamp) {
+    mutating func complete(_ bytes: UInt64, at path: String, _ time: Timestamp) {
         state = .downloaded
-        path = place
+        self.path = path
         receivedBytes = bytes
         totalBytes = bytes
         finishedAt = time.milliseconds
@@ -140,7 +140,7 @@ extension WireDownload {
         note = ""
         guard announcedBytes >= Self.minimumSize, totalBytes < announcedBytes / Self.smallness else { return }
         let (whole, tenth) = (announcedBytes / 1_000_000, announcedBytes / 100_000 % 10)
-        note = "Its feed announces \(whole).\(tenth) MB; perhaps the server sent something else."
+        note = "Its feed announces \(whole).\(tenth) MB; the server may have sent something else."
     }
 }
 

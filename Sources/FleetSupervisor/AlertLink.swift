@@ -105,7 +105,7 @@ final class AlertLink: Sendable {
     private func makeLoop() throws(Failure) -> ServiceLoop<AlertHandler> {
         // A failure is an event, which the supervisor writes to its own log.
         let logger = Logger(label: "supervisor") { _ in SwiftLogNoOpLogHandler() }
-        let context = try ServiceContext.nextProcess(of: .supervisor, home: home, logger: logger)
+        let context = try ServiceContext.nextGeneration(of: .supervisor, home: home, logger: logger)
         let retry: @Sendable (String) -> Void = { [weak self] in self?.report(.retry($0)) }
         return ServiceLoop<AlertHandler>(context, observes: nil) { _ in AlertHandler(retry: retry) }
     }

@@ -45,7 +45,7 @@ struct BatchIntake: Sendable {
             if batch.generation == known.generation {
                 if batch.sequence < known.sequence {
                     return .reply(
-                        .failure(Failure(.expired, "A later batch of \(batch.owner) has overtaken this one.")))
+                        .failure(Failure(.expired, "A later batch of \(batch.owner) was received before this one.")))
                 }
                 if batch.sequence == known.sequence {
                     if let answer = known.answer { return .reply(answer) }

@@ -22,41 +22,41 @@ struct EpisodeTexts {
     }
 
     /// Stores the text of an episode that has none.
-    mutating func insert(_ text: EpisodeText, at place: Int64) throws {
+    mutating func insert(_ text: EpisodeText, at rowID: Int64) throws {
         try db.cachedStatement(
             sql: "INSERT INTO episode_text (place, podcast, title, notes, description) VALUES (?, ?, ?, ?, ?)"
-        ).execute(arguments: [place, text.podcast, text.title, text.notes, text.description])
-        changes[place, default: Change()].new = text
+        ).execute(arguments: [rowID, text.podcast, text.title, text.notes, text.description])
+        changes[rowID, default: Change()].new = text
     }
 
     /// Deletes a text, if it exists.
-    mutating func remove(at place: Int64) throws {
-        guard let old = try text(at: place) else { return }
-        try db.cachedStatement(sql: "DELETE FROM episode_text WHERE place = ?").execute(arguments: [place])
-        if changes[place]?.new == nil {
-            changes[place] = Change(old: old)
+    mutating func remove(at rowID: Int64) throws {
+        guard let old = try text(at: rowID) else { return }
+        try db.cachedStatement(sql: "DELETE FROM episode_text WHERE place = ?").execute(arguments: [rowID])
+        if changes[rowID]?.new == nil {
+            changes[rowID] = Change(old: old)
         } else {
-            changes[place]?.new = nil
+            changes[rowID]?.new = nil
         }
     }
 
     /// Replaces a text if it differs.
-    mutating func update(_ new: EpisodeText, at place: Int64) throws {
-        guard try text(at: place) != new else { return }
-        try remove(at: place)
-        try insert(new, at: place)
+    mutating func update(_ new: EpisodeText, at rowID: Int64) throws {
+        guard try text(at: rowID) != new else { return }
+        try remove(at: rowID)
+        try insert(new, at: rowID)
     }
 
     /// Passes a text through `change`.
     ///
     /// - Returns: whether that has changed it.
-    mutating func change(at place: Int64, _ change: (String) -> String) throws -> Bool {
-        guard let old = try text(at: place) else { return false }
+    mutating func change(at rowID: Int64, _ change: (String) -> String) throws -> Bool {
+        guard let old = try text(at: rowID) else { return false }
         var new = old
         new.title = change(old.title)
         new.notes = change(old.notes)
         new.description = old.description.map(change)
-        try update(new, at: place)
+        try update(new, at: rowID)
         return new != old
     }
 
@@ -69,21 +69,21 @@ struct EpisodeTexts {
                 """)
         let insertion = try db.cachedStatement(
             sql: "INSERT INTO episode_search (rowid, title, notes, podcast) VALUES (?, ?, ?, ?)")
-        for (place, change) in changes.sorted(by: { $0.key < $1.key }) {
+        for (rowID, change) in changes.sorted(by: { $0.key < $1.key }) {
             if let old = change.old {
-                try deletion.execute(arguments: [place, old.title, old.notes, old.podcast])
+                try deletion.execute(arguments: [rowID, old.title, old.notes, old.podcast])
             }
             if let new = change.new {
-                try insertion.execute(arguments: [place, new.title, new.notes, new.podcast])
+                try insertion.execute(arguments: [rowID, new.title, new.notes, new.podcast])
             }
         }
         changes = [:]
     }
 
-    private func text(at place: Int64) throws -> EpisodeText? {
+    private func text(at rowID: Int64) throws -> EpisodeText? {
         let statement = try db.cachedStatement(
             sql: "SELECT podcast, title, notes, description FROM episode_text WHERE place = ?")
-        return try Row.fetchOne(statement, arguments: [place]).map(EpisodeText.init)
+        return try Row.fetchOne(statement, arguments: [rowID]).map(EpisodeText.init)
     }
 }
 

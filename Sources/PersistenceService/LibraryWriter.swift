@@ -21,7 +21,7 @@ struct LibraryWriter {
     /// The maximum number of aliases of an episode; the newest are kept.
     static let aliasLimit = 8
     /// The bits of the `place` column below the publication date, for episodes of the same millisecond.
-    static let placeBits = 20
+    static let rowIDBits = 20
 
     init(db: Database, now: Timestamp) {
         self.db = db
@@ -87,30 +87,30 @@ struct LibraryWriter {
         let known = try Row.fetchOne(
             db.cachedStatement(sql: "SELECT place, podcast FROM episode WHERE id = ?"), arguments: [episode.id])
         guard let known else { return try insert(episode) }
-        let oldPlace: Int64 = known[0]
+        let oldRowID: Int64 = known[0]
         let podcast: String = known[1]
         guard podcast == episode.podcastID else {
             throw Failure(
                 .invalidArgument,
-                "The episode \(episode.id) belongs to the podcast \(podcast); \(episode.podcastID) can’t take it over.")
+                "The episode \(episode.id) belongs to the podcast \(podcast); \(episode.podcastID) can’t change it.")
         }
-        if oldPlace >> Self.placeBits != Self.date(of: episode) {
-            try texts.remove(at: oldPlace)
-            try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [oldPlace])
+        if oldRowID >> Self.rowIDBits != Self.date(of: episode) {
+            try texts.remove(at: oldRowID)
+            try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [oldRowID])
             return try insert(episode)
         }
         try db.cachedStatement(sql: "UPDATE episode SET title = ?, value = ? WHERE place = ?")
-            .execute(arguments: [Self.folded(episode.title), Self.stored(episode), oldPlace])
-        try texts.update(EpisodeText(episode), at: oldPlace)
+            .execute(arguments: [Self.folded(episode.title), Self.stored(episode), oldRowID])
+        try texts.update(EpisodeText(episode), at: oldRowID)
     }
 
     /// Deletes an episode, if it exists, with its state and aliases.
     mutating func deleteEpisode(_ id: String) throws {
-        let place = try Int64.fetchOne(
+        let rowID = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT place FROM episode WHERE id = ?"), arguments: [id])
-        guard let place else { return }
-        try texts.remove(at: place)
-        try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [place])
+        guard let rowID else { return }
+        try texts.remove(at: rowID)
+        try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [rowID])
         try db.cachedStatement(sql: "DELETE FROM episode_state WHERE episode = ?").execute(arguments: [id])
         try db.cachedStatement(sql: "DELETE FROM alias WHERE episode = ?").execute(arguments: [id])
         aliasCounts[id] = 0
@@ -166,7 +166,7 @@ struct LibraryWriter {
     /// Returns the form in which titles are compared and ordered.
     static func folded(_ title: String) -> String { title.lowercased() }
 
-    /// The publication date in ms, within the range of `place`; unknown dates are ordered last.
+    /// The publication date in ms, within the range of the `place` column; unknown dates are ordered last.
     private static func date(of episode: WireEpisode) -> Int64 {
         min(max(episode.published, 0), Int64(1) << 42)
     }
@@ -184,13 +184,13 @@ struct LibraryWriter {
         guard try hasPodcast(episode.podcastID) else {
             throw Failure(.invalidArgument, "There is no podcast \(episode.podcastID) for the episode \(episode.id).")
         }
-        let first = Self.date(of: episode) << Self.placeBits
-        let last = first + (1 << Self.placeBits) - 1
+        let first = Self.date(of: episode) << Self.rowIDBits
+        let last = first + (1 << Self.rowIDBits) - 1
         let taken = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT max(place) FROM episode WHERE place BETWEEN ? AND ?"),
             arguments: [first, last])
-        let place = taken.map { $0 + 1 } ?? first
-        guard place <= last else { throw Failure(.limitReached, "Too many episodes have the same publication date.") }
+        let rowID = taken.map { $0 + 1 } ?? first
+        guard rowID <= last else { throw Failure(.limitReached, "Too many episodes have the same publication date.") }
         let played =
             try Bool.fetchOne(
                 db.cachedStatement(sql: "SELECT played FROM episode_state WHERE episode = ?"), arguments: [episode.id])
@@ -199,11 +199,11 @@ struct LibraryWriter {
             sql: "INSERT INTO episode (place, id, podcast, played, title, value) VALUES (?, ?, ?, ?, ?, ?)"
         ).execute(
             arguments: [
-                place, episode.id, episode.podcastID, played, Self.folded(episode.title), Self.stored(episode),
+                rowID, episode.id, episode.podcastID, played, Self.folded(episode.title), Self.stored(episode),
             ])
         added[episode.podcastID, default: (0, 0)].episodes += 1
         added[episode.podcastID, default: (0, 0)].played += played ? 1 : 0
-        try texts.insert(EpisodeText(episode), at: place)
+        try texts.insert(EpisodeText(episode), at: rowID)
     }
 
     private mutating func hasPodcast(_ id: String) throws -> Bool {

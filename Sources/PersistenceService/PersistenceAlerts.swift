@@ -10,7 +10,7 @@ enum PersistenceAlerts {
         var alert = alert("databaseLost", .error, "The database was lost", recovery.reason, now: now)
         if let moved = recovery.movedTo { alert.message += " It was kept as \(moved)." }
         guard let reaches = recovery.reaches.map({ CalendarTime($0).readable }) else {
-            alert.message += " There was no good copy, so the library is empty."
+            alert.message += " There was no intact copy, so the library is empty."
             return alert
         }
         alert.code = "databaseRestored"

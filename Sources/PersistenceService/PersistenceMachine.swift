@@ -24,7 +24,7 @@ package struct PersistenceMachine: Sendable {
     private let incarnation: String
     private var status = WirePersistenceStatus()
     private var published: WirePersistenceStatus?
-    var schedule: UpkeepSchedule
+    var schedule: MaintenanceSchedule
     var alerts = OwnerAlerts(.persistence)
     /// The alerts that are records; the others end with the process.
     var recordedAlerts: Set<String>
@@ -56,7 +56,7 @@ package struct PersistenceMachine: Sendable {
                 StoredRecord(collection: record.collection, key: record.key, value: [UInt8](record.value)))
         }
         recordedAlerts = Set(alerts.active.keys)
-        schedule = UpkeepSchedule(
+        schedule = MaintenanceSchedule(
             lastBackup: facts.needsBackup ? nil : facts.lastBackup, needsCheck: facts.needsCheck,
             loggedPages: facts.loggedPages, now: now)
         status.incarnation = facts.incarnation
@@ -122,7 +122,7 @@ package struct PersistenceMachine: Sendable {
             handleDamage(result.failure, &effects)
         case .checked(nil): effects.append(.log(.info, "The whole database was read and is sound."))
         case .checked(let damage?):
-            effects.append(.log(.error, "The check of the database has found: \(damage.details)"))
+            effects.append(.log(.error, "The database check found damage: \(damage.details)"))
             let failure = Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)")
             handleDamage(failure, &effects)
         case .rebuilt(let result):
@@ -139,12 +139,12 @@ package struct PersistenceMachine: Sendable {
     private mutating func handle(
         _ ticket: Ticket, _ payload: [UInt8], deadline: MonotonicTime?, now: Moment, _ effects: inout [Effect]
     ) throws(Failure) {
-        if isStopping { throw Failure(.unavailable, "The database’s service is stopping.") }
+        if isStopping { throw Failure(.unavailable, "The persistence service is stopping; try again.") }
         if let deadline, deadline < now.monotonic {
             throw Failure(.expired, "The request expired before it began.")
         }
         guard let request = try? WirePersistenceRequest(wireBytes: payload) else {
-            throw Failure(.malformed, "The request to the database’s service can’t be read.")
+            throw Failure(.malformed, "The persistence service can’t decode the request.")
         }
         if case .commit? = request.command {
             // Owners validate what they commit; a record may be long.
@@ -167,7 +167,7 @@ package struct PersistenceMachine: Sendable {
             checkWaiters.append(ticket)
             if checkWaiters.count == 1 { questions.append((ticket, .check(check))) }
         case let question?: questions.append((ticket, question))
-        case nil: throw Failure(.unknownCommand, "The database’s service doesn’t know this command.")
+        case nil: throw Failure(.unknownCommand, "This version of the persistence service doesn’t support the command.")
         }
     }
 
@@ -229,7 +229,7 @@ package struct PersistenceMachine: Sendable {
             raise(PersistenceAlerts.diskFull(failure, now: now.wall), &effects)
         } else if status.diskFull, result.results.contains(where: { $0.failure == nil }) {
             status.diskFull = false
-            effects.append(.log(.info, "The disk accepts data again."))
+            effects.append(.log(.info, "The disk has space again."))
             endAlerts(code: FailureCode.diskFull.rawValue, &effects)
         }
     }

@@ -29,7 +29,7 @@ package final class PersistenceShell: Service {
         defer { store.close() }
         if let recovery = opened.recovery {
             context.logger.error("\(recovery.reason)")
-            if let damage = recovery.damage { context.logger.error("All that was found: \(damage.details)") }
+            if let damage = recovery.damage { context.logger.error("All findings: \(damage.details)") }
         }
         let machine = PersistenceMachine(try store.facts(), now: SystemClocks.now())
         let queues = StoreQueues()

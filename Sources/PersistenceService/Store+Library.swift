@@ -70,16 +70,16 @@ extension Store {
             page.downloadedOnly = query.downloadedOnly
             if query.downloadedOnly { selection.ids = try EpisodeSelection.downloadedIDs(db) }
             if query.after.isEmpty { page.total = try selection.count(db) }
-            let places = try selection.places(db, before: after, limit: limit + 1)
+            let rowIDs = try selection.rowIDs(db, before: after, limit: limit + 1)
             var reader = EpisodeReader(db: db, withDescription: query.withDescription)
-            for (index, place) in places.enumerated() {
+            for (index, rowID) in rowIDs.enumerated() {
                 if index == limit { break }
-                guard let episode = try reader.episode(at: place) else { continue }
+                guard let episode = try reader.episode(at: rowID) else { continue }
                 if reader.size > Self.pageLimit, index > 0 { break }
                 page.episodes.append(episode)
-                page.next = String(place, radix: 36)
+                page.next = String(rowID, radix: 36)
             }
-            if page.episodes.count == places.count { page.next = "" }
+            if page.episodes.count == rowIDs.count { page.next = "" }
             return page
         }
     }
@@ -87,7 +87,8 @@ extension Store {
     /// Returns episodes by ID, in the requested order, with the show notes and chapters that fit.
     func episodes(_ query: WireEpisodesByID) throws(Failure) -> WireEpisodesPage {
         guard query.ids.count <= Self.rowLimit else {
-            throw Failure(.invalidArgument, "\(query.ids.count) episodes in one question; at most \(Self.rowLimit).")
+            throw Failure(
+                .invalidArgument, "The query names \(query.ids.count) episodes; at most \(Self.rowLimit) are allowed.")
         }
         return try read("looking up episodes") { db in
             var reader = EpisodeReader(db: db, withDescription: !query.brief)
@@ -205,8 +206,8 @@ private struct EpisodeSelection {
         return UInt32(clamping: count ?? 0)
     }
 
-    /// The `place` values of the next episodes, newest first.
-    func places(_ db: Database, before: Int64, limit: Int) throws -> [Int64] {
+    /// Returns the row IDs (`place`) of the next episodes, newest first.
+    func rowIDs(_ db: Database, before: Int64, limit: Int) throws -> [Int64] {
         if ids != nil {
             return try amongIDs("place", before: before, "ORDER BY place DESC LIMIT \(limit)").fetchAll(db)
         }
@@ -245,12 +246,12 @@ struct EpisodeReader {
     var titles: [String: String] = [:]
 
     mutating func episode(_ id: String) throws -> WireEpisode? {
-        let place = try Int64.fetchOne(
+        let rowID = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT place FROM episode WHERE id = ?"), arguments: [id])
-        return try place.flatMap { try episode(at: $0) }
+        return try rowID.flatMap { try episode(at: $0) }
     }
 
-    mutating func episode(at place: Int64) throws -> WireEpisode? {
+    mutating func episode(at rowID: Int64) throws -> WireEpisode? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT episode.value, episode_state.value, download.value, chapters.value FROM episode
@@ -261,7 +262,7 @@ struct EpisodeReader {
                     AND chapters.collection = 'chapters/' || episode.podcast AND chapters.key = episode.id
                 WHERE place = ?
                 """)
-        guard let row = try Row.fetchOne(statement, arguments: [place]) else { return nil }
+        guard let row = try Row.fetchOne(statement, arguments: [rowID]) else { return nil }
         let value: Data = row[0]
         let (state, download, fetched): (Data?, Data?, Data?) = (row[1], row[2], row[3])
         var episode = try WireEpisode(serializedBytes: value)
@@ -272,7 +273,7 @@ struct EpisodeReader {
             episode.description_p =
                 try String.fetchOne(
                     db.cachedStatement(sql: "SELECT coalesce(description, notes) FROM episode_text WHERE place = ?"),
-                    arguments: [place]) ?? ""
+                    arguments: [rowID]) ?? ""
         }
         // The downloads service reports an unreadable record.
         if let download = download.flatMap({ try? WireDownload(serializedBytes: $0) }) { episode.download = download }

@@ -21,7 +21,7 @@ extension Store {
         case .listBackups: reply.backups = listBackups()
         case .check: reply.check = try check()
         case .load, .commit, .backup, .answerAlert:
-            throw Failure(.unknownCommand, "This is a command, not a question.")
+            throw Failure(.unknownCommand, "The request is a command, not a query.")
         }
         return reply
     }

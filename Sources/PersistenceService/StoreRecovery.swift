@@ -50,7 +50,7 @@ struct StoreRecovery {
             return nil
         case .nothing:
             guard !files.copies().isEmpty else { return nil }
-            return try recover(reason: "The database \(files.database) was gone.")
+            return try recover(reason: "The database \(files.database) was missing.")
         case .unusable(let kind, let why, let damage):
             var recovery = try recover(reason: "The database \(files.database) could not be used: \(why)", kind: kind)
             recovery.damage = damage

@@ -120,7 +120,7 @@ struct WriteSession {
             }
             if outcome.kind == .refused || outcome.kind == .duplicateRequest, refusal == nil {
                 refusal = Failure(
-                    .revisionMismatch, "An earlier commit of \(batch.owner) was refused, and this one builds on it.")
+                    .revisionMismatch, "An earlier commit of \(batch.owner) was refused, and this one depends on it.")
             }
             outcomes.outcomes.append(outcome)
         }
@@ -232,7 +232,7 @@ struct WriteSession {
             try Self.require(.feeds, owner, "podcasts and episodes")
             changed.insert(.library)
             try applyToLibrary(change)
-        case nil: throw Failure(.unknownCommand, "This version doesn’t know a change of \(owner).")
+        case nil: throw Failure(.unknownCommand, "This version doesn’t support a change that \(owner) committed.")
         }
     }
 
@@ -279,7 +279,7 @@ struct WriteSession {
         guard !collection.isEmpty, collection.utf8.count <= Self.nameLimit, key.utf8.count <= Self.nameLimit,
             !collection.utf8.contains(0), !key.utf8.contains(0)
         else {
-            throw Failure(.invalidArgument, "A record of \(owner) has no usable name (“\(collection)”, “\(key)”).")
+            throw Failure(.invalidArgument, "A record of \(owner) has an invalid name (“\(collection)”, “\(key)”).")
         }
         guard owner != ServiceName.feeds.text || collection != Store.podcastCollection else {
             throw Failure(.invalidArgument, "Podcasts are stored with put_podcast, not as records.")

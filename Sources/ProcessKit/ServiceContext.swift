@@ -33,7 +33,7 @@ package struct ServiceContext: Sendable {
 
     /// Creates the context of a service’s next process, whose generation is on disk when this returns. The bus has
     /// none: it uses epochs.
-    package static func nextProcess(
+    package static func nextGeneration(
         of name: ServiceName, home: LockstepHome, logger: Logger,
         notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
     ) throws(Failure) -> ServiceContext {

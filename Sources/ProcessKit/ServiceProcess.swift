@@ -64,7 +64,7 @@ package enum ServiceProcess {
         let lock = name == .bus ? nil : try await takeLock(home.runFile("\(name.text).lock"))
         let notifier = ProcessNotifier(environment: environment)
         let service = try make(
-            .nextProcess(of: name, home: home, logger: logger, notifier: notifier, environment: environment))
+            .nextGeneration(of: name, home: home, logger: logger, notifier: notifier, environment: environment))
         var configuration = ServiceGroupConfiguration(
             services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)

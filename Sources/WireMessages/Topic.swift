@@ -52,15 +52,6 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
         return ServiceName(String(parts[1]))
     }
 
-    /// Whether `service` may publish a message of `kind` to the topic: only under its own name, telemetry only on
-    /// `live/`, at most 255 bytes, no empty part, no control character.
-    package func isPublishable(by service: ServiceName, kind: MessageKind) -> Bool {
-        guard text.utf8.count <= Self.limit, owner == service, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }),
-            !parts.contains(where: \.isEmpty)
-        else { return false }
-        return text.hasPrefix("live/") == (kind == .live) && (kind == .live || kind.isSequenced)
-    }
-
     package static func < (left: Topic, right: Topic) -> Bool { left.text < right.text }
     package var description: String { text }
 }

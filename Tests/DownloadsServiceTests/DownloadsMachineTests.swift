@@ -52,7 +52,7 @@ struct DownloadsMachineTests {
         rig.send { $0.cancel.episodes = ["e1"] }
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil)
         #expect(rig.actions.suffix(2).contains(.discard(episode: "e1")))
-        #expect(rig.why("e1") == "It is not downloaded; its download was given up by test.")
+        #expect(rig.why("e1") == "It is not downloaded; its download was cancelled by test.")
         rig.add("e2")
         try rig.complete("e2")
         #expect(rig.send { $0.cancel.episodes = ["e2"] }?.failure?.known == .invalidArgument)
@@ -213,7 +213,7 @@ struct DownloadsMachineTests {
         rig.start()
         rig.send { $0.pause.episodes = ["e4"] }
         rig.report(
-            .surveyed(
+            .folderScanned(
                 [
                     "Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 3, "Show/Part 4 [e4].mp3": 55, "mine.txt": 9,
                 ]))
@@ -289,7 +289,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e6") == .downloading)
     }
 
-    @Test func `rules are limited to their hours and networks, requests aren’t`() throws {
+    @Test func `automatic downloads wait for their hours and networks, requested ones don’t`() throws {
         rig.report(.networkChecked(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownloadNetworks, "wlan0")
@@ -392,16 +392,16 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e5") == .notDownloaded)
     }
 
-    @Test func `a file that must be deleted stays recorded until it is`() throws {
+    @Test func `the record of a file to delete is kept until the file is deleted`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.send { $0.remove.episodes = ["e1"] }
         rig.start()
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        rig.report(.folderScanned(["Show/Part 1 [e1].mp3": 1_000]))
         #expect(rig.actions.contains(.delete(episode: "e1", path: "Show/Part 1 [e1].mp3")))
         rig.report(.deleted(episode: "e1", nil))
         rig.start()
-        rig.report(.surveyed([:]))
+        rig.report(.folderScanned([:]))
         #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
     }
 
@@ -426,7 +426,9 @@ struct DownloadsMachineTests {
     }
 
     @Test(arguments: 0..<40)
-    func `any sequence of commands and reports leaves the stream, the database and the transfers agreeing`(seed: UInt64)
+    func `any sequence of commands and reports leaves the stream, the database and the transfers consistent`(
+        seed: UInt64
+    )
         throws
     {
         var random = SeededGenerator(seed: seed)

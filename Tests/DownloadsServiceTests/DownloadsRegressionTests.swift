@@ -11,7 +11,7 @@ import WireMessages
 struct DownloadsRegressionTests {
     private let rig = DownloadsRig()
 
-    @Test func `a late report of a cancelled transfer isn’t taken for one of another episode`() throws {
+    @Test func `a late report of a cancelled transfer isn’t attributed to another episode`() throws {
         rig.add("e1")
         let old = try rig.order("e1").number
         rig.begin(old)
@@ -86,11 +86,11 @@ struct DownloadsRegressionTests {
         rig.library["e2"]?.enclosureURL = "file:///a/2.mp3"
         #expect(rig.why("e2") == "It is a file on this machine; there is nothing to download.")
         rig.library["e3"]?.enclosureURL = ""
-        #expect(rig.why("e3") == "It has no audio that could be downloaded.")
+        #expect(rig.why("e3") == "It has no audio to download.")
         #expect(rig.why("e77").contains("never downloaded"))
     }
 
-    @Test func `of contradicting rules, neither fetches an episode that the other deletes`() throws {
+    @Test func `a rule fetches no episode that another rule would delete`() throws {
         rig.set(.downloadsAtOnce, "9")
         rig.set(.downloadsPerHost, "9")
         var idle = WirePlaybackState()
@@ -129,7 +129,7 @@ struct DownloadsRegressionTests {
         let number = try rig.order("e1").number
         rig.begin(number)
         rig.start()
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        rig.report(.folderScanned(["Show/Part 1 [e1].mp3": 1_000]))
         #expect(rig.state("e1") == .downloaded && rig.alerts.isEmpty)
         #expect(rig.actions.contains(.cancel(try rig.order("e1").number)))
     }
@@ -191,7 +191,9 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `an episode that is requested after it was played stays until it is played again`(restarts: Bool) throws {
+    func `an episode that is requested after it was played keeps its file until it is played again`(restarts: Bool)
+        throws
+    {
         rig.set(.deletePlayed, "on")
         hear("e1")
         rig.advance(1)
@@ -208,7 +210,9 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `a failed download that was played from the stream and is requested again stays`(byResuming: Bool) throws {
+    func `a failed download that was played from the stream keeps its file when it is requested again`(byResuming: Bool)
+        throws
+    {
         holdNothing()
         rig.set(.deletePlayed, "on")
         rig.set(.autoDownload, "1", podcast: "p1")
@@ -233,10 +237,10 @@ struct DownloadsRegressionTests {
         // A file existed at this one’s path before it was begun.
         var start = TransferStart(
             total: 0, offset: 0, version: FileVersion(etag: "", lastModified: ""), contentType: "")
-        start.isPlaceFree = false
+        start.isPathFree = false
         rig.report(.began(try rig.order("e2").number, start))
         rig.start()
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777, "Show/Part 2 [e2].mp3": 777]))
+        rig.report(.folderScanned(["Show/Part 1 [e1].mp3": 777, "Show/Part 2 [e2].mp3": 777]))
         #expect(rig.state("e1") == .downloaded && rig.stored("e1")?.totalBytes == 777)
         #expect(rig.state("e2") == .downloading)
     }
@@ -246,7 +250,7 @@ struct DownloadsRegressionTests {
         rig.begin(try rig.order("e1").number, bytes: 0)
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "cut"))))
         rig.start()
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777]))
+        rig.report(.folderScanned(["Show/Part 1 [e1].mp3": 777]))
         #expect(rig.state("e1") == .queued && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
@@ -258,7 +262,7 @@ struct DownloadsRegressionTests {
         rig.report(.deleted(episode: "e1", Failure(.storageFailed, "a folder that cannot be written to")))
         rig.report(.deleted(episode: "e2", Failure(code: "storageFailed", message: "a link, left alone")))
         rig.start()
-        rig.report(.surveyed([:]))
+        rig.report(.folderScanned([:]))
         let deletions = rig.actions.filter { if case .delete = $0 { true } else { false } }
         #expect(deletions == [.delete(episode: "e1", path: "Show/Part 1 [e1].mp3")])
     }
@@ -266,7 +270,7 @@ struct DownloadsRegressionTests {
     @Test func `records of files that are yet to be deleted are never evicted`() {
         var change = DownloadStoreChange(DownloadStore(root: "/d"), now: DownloadsRig().now)
         change.recordPast("e0", "removed", path: "Show/0.mp3")
-        for number in 1...1_100 { change.recordPast("e\(number)", "given up") }
+        for number in 1...1_100 { change.recordPast("e\(number)", "cancelled") }
         #expect(change.store.past["e0"]?.path == "Show/0.mp3" && change.store.past.count == 1_000)
     }
 
@@ -477,18 +481,18 @@ struct DownloadsRegressionTests {
     }
 
     @Test func `unknown files raise one alert, and another one when they change`() throws {
-        rig.report(.surveyed(["mine.txt": 1]))
+        rig.report(.folderScanned(["mine.txt": 1]))
         let alert = try #require(rig.alerts.first)
         rig.send {
             $0.answerAlert.alert = alert.id
             $0.answerAlert.action = "dismiss"
         }
         rig.start()
-        rig.report(.surveyed(["mine.txt": 1]))
+        rig.report(.folderScanned(["mine.txt": 1]))
         #expect(rig.alerts.isEmpty)
-        rig.report(.surveyed(["mine.txt": 1, "other.txt": 2]))
+        rig.report(.folderScanned(["mine.txt": 1, "other.txt": 2]))
         #expect(rig.alerts.count == 1)
-        rig.report(.surveyed([:]))
+        rig.report(.folderScanned([:]))
         #expect(rig.alerts.isEmpty)
     }
 
@@ -496,7 +500,7 @@ struct DownloadsRegressionTests {
         rig.add("e1")
         try rig.complete("e1")
         rig.start(root: "/elsewhere/d")
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        rig.report(.folderScanned(["Show/Part 1 [e1].mp3": 1_000]))
         #expect(rig.shown("e1")?.path == "/elsewhere/d/Show/Part 1 [e1].mp3" && rig.alerts.isEmpty)
     }
 
@@ -512,7 +516,7 @@ struct DownloadsRegressionTests {
         rig.observe(.alert(.playback, "a1"), .put, alert.wireBytes)
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
         #expect(rig.why("e1") == "It is no longer downloaded: its file was missing.")
-        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.snapshot))
+        rig.report(.folderScanned(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.snapshot))
         #expect(rig.state("e2") == .downloaded && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 

@@ -103,17 +103,17 @@ struct ListeningChecks {
     ///
     /// - Parameter isSettled: whether no write is pending or overdue.
     mutating func judge(_ stored: [String: Double], isSettled: Bool) -> String? {
-        var complaint: String?
+        var violation: String?
         if isSettled, !isLate {
             judged += 1
             for (episode, place) in places.sorted(by: { $0.key < $1.key }) where place < Self.lastMoment {
                 let kept = stored[episode] ?? 0
                 if kept < place - Self.loss, kept != sought[episode] {
-                    complaint = "\(episode) was heard to \(place), but \(kept) is stored"
+                    violation = "\(episode) was heard to \(place), but \(kept) is stored"
                 }
             }
         }
-        return complaint
+        return violation
     }
 
     /// Drops positions that weren’t stored.

@@ -51,7 +51,7 @@ extension QueueSimulation {
         let goesOn = after.isToPlay == before.isToPlay && after.status != .failed && after.loadID == before.loadID
         let place = listening.position(before, at: now.monotonic)
         guard !after.local, goesOn, isTold, abs(listening.position(after, at: now.monotonic) - place) < 0.01 else {
-            return checks.complain(
+            return checks.recordViolation(
                 "its file failed at \(place), and it is \(after.status) at \(after.anchor.position), told: \(isTold)")
         }
     }
@@ -78,7 +78,7 @@ extension QueueSimulation {
 
     var isOverdue: Bool { playerTimers[.save].map { $0 < now.monotonic } ?? false }
 
-    func checkPositions() { complain(listening.judge(storedPositions, isSettled: isSaved)) }
+    func checkPositions() { recordViolation(listening.judge(storedPositions, isSettled: isSaved)) }
 
     /// Checks that a killed player has lost only the unsaved positions, within the limit.
     func dropUnsavedPositions() {
@@ -125,7 +125,7 @@ extension QueueSimulation {
         case .works, .worksLater:
             let isMoving = engine.sounding?.text == early.player.loadID && engine.position > place + 1
             if early.player.status != .playing || !isMoving || engine.position > place + 8 || early.isWithoutDevice {
-                checks.complain("\(way): \(early.player.status) at \(engine.position) after \(place)")
+                checks.recordViolation("\(way): \(early.player.status) at \(engine.position) after \(place)")
             }
         case .stalls:
             expectPaused(near: place, "its device would not play")
@@ -137,7 +137,7 @@ extension QueueSimulation {
     private func expectPaused(near place: Double, _ why: String) {
         let player = early.player
         guard player.status == .paused, abs(player.anchor.position - place) < 1, early.isWithoutDevice else {
-            return checks.complain(
+            return checks.recordViolation(
                 "\(why) at \(place), and it is \(player.status) at \(player.anchor.position), told: \(early.isWithoutDevice)"
             )
         }

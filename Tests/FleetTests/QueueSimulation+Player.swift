@@ -21,14 +21,14 @@ extension QueueSimulation {
         let after = player.state
         playerState = after
         if case .command(let command) = event { guarantees.record(after, after: command.id) }
-        complain(listening.follow(event, from: before, to: after, at: now.monotonic))
-        complain(device.follow(event, from: before, to: after, at: now.monotonic))
+        recordViolation(listening.follow(event, from: before, to: after, at: now.monotonic))
+        recordViolation(device.follow(event, from: before, to: after, at: now.monotonic))
         perform(effects)
         checkFallback(event, from: before, to: after)
         checkSound()
     }
 
-    func complain(_ text: String?) { if let text { checks.complain(text) } }
+    func recordViolation(_ text: String?) { if let text { checks.recordViolation(text) } }
 
     func perform(_ effects: [PlaybackMachine.Effect]) {
         for effect in effects {
@@ -43,10 +43,10 @@ extension QueueSimulation {
                 if command != .sample { checks.note("engine does \(String(describing: command).prefix(150))") }
                 if case .open(let load) = command {
                     device.opens()
-                    complain(listening.open(load, of: playerState.episode))
+                    recordViolation(listening.open(load, of: playerState.episode))
                 }
                 if command == .unload { device.closes() }
-                if command == .reloadOutput { complain(device.tryAgain(at: now.monotonic)) }
+                if command == .reloadOutput { recordViolation(device.tryAgain(at: now.monotonic)) }
                 engine.perform(command)
             case .perform(.examine(let load, let path)):
                 playerInbox.append(.input(.examined(load, isThere: sources.isThere(path))))
@@ -112,7 +112,7 @@ extension QueueSimulation {
 
     private func answer(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
         runningCalls.remove(request)
-        complain(guarantees.answerPlayer(request, result, stored: playerRecords, shown: early))
+        recordViolation(guarantees.answerPlayer(request, result, stored: playerRecords, shown: early))
         guard let call = calls.removeValue(forKey: request)?.call else { return }
         queueInbox.append(.answered(call.query, result))
     }

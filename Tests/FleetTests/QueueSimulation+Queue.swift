@@ -58,7 +58,7 @@ extension QueueSimulation {
                 queueCommits.add(transaction, speculative)
             case .reply(let request, .success(let reply)):
                 if let models, models.lists != speculative.lists {
-                    checks.complain("\(request) was acknowledged and not done")
+                    checks.recordViolation("\(request) was acknowledged and not done")
                 }
                 if !queueCommits.hold(request, reply) { answerClient(request, .success(reply)) }
             case .reply(let request, let result): answerClient(request, result)
@@ -116,7 +116,7 @@ extension QueueSimulation {
 
     /// Delivers the result of a client’s request to the queue.
     private func answerClient(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
-        if !guarantees.answerQueue(request) { checks.complain("\(request) was answered without being asked, or twice") }
+        if !guarantees.answerQueue(request) { checks.recordViolation("\(request) was answered without being asked, or twice") }
         if case .failure = result { checks.dropExpectation(request) }
     }
 }

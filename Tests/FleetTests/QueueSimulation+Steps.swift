@@ -61,7 +61,7 @@ extension QueueSimulation {
             let isSaved = playerTimers[.retry] == nil
             rests = early.player.status == .loading || !isSaved ? 0 : rests + 1
         }
-        if rests == 0 { checks.complain("it is loading for ever") }
+        if rests == 0 { checks.recordViolation("it is loading for ever") }
         checkRest()
         checkNext()
     }
@@ -74,16 +74,16 @@ extension QueueSimulation {
         if next.queue != early.player.queue, queue?.entries.contains(where: { $0.id == loaded }) != true,
             !early.player.loadID.isEmpty, early.queues[.queue(early.player.queue)] != nil
         {
-            checks.complain("“\(next.queue)” is published as playing, but “\(early.player.queue)” plays")
+            checks.recordViolation("“\(next.queue)” is published as playing, but “\(early.player.queue)” plays")
         }
-        if next.current.id != queue?.current ?? "" { checks.complain("another entry is published as current") }
+        if next.current.id != queue?.current ?? "" { checks.recordViolation("another entry is published as current") }
         if next.hasFollowing, queue?.entries.contains(where: { $0.id == next.following.id }) != true {
-            checks.complain("a missing entry is published as the next one")
+            checks.recordViolation("a missing entry is published as the next one")
         }
         if next.hasFollowing == (next.reason != .unknown) {
-            checks.complain("exactly one of the next entry and the reason for its absence must be published")
+            checks.recordViolation("exactly one of the next entry and the reason for its absence must be published")
         }
-        if next.loads.contains(where: { $0.outcome == .pending }) { checks.complain("a load stays pending") }
+        if next.loads.contains(where: { $0.outcome == .pending }) { checks.recordViolation("a load stays pending") }
     }
 
     func arrive() throws {
@@ -95,7 +95,7 @@ extension QueueSimulation {
             try settlePlayer()
             try settleQueue()
         }
-        checks.complain("it never comes to rest")
+        checks.recordViolation("it never comes to rest")
     }
 
     // MARK: Commands

@@ -62,12 +62,12 @@ extension QueueSimulation {
                 late = SimulatedScreen()
                 for topic in retained.keys.sorted() { try (retained[topic] ?? []).forEach { try late.apply($0) } }
             }
-            if early != late { checks.complain("two screens disagree after \(publication.topic)") }
+            if early != late { checks.recordViolation("two screens disagree after \(publication.topic)") }
             if publication.topic.owner == .playback || publication.topic == .service(.playback) {
                 tellQueue(publication)
             }
         }
-        complain(guarantees.judge(early))
+        recordViolation(guarantees.judge(early))
         if isShown { checks.compare(before, with: early, isRestarting: isRestarting) }
     }
 }

@@ -16,13 +16,13 @@ struct QueueSimulationTests {
     @Test(arguments: seeds)
     func `screens agree, nothing is lost, and no old episode is shown after a new one`(seed: UInt64) throws {
         let checks = try Self.simulate(seed).checks
-        #expect(checks.complaints.isEmpty, "seed \(seed): \(checks.complaints.first ?? "")")
+        #expect(checks.violations.isEmpty, "seed \(seed): \(checks.violations.first ?? "")")
         #expect(checks.advances + checks.failures > 0, "seed \(seed)")
     }
 
     private static func simulate(_ seed: UInt64) throws -> QueueSimulation {
         let simulation = try QueueSimulation(seed: seed)
-        for number in 1...4_000 where simulation.checks.complaints.isEmpty {
+        for number in 1...4_000 where simulation.checks.violations.isEmpty {
             try simulation.step()
             if number % 1_000 == 0 { try simulation.settle() }
             if number % 400 == 0 { try simulation.loseDeviceWhilePlaying() }
@@ -50,8 +50,8 @@ struct QueueSimulationTests {
     @Test func `an engine that starts a prepared episode without a request is detected`() throws {
         let found = try (1...20 as ClosedRange<UInt64>).contains { seed in
             let simulation = try QueueSimulation(seed: seed, breaksGuarantee: true)
-            for _ in 0..<4_000 where simulation.checks.complaints.isEmpty { try simulation.step() }
-            return simulation.checks.complaints.contains { $0.contains(" sounds while ") }
+            for _ in 0..<4_000 where simulation.checks.violations.isEmpty { try simulation.step() }
+            return simulation.checks.violations.contains { $0.contains(" sounds while ") }
         }
         #expect(found)
     }

@@ -8,7 +8,7 @@ import WireMessages
 
 /// Checks the invariants that hold in every state.
 struct SimulationChecks {
-    private(set) var complaints: [String] = []
+    private(set) var violations: [String] = []
     private(set) var advances = 0
     /// The number of stream retries, of failed episodes, and of skips by a client.
     private(set) var retries = 0
@@ -42,8 +42,8 @@ struct SimulationChecks {
         )
     }
 
-    mutating func complain(_ text: String) {
-        complaints.append(([text] + trail).joined(separator: "\n    "))
+    mutating func recordViolation(_ text: String) {
+        violations.append(([text] + trail).joined(separator: "\n    "))
     }
 
     /// Records a request to the queue, which may start playback.
@@ -61,7 +61,7 @@ struct SimulationChecks {
     mutating func forgetLoads(since load: String?) {
         hasSaved = hasSaved || load != nil
         let saved = shownLoads.lastIndex { $0 == load }
-        if saved == nil, hasSaved { complain("the saved load \(load ?? "none") was never shown") }
+        if saved == nil, hasSaved { recordViolation("the saved load \(load ?? "none") was never shown") }
         leftLoads.subtract(shownLoads[(saved ?? 0)...])
     }
 
@@ -88,37 +88,37 @@ struct SimulationChecks {
             if before.status == .failed, !before.skip, follows { passes += 1 }
             leftLoads.insert(before.loadID)
             if leftLoads.contains(player.loadID) {
-                complain("load \(player.loadID) was shown again after \(before.loadID)")
+                recordViolation("load \(player.loadID) was shown again after \(before.loadID)")
             }
             if !expectedLoads.contains(player.loadID) {
-                complain("\(player.loadID) was shown unrequested after \(before.status) \(before.loadID)")
+                recordViolation("\(player.loadID) was shown unrequested after \(before.status) \(before.loadID)")
             }
         }
-        if player.status == .idle { complain("idle after \(before.status) of \(before.loadID)") }
+        if player.status == .idle { recordViolation("idle after \(before.status) of \(before.loadID)") }
     }
 
     /// Checks that within one load the position is kept and that a failure can be answered.
     private mutating func compareSame(_ before: WirePlaybackState, _ screen: SimulatedScreen) {
         let player = screen.player
         if before.status == .finished, player.status != .finished {
-            complain("\(player.loadID) is \(player.status) after its end")
+            recordViolation("\(player.loadID) is \(player.status) after its end")
         }
         let attempt = player.retry.attempt
         if player.hasRetry, attempt > before.retry.attempt {
             retries += 1
             if attempt > 3 || (before.hasRetry && attempt != before.retry.attempt + 1) {
-                complain("retry \(attempt) after \(before.retry.attempt)")
+                recordViolation("retry \(attempt) after \(before.retry.attempt)")
             }
         }
         guard player.status == .failed, before.status != .failed else { return }
         failures += 1
         if !screen.failures.contains(where: { $0.episode == player.episode.id }) {
-            complain("\(player.loadID) failed without an alert: \(player.error.message)")
+            recordViolation("\(player.loadID) failed without an alert: \(player.error.message)")
         }
         if before.hasRetry, before.retry.attempt > 0, player.anchor.position < before.anchor.position - 0.001,
             !before.anchor.running
         {
-            complain("\(player.loadID) failed at \(player.anchor.position), not \(before.anchor.position)")
+            recordViolation("\(player.loadID) failed at \(player.anchor.position), not \(before.anchor.position)")
         }
     }
 }
@@ -129,7 +129,7 @@ extension QueueSimulation {
         for name in ["main", "work"] {
             let seen = early.entries(name).map(QueueModel.Entry.init)
             if seen != durable.list(name) {
-                checks.complain("\(name) is \(titles(seen)) instead of \(titles(durable.list(name))) \(when)")
+                checks.recordViolation("\(name) is \(titles(seen)) instead of \(titles(durable.list(name))) \(when)")
             }
         }
     }
@@ -144,7 +144,7 @@ extension QueueSimulation {
         let state = playerState
         let isToSound = state.status == .playing || state.status == .loading && state.willPlay
         if state.loadID != sounding.text || !isToSound {
-            checks.complain("\(sounding) sounds while the player shows \(state.status) \(state.loadID)")
+            checks.recordViolation("\(sounding) sounds while the player shows \(state.status) \(state.loadID)")
         }
     }
 
@@ -152,18 +152,18 @@ extension QueueSimulation {
     func checkRest() {
         checkLists("in the end")
         checkPositions()
-        complain(guarantees.judge(early))
-        if guarantees.isOpen { checks.complain("a request was never answered") }
+        recordViolation(guarantees.judge(early))
+        if guarantees.isOpen { checks.recordViolation("a request was never answered") }
         let player = early.player
         checkStored(player)
         if player.status != .failed || player.skip, !early.failures.isEmpty {
-            checks.complain("\(player.status), but there are alerts: \(early.failures.map(\.message))")
+            checks.recordViolation("\(player.status), but there are alerts: \(early.failures.map(\.message))")
         }
         if player.status == .playing, player.anchor.running {
             let elapsed = now.monotonic.since(MonotonicTime(nanoseconds: player.anchor.at)) / .seconds(1)
             let shown = player.anchor.position + elapsed * player.anchor.speed
             if engine.sounding?.text != player.loadID || abs(engine.position - shown) > 0.1 {
-                checks.complain("shown at \(shown), but the engine is at \(engine.position)")
+                checks.recordViolation("shown at \(shown), but the engine is at \(engine.position)")
             }
         }
         for name in ["main", "work"] {
@@ -173,7 +173,8 @@ extension QueueSimulation {
                 [header.pending.loadID, header.pending.replacesLoad, ""].contains(player.loadID)
                     || header.pending.overtakes.contains(player.loadID)
             else { continue }
-            checks.complain("load \(header.pending.loadID) is due in \(name), but the player shows \(player.loadID)")
+            checks.recordViolation(
+                "load \(header.pending.loadID) is due in \(name), but the player shows \(player.loadID)")
         }
     }
 
@@ -186,7 +187,7 @@ extension QueueSimulation {
             (session.status == .finished) == (player.status == .finished),
             (session.status == .failed) == (player.status == .failed)
         else {
-            return checks.complain(
+            return checks.recordViolation(
                 "\(player.status) \(player.loadID) is shown, and \(session.status) \(session.loadID) is stored")
         }
     }

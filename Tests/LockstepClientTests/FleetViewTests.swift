@@ -14,6 +14,11 @@ struct FleetViewTests {
         return entry
     }
 
+    @Test func `the JSON of a player that has published no state shows the default speed and volume`() {
+        let json = PlayerState.unknown.json().line
+        #expect(json.contains(#""speed":1,"volume":100,"#))
+    }
+
     @Test func `a queue is read with its deltas from a snapshot and from events`() {
         var bus = ModelBus(epoch: 5)
         var state = WireQueueState()

@@ -212,7 +212,7 @@ import WireMessages
         var facts = StoreFacts(incarnation: "d1")
         facts.lastBackup = StoreFixture.moment(-60)
         let later = Moment(
-            monotonic: now.monotonic.advanced(by: UpkeepSchedule.backupDelay + .seconds(1)),
+            monotonic: now.monotonic.advanced(by: MaintenanceSchedule.backupDelay + .seconds(1)),
             wall: StoreFixture.moment(301))
         for needsBackup in [false, true] {
             facts.needsBackup = needsBackup

@@ -37,7 +37,7 @@ struct BatchIntakeTests {
         return batch.commits.flatMap(\.changes)
     }
 
-    @Test mutating func `a copy of a refused batch is refused alike and not written`() {
+    @Test mutating func `a copy of a refused batch is refused too and not written`() {
         #expect(written(accept(batch(1), 1)) != nil)
         // A copy that arrives while the first is being written waits for its answer.
         guard case .wait = accept(batch(1), 2) else {

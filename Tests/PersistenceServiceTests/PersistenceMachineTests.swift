@@ -194,7 +194,7 @@ extension [PersistenceMachine.Effect] {
 
     @Test func `a checkpoint waits for an idle moment and a minimum length of the log`() {
         var bench = MachineBench()
-        #expect(!write(1, pages: UpkeepSchedule.checkpointPages - 1, &bench).contains("checkpoint"))
+        #expect(!write(1, pages: MaintenanceSchedule.checkpointPages - 1, &bench).contains("checkpoint"))
         #expect(!bench.pass(20).work.contains("checkpoint"), "a short log is left")
         for number in 2...50 {
             #expect(!write(UInt64(number), pages: 5, &bench).contains("checkpoint"))
@@ -207,7 +207,7 @@ extension [PersistenceMachine.Effect] {
 
     @Test func `a long log needs only a short idle time`() {
         var bench = MachineBench()
-        _ = write(1, pages: UpkeepSchedule.urgentCheckpointPages, &bench)
+        _ = write(1, pages: MaintenanceSchedule.urgentCheckpointPages, &bench)
         bench.now.monotonic = bench.now.monotonic.advanced(by: .milliseconds(99))
         #expect(bench.send(.wake).work == [])
         bench.now.monotonic = bench.now.monotonic.advanced(by: .milliseconds(1))

@@ -276,7 +276,7 @@ import WireMessages
         #expect(aside.count == 3, "\(names)")
     }
 
-    @Test func `a suspicion makes the next start read the whole file once`() throws {
+    @Test func `suspected damage makes the next start read the whole file once`() throws {
         let store = try fixture.open()
         try store.files.suspect()
         store.close()

@@ -31,7 +31,7 @@ import Testing
         #expect((0...4).map { backoff.allowsRetry(after: $0) } == [true, true, true, true, false])
     }
 
-    @Test func `the last step repeats where it is said to`() {
+    @Test func `the last step repeats if that is configured`() {
         let backoff = Backoff.steps([.seconds(1), .seconds(3)], repeatsLast: true)
         #expect((1...4).map { backoff.wait(after: $0) } == [.seconds(1), .seconds(3), .seconds(3), .seconds(3)])
         #expect(backoff.allowsRetry(after: 1_000))
@@ -42,7 +42,7 @@ import Testing
         #expect(Backoff.steps([], repeatsLast: false).wait(after: 1) == .zero)
     }
 
-    @Test func `a constant wait repeats as often as it may`() {
+    @Test func `a constant wait repeats up to the retry limit`() {
         #expect(Backoff.constant(.seconds(5)).wait() == .seconds(5))
         #expect(Backoff.constant(.seconds(5)).wait(after: 99) == .seconds(5))
         #expect(Backoff.constant(.zero, retries: 4).allowsRetry(after: 4))

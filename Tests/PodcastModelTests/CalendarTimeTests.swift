@@ -9,7 +9,7 @@ import Testing
         (4_102_444_799_999, "20991231T235959999Z", "2099-12-31 23:59 UTC"),
         (-1, "19691231T235959999Z", "1969-12-31 23:59 UTC"),
     ])
-    func `UTC is written and read`(milliseconds: Int64, compact: String, readable: String) {
+    func `a UTC time is formatted and parsed`(milliseconds: Int64, compact: String, readable: String) {
         let time = CalendarTime(Timestamp(milliseconds: milliseconds))
         #expect(time.compact == compact)
         #expect(time.readable == readable)
@@ -21,7 +21,7 @@ import Testing
         "20250229T030405678Z", "20260100T030405678Z", "20260102T240405678Z", "20260102T036005678Z",
         "20260102T030460678Z",
     ])
-    func `a text that is no date and time is refused`(text: String) {
+    func `a text that isn’t a date and time is refused`(text: String) {
         #expect(CalendarTime(compact: text) == nil)
     }
 
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [Int64.min, .max])
-    func `a peer’s absurd moment does not trap`(milliseconds: Int64) {
+    func `an out-of-range time from a peer doesn’t trap`(milliseconds: Int64) {
         #expect(!CalendarTime(Timestamp(milliseconds: milliseconds)).secondText.isEmpty)
     }
 }

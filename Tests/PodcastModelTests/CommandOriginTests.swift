@@ -8,7 +8,7 @@ struct CommandOriginTests {
         ("rule", "a rule", "by a rule"),
         ("robot", "robot", "by robot"),
     ])
-    func `origins have names for people`(origin: String, name: String, phrase: String) {
+    func `origins have display names`(origin: String, name: String, phrase: String) {
         #expect(CommandOrigin(origin).name == name && CommandOrigin(origin).phrase == phrase)
     }
 }

@@ -14,7 +14,7 @@ private func identities(_ items: [FeedEpisode]) -> [String] {
     FeedDocument(channel: FeedChannel(), items: items).identified().items.map(\.identity.alias)
 }
 
-@Test func `an episode is known by its GUID else its audio else its title`() {
+@Test func `an episode is identified by its GUID, else by its audio, else by its title`() {
     #expect(
         identities([
             item(guid: "g", audio: "http://h/1", title: "t"), item(audio: "https://H/2", title: "t"),

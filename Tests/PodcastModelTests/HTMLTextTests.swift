@@ -28,7 +28,7 @@ import Testing
         ("&#0;&#xD800;&#x110000;&#99999999999;", "&#0;&#xD800;&#x110000;&#99999999999;"),
         ("Tom&nbsp;&uuml;ber &hellip;", "Tom\u{A0}über …"), ("&amp", "&amp"), ("&", "&"), ("&ampamp;", "&ampamp;"),
     ])
-    func `references are decoded, and other text stands for itself`(html: String, text: String) {
+    func `references are decoded, and other text is unchanged`(html: String, text: String) {
         #expect(Self.words(html) == text)
         #expect(HTMLEntities.decoded(Array(html.utf8)[...]) == text)
     }
@@ -38,7 +38,7 @@ import Testing
         ("<a/href=z>", "z"), ("<a href=\"\">", ""), ("<a title=href>", nil), ("<a href>", nil),
         ("<a hrefs=1 href=2>", "2"),
     ])
-    func `an attribute is read whichever way it is quoted`(html: String, value: String?) {
+    func `an attribute is read with any kind of quotes`(html: String, value: String?) {
         guard case .tag(let tag)? = HTMLText(Array(html.utf8)).first(where: { _ in true }) else {
             Issue.record("\(html) has no tag")
             return

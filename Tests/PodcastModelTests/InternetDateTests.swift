@@ -39,7 +39,7 @@ func `dates as feeds write them are read`(text: String, seconds: Int64) {
     "2002-13-02T13:00:00Z", "Wed, 02 Foo 2002 13:00:00 GMT", "Wed, 02 Oct 2002 25:00:00 GMT", "2 2 Oct Nov 2002",
     "31 Dec 1969 23:00:00 GMT", "99999999999999999999 Oct 2002",
 ])
-func `texts that are no dates are refused`(text: String) {
+func `texts that aren’t dates are refused`(text: String) {
     #expect(InternetDate.parse(text) == nil)
 }
 

@@ -5,7 +5,7 @@ import Testing
     private static let now = Timestamp(milliseconds: 1_790_000_000_000)
 
     @Test(arguments: [(0, 0), (7, 5), (12, 30), (23, 59)])
-    func `a time of day is awaited until the local clock shows it`(hour: Int32, minute: Int32) {
+    func `the wait for a time of day ends when the local clock shows it`(hour: Int32, minute: Int32) {
         let seconds = LocalTime.seconds(until: hour, minute, from: Self.now)
         #expect(seconds > 0 && seconds <= 2 * 86_400)
         let then = Timestamp(milliseconds: Self.now.milliseconds + Int64(seconds * 1_000))

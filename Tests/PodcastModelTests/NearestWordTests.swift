@@ -7,7 +7,7 @@ import Testing
         ("paus", "pause"), ("Pause", "pause"), ("queu", "queue"), ("stauts", "status"), ("volum", "volume"),
         ("sub-scribe", "subscribe"), ("x", nil), ("", nil), ("equaliser", nil),
     ])
-    func `a mistyped word leads to the nearest one`(text: String, word: String?) {
+    func `a mistyped word suggests the nearest known one`(text: String, word: String?) {
         let words = ["pause", "queue", "status", "volume", "subscribe"]
         #expect(NearestWord.among(words, to: text) == word)
     }
@@ -17,7 +17,7 @@ import Testing
         #expect(NearestWord.among(["x", "y"], to: text) == nil)
     }
 
-    @Test func `distances count what is wrong`() {
+    @Test func `the distance between two words counts their differences`() {
         let cases = [("", "", 0), ("a", "", 1), ("ab", "ba", 1), ("kitten", "sitting", 3), ("abc", "abc", 0)]
         for (left, right, distance) in cases { #expect(NearestWord.distance(Array(left), Array(right)) == distance) }
     }

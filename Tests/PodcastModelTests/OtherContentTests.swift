@@ -10,7 +10,7 @@ import Testing
             ("application/rss+xml", .xml), ("application/json", .json), ("image/jpeg", .image),
             ("audio/mpeg", nil), ("video/mp4", nil), ("application/octet-stream", nil), ("text/plain", nil), ("", nil),
         ] as [(String, OtherContent?)])
-    func `a media type that audio never has is known`(type: String, content: OtherContent?) {
+    func `media types that audio never has are recognised`(type: String, content: OtherContent?) {
         #expect(OtherContent(mediaType: type) == content)
     }
 
@@ -26,7 +26,7 @@ import Testing
         #expect(OtherContent(beginning: Array(text.utf8)) == content)
     }
 
-    @Test func `every other content has a sentence, and that for a page says what to do`() {
+    @Test func `each kind of other content has a message, and the one for a web page gives advice`() {
         let messages = OtherContent.allCases.map { $0.refusal(from: "a.example", .decoderFailed).message }
         #expect(Set(messages).count == messages.count)
         #expect(messages.first == "a.example sent a web page instead of audio; you may have to log in first.")

@@ -26,7 +26,7 @@ struct PlaybackAnchorTests {
         #expect(position.seconds == 20)
     }
 
-    @Test func `a clock that reads less than the anchor's never steps the position back`() throws {
+    @Test func `a clock reading before the anchor never moves the position back`() throws {
         let position = try anchor(position: 20).position(at: MonotonicTime(nanoseconds: 99 * second))
         #expect(position.seconds == 20)
     }
@@ -40,7 +40,7 @@ struct PlaybackAnchorTests {
         #expect(running.remaining(at: MonotonicTime(nanoseconds: 102 * second), duration: duration) == 3)
     }
 
-    @Test func `an observer of another boot goes by wall clock, one of the same boot by the monotonic one`() throws {
+    @Test func `an observer of another boot uses the wall clock, one of the same boot the monotonic clock`() throws {
         let running = try anchor(position: 20)
         let now = Moment(
             monotonic: MonotonicTime(nanoseconds: 103 * second),
@@ -56,7 +56,7 @@ struct PlaybackAnchorTests {
         at: MonotonicTime(nanoseconds: 100 * second), bootID: "this", wall: Timestamp(milliseconds: 1_000_000))
 
     @Test(arguments: [("this", 90, 10.0, 0.0), ("this", 104, 0, 4), ("other", 90, 0, 5)])
-    func `an observer of another boot goes by wall clock`(
+    func `an observer of another boot uses the wall clock`(
         bootID: String, monotonic: UInt64, remaining: Double, elapsed: Double
     ) {
         let now = Moment(

@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct RefusalTests {
     @Test(arguments: [400, 401, 403, 404, 410, 418, 429, 500, 503])
-    func `a status has the same sentence for audio and for chapters, and advice for a feed`(status: Int) {
+    func `an HTTP status has the same message for audio and chapters, and advice for a feed`(status: Int) {
         let audio = Failure(refusedWith: status, by: "a.example", asking: .audio)
         let chapters = Failure(refusedWith: status, by: "a.example", asking: .chapters)
         let feed = Failure(refusedWith: status, by: "a.example", asking: .feed)

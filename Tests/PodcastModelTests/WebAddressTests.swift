@@ -53,7 +53,7 @@ func `an address with a malformed server is refused where it enters`(text: Strin
     #expect(WebAddress(text) == nil)
 }
 
-@Test func `an accepted address holds nothing that another library could stumble over`() throws {
+@Test func `an accepted address contains nothing that another library could misread`() throws {
     for text in HostileAddresses.addresses(10_000, seed: 9) {
         guard let address = WebAddress(text) else { continue }
         #expect(address.text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }, "\(text.debugDescription)")

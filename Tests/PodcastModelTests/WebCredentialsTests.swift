@@ -20,7 +20,7 @@ import Testing
         #expect(Set(ids).count == 1)
     }
 
-    @Test func `a password goes into an address and out of it again`() throws {
+    @Test func `credentials that are added to an address can be read from it`() throws {
         let address = try #require(WebAddress("https://host:8443/a/b?c"))
         let credentials = WebCredentials(user: "me@mail", password: "p:/?#@ä%")
         let text = address.text(with: credentials)
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [("", "p"), ("a:b", "p"), ("u", "p\n"), (String(repeating: "u", count: 1_025), "p")])
-    func `what Basic authentication can’t send is refused`(user: String, password: String) {
+    func `credentials that Basic authentication can’t send are refused`(user: String, password: String) {
         #expect(throws: Failure.self) { try WebCredentials(user: user, password: password).check() }
     }
 }

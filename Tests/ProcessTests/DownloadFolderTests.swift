@@ -142,7 +142,7 @@ struct DownloadFolderTests {
                 atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
             unlink(path)
             try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
-            try await checkRefused(fleet, observer, says: "is there already and is left alone")
+            try await checkRefused(fleet, observer, says: "already exists and wasn’t replaced")
             #expect(FileManager.default.contents(atPath: precious) == Data(Self.audio))
             #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path) == precious)
             unlink(path)

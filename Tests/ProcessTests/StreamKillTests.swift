@@ -51,7 +51,7 @@ struct StreamKillTests {
 /// Plays one episode and downloads two others from a faulty server, in a fleet whose processes are killed.
 private struct Listener {
     /// The fault of the server.
-    private enum Wrong: CaseIterable { case truncates, stalls, resets, refuses, dawdles }
+    private enum Fault: CaseIterable { case truncates, stalls, resets, refuses, sendsSlowly }
 
     private static let wave = Tone.wav(seconds: 120)
     private static let slow = Tone.slowMP3(seconds: 600)
@@ -59,7 +59,7 @@ private struct Listener {
     private let fleet: ProcessFleet
     private let observer: FleetObserver
     private let server: HTTPTestServer
-    private let wrong: Wrong
+    private let fault: Fault
     private let audio: [UInt8]
     private let name: Comment
     /// The audio’s length and the position of the seek, in seconds.
@@ -69,16 +69,16 @@ private struct Listener {
 
     init(_ fleet: ProcessFleet, _ observer: FleetObserver, _ server: HTTPTestServer, seed: UInt64) {
         (self.fleet, self.observer, self.server) = (fleet, observer, server)
-        wrong = Wrong.allCases[Int(seed % UInt64(Wrong.allCases.count))]
-        (audio, length, place) = wrong == .dawdles ? (Self.slow, 600, 400) : (Self.wave, 120, 60)
-        name = "seed \(seed), the server \(wrong)"
+        fault = Fault.allCases[Int(seed % UInt64(Fault.allCases.count))]
+        (audio, length, place) = fault == .sendsSlowly ? (Self.slow, 600, 400) : (Self.wave, 120, 60)
+        name = "seed \(seed), the server \(fault)"
         random = SeededGenerator(seed: seed)
     }
 
     // MARK: The server
 
     private var good: HTTPTestResponse {
-        var response = HTTPTestResponse.audio(audio, type: wrong == .dawdles ? "audio/mpeg" : "audio/wav")
+        var response = HTTPTestResponse.audio(audio, type: fault == .sendsSlowly ? "audio/mpeg" : "audio/wav")
         response.etag = "\"one\""
         return response
     }
@@ -86,21 +86,21 @@ private struct Listener {
     /// The response is correct but slow, so that a transfer is active when a process is killed.
     private var paced: HTTPTestResponse {
         var response = good
-        (response.chunkSize, response.chunkInterval) = wrong == .dawdles ? (100, 100) : (16_384, 100)
+        (response.chunkSize, response.chunkInterval) = fault == .sendsSlowly ? (100, 100) : (16_384, 100)
         return response
     }
 
     /// Makes a path respond with the fault.
     private mutating func spoil(_ path: String) {
         let bytes = 1_000 + random.below(300_000)
-        switch wrong {
+        switch fault {
         case .truncates: server.route(path, paced.with(.close(afterBytes: bytes)))
         case .stalls: server.route(path, paced.with(.stall(afterBytes: bytes)))
         case .resets: server.route(path, paced.with(.reset(afterBytes: bytes)))
         case .refuses:
             server.route(
                 path, paced.with(.close(afterBytes: bytes)), .status(503, headers: [("Retry-After", "1")]))
-        case .dawdles: server.route(path, paced)
+        case .sendsSlowly: server.route(path, paced)
         }
     }
 
@@ -124,7 +124,7 @@ private struct Listener {
     mutating func begin() async throws {
         server.route("/feed.xml", feed())
         // At 1 kB/s the start would take half a minute; the data that arrives at once ends before the seek position.
-        server.route("/1", wrong == .dawdles ? good.with(.stall(afterBytes: 300_000)) : paced)
+        server.route("/1", fault == .sendsSlowly ? good.with(.stall(afterBytes: 300_000)) : paced)
         try await observer.untilReady()
         _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
         _ = try await fleet.succeed("play", "Number 1.")

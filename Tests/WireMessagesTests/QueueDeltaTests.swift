@@ -37,7 +37,7 @@ struct QueueDeltaTests {
         #expect(isWholeConsistent == isSingleConsistent)
     }
 
-    @Test func `messages are put together from parts that are encoded`() throws {
+    @Test func `messages are assembled from encoded parts`() throws {
         let beginning = WireQueueState.with {
             $0.name = "main"
             $0.current = "e2"

@@ -57,7 +57,7 @@ extension BusLoop {
             case .update(let update): tell(update, now, sockets)
             }
         }
-        settleWaits(now)
+        completeWaits(now)
     }
 
     private mutating func open(_ nonce: String, _ now: MonotonicTime, _ sockets: SocketSet) {
@@ -102,7 +102,7 @@ extension BusLoop {
         feed.push(.connection(reducer.connection), replica: reducer.replica, connection: reducer.connection)
     }
 
-    mutating func settleWaits(_ now: MonotonicTime) {
+    mutating func completeWaits(_ now: MonotonicTime) {
         guard !waits.isEmpty else { return }
         guard let replica = reducer?.replica else {
             for wait in waits {

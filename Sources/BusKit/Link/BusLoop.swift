@@ -81,7 +81,7 @@ struct BusLoop: PollHandler, ~Copyable {
         case .unfollow(let id): feeds.removeValue(forKey: id)?.finish()
         case .wait(let wait, let completion):
             waits.append((wait, completion))
-            settleWaits(now)
+            completeWaits(now)
         case .publish(let publications, let completion):
             lastToken += 1
             publishes[lastToken] = completion
@@ -143,7 +143,7 @@ struct BusLoop: PollHandler, ~Copyable {
             for command in commands { try received(command, sockets) }
             rounds += 1
         }
-        settleWaits(now)
+        completeWaits(now)
         settleLeaving(now, sockets)
         let deadlines = [
             reducer?.deadline, retrier.deadline, link?.deadline, alarm, leaving?.deadline,

@@ -48,8 +48,12 @@ public struct PlayerState: Sendable, Hashable {
         self.wire = wire
     }
 
-    /// The state of a player that hasn’t published one.
-    package static let unknown = PlayerState(.with { $0.volume = 100 })
+    /// The player before it has published a state: idle, with the default speed and volume.
+    package static let unknown = PlayerState(
+        .with {
+            $0.speed = PlaybackSpeed.normal.factor
+            $0.volume = Volume.full.percent
+        })
 
     /// The playback state.
     public var status: Status {

@@ -11,7 +11,7 @@ import WireMessages
 @testable import DownloadsService
 
 /// Tests missing disks, whose downloads keep their state, and hung disks, which block no command.
-struct DownloadsAwayTests {
+struct UnavailableFolderTests {
     private let rig = DownloadsRig()
 
     /// Creates two files and a recognised folder.
@@ -41,12 +41,12 @@ struct DownloadsAwayTests {
         rig.found["e1"] = .nothing
         if restarts {
             rig.start()
-            rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.snapshot))
+            rig.report(.folderScanned(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.snapshot))
         }
         for _ in 0..<5 { rig.advance(16) }
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
         #expect(rig.alerts.map(\.code) == ["downloadsAway"])
-        #expect(rig.why("e1").contains("out of reach"))
+        #expect(rig.why("e1").contains("can’t be reached"))
         let orders = rig.orders.count
         rig.add("e3")
         #expect(rig.orders.count == orders && rig.shown("e3")?.waitsFor.contains("folder of downloads") == true)
@@ -54,7 +54,7 @@ struct DownloadsAwayTests {
         rig.marker = marker
         rig.found["e1"] = nil
         rig.advance(16)
-        #expect(rig.alerts.isEmpty && rig.actions.contains(.survey))
+        #expect(rig.alerts.isEmpty && rig.actions.contains(.scanFolder))
         #expect(try rig.order("e3").folder == marker)
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
     }
@@ -62,7 +62,7 @@ struct DownloadsAwayTests {
     @Test func `a file that is missing from the right folder ends its download, even after a restart`() throws {
         _ = try download()
         rig.start()
-        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
+        rig.report(.folderScanned(["Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
         #expect(rig.state("e1") == .notDownloaded && rig.state("e2") == .downloaded && rig.alerts.isEmpty)
     }
 
@@ -133,10 +133,10 @@ struct DownloadsAwayTests {
         #expect(rig.orders.isEmpty && rig.state("e3") == .queued)
         let files: [String: UInt64] = ["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000]
         if isOut { rig.mounts = [] }
-        rig.report(.surveyed(isOut ? [:] : files, rig.snapshot))
+        rig.report(.folderScanned(isOut ? [:] : files, rig.snapshot))
         #expect(rig.orders.isEmpty == isOut && rig.state("e1") == .downloaded)
         rig.start()
-        rig.report(.surveyFailed(Failure(.storageFailed, "it cannot be read")))
+        rig.report(.scanFailed(Failure(.storageFailed, "it cannot be read")))
         #expect(rig.orders.count == 1)
     }
 
@@ -190,7 +190,7 @@ struct DownloadsAwayTests {
         rig.marker = marker
         rig.isDiskOut = false
         rig.advance(16)
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
+        rig.report(.folderScanned(["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
         #expect(rig.actions.count { $0 == deletion } == 2 && rig.alerts.isEmpty)
     }
 
@@ -222,8 +222,8 @@ struct DownloadsAwayTests {
         rename(folder.root, folder.root + ".away")
         #expect(folder.check(paths).snapshot == FolderSnapshot())
         let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: 1) }
-        #expect(failure?.code == DownloadFolder.awayCode && access(folder.root, F_OK) != 0)
-        #expect(folder.delete("e1", at: "P/T [e1].mp3")?.code == DownloadFolder.awayCode)
+        #expect(failure?.code == DownloadFolder.wrongFolderCode && access(folder.root, F_OK) != 0)
+        #expect(folder.delete("e1", at: "P/T [e1].mp3")?.code == DownloadFolder.wrongFolderCode)
     }
 
     @Test

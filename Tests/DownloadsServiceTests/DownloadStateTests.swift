@@ -9,7 +9,7 @@ import WireMessages
 @testable import DownloadsService
 
 /// Tests that reports about downloads are true, even after another program has changed the files.
-struct DownloadsTruthTests {
+struct DownloadStateTests {
     private let rig = DownloadsRig()
     private let cut = TransferFailure(Failure(.streamFailed, "cut"))
 
@@ -70,7 +70,7 @@ struct DownloadsTruthTests {
         rig.add("e1")
         rig.start()
         try rig.complete("e1")
-        rig.report(.surveyed([:]))
+        rig.report(.folderScanned([:]))
         #expect(rig.state("e1") == .downloaded)
     }
 
@@ -262,7 +262,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e2").hasSuffix("It is the newest file of its podcast, which is kept."))
         #expect(
             rig.why("e1").hasSuffix(
-                "It is deleted when nothing needs it: only the newest file of its podcast is kept."))
+                "It is deleted once it is neither loaded nor in a queue: only the newest file of its podcast is kept."))
     }
 
     @Test func `a waiting download is explained once, and a refusal suggests the right command`()
@@ -290,7 +290,7 @@ struct DownloadsTruthTests {
             total: 1_000, offset: 0, version: FileVersion(etag: "\"a\"", lastModified: ""), contentType: "audio/mpeg")
         start.isPartRefused = isRefused
         rig.report(.began(try rig.order("e1").number, start))
-        let note = "It starts over after each interruption: host1 sends no parts of files."
+        let note = "It starts over after each interruption: host1 doesn’t support partial requests."
         #expect(rig.stored("e1")?.note == (isRefused ? note : ""))
     }
 
@@ -302,6 +302,6 @@ struct DownloadsTruthTests {
         rig.send { $0.remove.episodes = ["e1"] }
         rig.send { $0.cancel.episodes = ["e2"] }
         #expect(rig.why("e1") == "It is no longer downloaded: removed by test.")
-        #expect(rig.why("e2") == "It is not downloaded; its download was given up by test.")
+        #expect(rig.why("e2") == "It is not downloaded; its download was cancelled by test.")
     }
 }

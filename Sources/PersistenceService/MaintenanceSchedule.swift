@@ -5,20 +5,20 @@ import PodcastModel
 ///
 /// Days are measured on the wall clock (a machine that sleeps at night makes its backup in the morning), the other
 /// intervals on the monotonic clock.
-struct UpkeepSchedule: Sendable {
+struct MaintenanceSchedule: Sendable {
     /// The interval between daily backups, in ms.
     static let backupInterval: Int64 = 86_400_000
     /// The delay from the start to the first backup.
     static let backupDelay = Duration.seconds(300)
-    static let backupRetry = Backoff.constant(.seconds(900))
+    static let backupBackoff = Backoff.constant(.seconds(900))
     /// The delay from a change of queue, session or subscriptions to its side snapshot, which may take a minute.
     static let snapshotDelay = Duration.seconds(240)
-    static let snapshotRetry = Backoff.constant(.seconds(30))
+    static let snapshotBackoff = Backoff.constant(.seconds(30))
     static let pruneInterval = Duration.seconds(3_600)
     /// The retention time of replies and commit IDs, in ms.
     static let retention: Int64 = 86_400_000
     /// The interval between attempts to write to a full disk.
-    static let probeRetry = Backoff.constant(.seconds(5))
+    static let probeBackoff = Backoff.constant(.seconds(5))
     static let countDelay = Duration.seconds(1)
     /// The minimum length of the log, in pages, for a checkpoint: a page that many commits change is then copied once.
     static let checkpointPages = 500
@@ -28,7 +28,7 @@ struct UpkeepSchedule: Sendable {
     static let urgentCheckpointPages = Store.forcedCheckpointPages / 2
     static let urgentCheckpointDelay = Duration.milliseconds(100)
     /// The delay after a checkpoint that failed or could not copy everything.
-    static let checkpointRetry = Backoff.constant(.seconds(30))
+    static let checkpointBackoff = Backoff.constant(.seconds(30))
     static let checkDelay = Duration.seconds(60)
     /// The maximum sleep, so that the wall clock is checked.
     static let longestSleep = Duration.seconds(300)
@@ -88,18 +88,18 @@ struct UpkeepSchedule: Sendable {
         count.at = count.at ?? now.monotonic.advanced(by: Self.countDelay)
     }
 
-    mutating func diskIsFull(now: Moment) { probeAt = now.monotonic.advanced(by: Self.probeRetry.wait()) }
+    mutating func diskIsFull(now: Moment) { probeAt = now.monotonic.advanced(by: Self.probeBackoff.wait()) }
 
     mutating func snapshotEnded(failed: Bool = false, now: Moment) {
         snapshot.isRunning = false
-        if failed { snapshot.at = now.monotonic.advanced(by: Self.snapshotRetry.wait()) }
+        if failed { snapshot.at = now.monotonic.advanced(by: Self.snapshotBackoff.wait()) }
     }
 
     /// - Parameter copy: the backup; nil: it failed.
     mutating func backupEnded(_ copy: DatabaseCopy?, now: Moment) {
         backup.isRunning = false
         if let copy { lastBackup = copy.at }
-        backup.at = copy == nil ? now.monotonic.advanced(by: Self.backupRetry.wait()) : now.monotonic
+        backup.at = copy == nil ? now.monotonic.advanced(by: Self.backupBackoff.wait()) : now.monotonic
     }
 
     mutating func pruned(now: Moment) { prune = Job(at: now.monotonic.advanced(by: Self.pruneInterval)) }
@@ -121,7 +121,7 @@ struct UpkeepSchedule: Sendable {
         checkpointNotBefore = nil
         if case .success(let pages) = remaining { loggedPages = pages }
         guard loggedPages >= Self.checkpointPages else { return }
-        checkpointNotBefore = now.monotonic.advanced(by: Self.checkpointRetry.wait())
+        checkpointNotBefore = now.monotonic.advanced(by: Self.checkpointBackoff.wait())
         checkpoint.at = checkpointNotBefore
     }
 

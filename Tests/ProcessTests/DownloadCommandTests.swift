@@ -10,7 +10,7 @@ import WireMessages
 /// Tests that commands report downloads correctly: files changed by other programs, downloads that can’t be
 /// resumed, and episodes that the library no longer has.
 @Suite(.serialized, .timeLimit(.minutes(5)))
-struct DownloadTruthTests {
+struct DownloadCommandTests {
     private static let audio = Tone.wav(seconds: 20)
 
     private static func feed(_ server: HTTPTestServer) -> HTTPTestResponse {
@@ -98,7 +98,7 @@ struct DownloadTruthTests {
             try await observer.until("the alert is shown") { view in
                 view.alertsInOrder.contains { $0.code == "downloadsAway" }
             }
-            #expect(try await fleet.succeed("why", "One").contains("out of reach"))
+            #expect(try await fleet.succeed("why", "One").contains("can’t be reached"))
             #expect(observer.view.downloads.values.first?.state == .downloaded)
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
             try FileManager.default.removeItem(atPath: folder)
@@ -118,7 +118,7 @@ struct DownloadTruthTests {
             try await observer.until("data is received") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }
             let host = try #require(WebAddress(server.url("/1.wav"))?.host)
             let says =
-                "It starts over after each interruption: \(host) doesn’t say which version of the file it sends."
+                "It starts over after each interruption: \(host) doesn’t identify the version of the file."
             #expect(
                 try await fleet.succeed("download", "pause", "One") == "Paused the download of “One”. \(says)\n")
             try await observer.until("the received part is kept") {
