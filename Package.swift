@@ -169,7 +169,7 @@ let package = Package(
         tests("LockstepClientTests", shared),
         tests("ProcessKitTests", shared + ["ProcessKit", "LibC", "CProcess"]),
         tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
-        tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard"]),
+        tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard", "OwnerHarness"]),
         tests("PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite]),
         tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit", "OwnerHarness", "EngineDouble"]),
         tests("QueueServiceTests", shared + ["QueueService", "OwnerKit", "OwnerHarness"]),

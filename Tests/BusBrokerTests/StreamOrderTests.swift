@@ -1,3 +1,4 @@
+import OwnerHarness
 import PodcastModel
 import TestSupport
 import Testing
@@ -177,15 +178,5 @@ import ZeroMQ
                 #expect(topic.withUnsafeBytes { cache.frame(of: $0) } == topic, "round \(round)")
             }
         }
-    }
-}
-
-extension Topic {
-    /// Checks the text of a topic by the same rule as `TopicRule` checks its bytes.
-    fileprivate func isPublishable(by service: ServiceName, kind: MessageKind) -> Bool {
-        guard text.utf8.count <= Topic.limit, owner == service, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }),
-            !parts.contains(where: \.isEmpty)
-        else { return false }
-        return text.hasPrefix("live/") == (kind == .live) && (kind == .live || kind.isSequenced)
     }
 }
