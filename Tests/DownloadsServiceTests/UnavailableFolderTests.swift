@@ -114,7 +114,7 @@ struct UnavailableFolderTests {
         rig.add("e3")
         rig.marker = ""
         let orders = rig.orders.count
-        rig.report(.failed(try rig.order("e3").number, TransferFailure(DownloadFolder(root: "/d").away)))
+        rig.report(.failed(try rig.order("e3").number, TransferFailure(DownloadFolder(root: "/d").wrongFolder)))
         for _ in 0..<6 { rig.advance(100) }
         #expect(rig.state("e3") == .queued && rig.stored("e3")?.attempt == 0 && rig.orders.count == orders)
         #expect(rig.alerts.map(\.code) == ["downloadsAway"])
@@ -186,7 +186,7 @@ struct UnavailableFolderTests {
         rig.send { $0.remove.episodes = ["e1"] }
         let deletion = DownloadsAction.delete(episode: "e1", path: "Show/Part 1 [e1].mp3", folder: marker)
         #expect(rig.actions.last == deletion)
-        rig.report(.deleted(episode: "e1", DownloadFolder(root: "/d").away))
+        rig.report(.deleted(episode: "e1", DownloadFolder(root: "/d").wrongFolder))
         rig.marker = marker
         rig.isDiskOut = false
         rig.advance(16)
