@@ -3,7 +3,8 @@ import WireMessages
 import ZeroMQ
 
 /// The messages that wait for slow clients, in order. libzmq holds a few for each client; the others wait here, within
-/// limits, until the client reads or times out.
+/// limits, until the client reads or times out. Events for slow subscribers don’t wait here:
+/// `BrokerLimits.messagesToSubscriber` bounds them.
 struct ReplyOutbox: Sendable {
     struct Limits: Sendable {
         /// The maximum number of waiting replies and failures for one client.

@@ -3,8 +3,9 @@ package import WireMessages
 
 /// An episode of a fetched feed, as it is stored.
 ///
-/// A new field of an episode goes into `Episode` of `library.proto`, into `FeedEpisode` with its element in `FeedTag` and
-/// `FeedBuilder`, here, and into `WireEpisode.json`; into `WireEpisodeSummary` if queues and the player show it, too.
+/// A new field of an episode goes into `Episode` of `library.proto` (then run `deploy/generate`), into `FeedEpisode` (in
+/// `FeedDocument.swift`) with its element in `FeedTag` and `FeedBuilder`, here, and into `WireEpisode.json` (in
+/// `WireJSON.swift`) and `cli.md`; if queues and the player show it, also into `EpisodeSummary` and `WireEpisodeSummary`.
 package struct FetchedEpisode: Sendable {
     /// The ID by its first name; another one if it is known under an alias.
     package var id: EpisodeID

@@ -27,7 +27,7 @@ struct DownloadStateTests {
         rig.found["e1"] = found
         rig.advance(16)
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
-        let what = found == .nothing ? "missing" : "not the one that was downloaded"
+        let what = found == .nothing ? "missing" : "replaced by another one"
         #expect(rig.why("e1") == "It is no longer downloaded: its file was \(what).")
         #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
     }

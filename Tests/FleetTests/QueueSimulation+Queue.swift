@@ -116,7 +116,9 @@ extension QueueSimulation {
 
     /// Delivers the result of a client’s request to the queue.
     private func answerClient(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
-        if !guarantees.answerQueue(request) { checks.recordViolation("\(request) was answered without being asked, or twice") }
+        if !guarantees.answerQueue(request) {
+            checks.recordViolation("\(request) was answered without being asked, or twice")
+        }
         if case .failure = result { checks.dropExpectation(request) }
     }
 }

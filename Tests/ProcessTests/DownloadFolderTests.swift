@@ -207,7 +207,7 @@ struct DownloadFolderTests {
                     && view.alertsInOrder.contains { $0.code == "playsStream" }
             }
             try await observer.until("the episode isn’t downloaded") { $0.downloads.isEmpty }
-            #expect(try await fleet.succeed("why", "One").contains("was not the one that was downloaded"))
+            #expect(try await fleet.succeed("why", "One").contains("was replaced by another one"))
         }
     }
 }

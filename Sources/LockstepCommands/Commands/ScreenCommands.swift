@@ -5,8 +5,9 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-// A new player screen needs a `PlayerTerminal` that draws it, a `PlayerMachine.Presentation` that decides its keys, and a
-// command that passes both to `runPlayer` and is listed in the group “Screens” of `Lockstep`.
+// A new player screen needs a `PlayerTerminal` that draws it, a `PlayerMachine.Presentation` that decides its keys, and
+// here a command that passes both to `runPlayer` and is listed in the group “Screens” of `Lockstep`. Its parts of the
+// state must be in `Observation.screen`. A screen of something else is written like `DownloadsBoard` and `DownloadsLoop`.
 
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(

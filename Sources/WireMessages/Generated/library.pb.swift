@@ -140,6 +140,7 @@ public nonisolated struct WirePodcast: @unchecked Sendable {
   fileprivate var _storage = _StorageClass.defaultInstance
 }
 
+/// `FetchedEpisode` lists the places where a new field must be added.
 public nonisolated struct WireEpisode: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
