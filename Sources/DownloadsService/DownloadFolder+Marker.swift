@@ -39,13 +39,13 @@ extension DownloadFolder {
         let name = Self.markerName + ".new"
         unlinkat(top, name, 0)
         let file = openat(top, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw failure("The folder of downloads can’t be marked", name) }
+        guard file >= 0 else { throw failure("The marker file of the download folder can’t be written", name) }
         defer { close(file) }
         let bytes = Array("\(id)\n".utf8)
         guard pwrite(file, bytes, bytes.count, 0) == bytes.count, fsync(file) == 0,
             renameat(top, name, top, Self.markerName) == 0, fsync(top) == 0
         else {
-            let failure = failure("The folder of downloads can’t be marked", name)
+            let failure = failure("The marker file of the download folder can’t be written", name)
             unlinkat(top, name, 0)
             throw failure
         }

@@ -173,7 +173,7 @@ struct DownloadFolder: Sendable {
             throw failure("The folder for the download can’t be created", name)
         }
         let descriptor = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure("The folder of the download can’t be opened", name) }
+        guard descriptor >= 0 else { throw failure("The download’s folder can’t be opened", name) }
         return descriptor
     }
 

@@ -103,7 +103,7 @@ struct RetentionRules: Sendable {
             } else if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceRequest(download) {
                 change.remove(download, "deleted by a rule, because it has been played")
             } else if limit > 0, kept[podcast, default: 0] > limit {
-                let rule = "deleted by a rule, which keeps the newest \(limit) of “\(download.podcastTitle)”"
+                let rule = "deleted by the rule that keeps the newest \(limit) downloads of “\(download.podcastTitle)”"
                 change.remove(download, rule)
             }
         }
@@ -123,7 +123,8 @@ struct RetentionRules: Sendable {
             .map(\.name).sorted().map(QueueName.shown)
         if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
         if forgotten.contains(download.podcastID) {
-            sentences.append("Its podcast was forgotten: it is deleted when it is neither loaded nor in a queue.")
+            sentences.append(
+                "The podcast was forgotten: the file is deleted when its episode is neither loaded nor in a queue.")
         }
         if store.settings.isOn(.deletePlayed, podcast: download.podcastID) {
             let isAgain = playedAt[download.episode] != nil && !isPlayedSinceRequest(download)

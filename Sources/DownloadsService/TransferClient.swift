@@ -90,7 +90,8 @@ final class TransferClient: Sendable {
         request.headers.add("Accept", "audio/*, video/*;q=0.9, */*;q=0.5")
         request.credentials = secrets.credentials(of: order.download.podcastID)
         request.decompresses = false
-        // A limited rate or a slow disk must slow the server down.
+        // On a connection of its own, TCP flow control slows the server down when the rate is limited or the disk is
+        // slow.
         request.sharesConnection = false
         request.silenceLimit = stall
         if offset > 0 { request.range = WebRange(from: offset, ifRange: order.download.version.condition) }

@@ -93,7 +93,7 @@ struct FeedReader {
         } else {
             text.append(contentsOf: "&\(name);".utf8)
         }
-        builder.warn("undeclaredEntity", "The feed uses a name for a character that it doesn’t declare")
+        builder.warn("undeclaredEntity", "The feed uses an entity that it doesn’t declare")
     }
 
     /// Records the root name of the document’s DTD.

@@ -201,7 +201,8 @@ struct EpisodeChanges {
         if seen.count > 25_000 { seen = seen.filter { merge.feed.present.contains($0.key) } }
     }
 
-    /// Returns the ID of an episode that is known by another name, if no other episode of the feed has that ID.
+    /// Returns the stored ID of an episode that is known under one of its aliases, if no other episode of the feed has
+    /// that ID; otherwise its own ID.
     private func identify(_ episode: FetchedEpisode, _ taken: Set<EpisodeID>) -> EpisodeID {
         if let key = SeenEpisodes.Key(episode.id), seen[key] != nil { return episode.id }
         for alias in episode.aliases {

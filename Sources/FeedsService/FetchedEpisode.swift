@@ -7,7 +7,7 @@ package import WireMessages
 /// `FeedDocument.swift`) with its element in `FeedTag` and `FeedBuilder`, here, and into `WireEpisode.json` (in
 /// `WireJSON.swift`) and `cli.md`; if queues and the player show it, also into `EpisodeSummary` and `WireEpisodeSummary`.
 package struct FetchedEpisode: Sendable {
-    /// The ID by its first name; another one if it is known under an alias.
+    /// The ID derived from the episode’s identity in the feed; the stored episode’s ID if an alias matches one.
     package var id: EpisodeID
     /// The fingerprint of all of the feed’s data on the episode.
     package var fingerprint: UInt64

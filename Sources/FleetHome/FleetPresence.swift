@@ -33,7 +33,7 @@ package enum FleetPresence {
                 connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        // A full backlog also belongs to a listening socket.
+        // `EAGAIN` means that the backlog is full, so the socket is listening.
         return outcome == 0 || errno == EAGAIN || errno == EINPROGRESS
     }
 

@@ -80,7 +80,8 @@ extension LockstepHome {
         }
         let isUsable = canAccess(path, R_OK | W_OK | X_OK)
         let number = errno
-        // A user who may write everywhere may use another user’s data, but not sockets that the other could replace.
+        // A privileged user may use another user’s data folder, but not another user’s run folder, whose owner could
+        // replace the sockets.
         if status.st_uid != userID, isRun || !isUsable {
             return FolderFault(
                 message: "\(path) belongs to another user (\(Self.name(ofUser: status.st_uid))).",
@@ -134,7 +135,7 @@ extension LockstepHome {
     /// Creates a folder and the missing ones above it, accessible to this user only.
     package static func createFolder(_ folder: String) throws(Failure) {
         guard !make(folder) else { return }
-        // Read before another call sets another error number.
+        // `errno` is read before another call overwrites it.
         let reason = SystemError.reason()
         let fault = cannotCreate(folder, in: nearestFile(to: folder), reason)
         throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")

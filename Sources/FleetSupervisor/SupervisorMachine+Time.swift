@@ -44,7 +44,7 @@ extension SupervisorMachine {
             }
             if let silence = silence(of: services[index], together: together, now: now) {
                 services[index].beginEnd(.hung, within: limits.crashReport, because: "it " + silence, now: now)
-                effects.append(.log("\(name) \(silence): it is ended and started again", .warning))
+                effects.append(.log("\(name) \(silence); restarting it", .warning))
                 effects.append(.abort(name))
             } else if services[index].condition == .ready,
                 let sign = services[index].lastSign, now.since(sign) > limits.late

@@ -19,7 +19,7 @@ enum SupervisorEvent: Sendable, Hashable {
     case crashed(String)
     /// The service’s current process, and its whole session, has ended.
     case ended(String, ProcessEnd)
-    /// Time has passed: `nextDeadline` is due, or the loop turned for another reason.
+    /// `nextDeadline` is due, or the loop woke up for another reason.
     case tick
     /// A request to stop this service and start it again.
     case restart(String)

@@ -81,7 +81,7 @@ extension OwnerMachine {
     package mutating func start(now: Moment, _ effects: inout [Effect]) {}
 }
 
-/// An event for an owner; within the owner `Event`.
+/// An event that an owner’s machine handles. `OwnerMachine.Event` is its alias.
 package enum MachineEvent<Input: Sendable, Query: Sendable, Timer: Sendable & Hashable, Step: Sendable>: Sendable {
     /// A request that hasn’t been answered. It must be answered once, by a transaction’s `answer` or `.reply`.
     case command(Command)

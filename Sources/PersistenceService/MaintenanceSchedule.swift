@@ -159,7 +159,7 @@ struct MaintenanceSchedule: Sendable {
         }
         if count.begin(if: count.isDue(now)) { effects.append(.count) }
         if !checkpoint.isRunning, checkpoint.isDue(now) {
-            // The write in progress requests the next one.
+            // If a write is in progress, its commit schedules the checkpoint again.
             if checkpoint.begin(if: isIdle) { effects.append(.checkpoint) }
             checkpoint.at = nil
         }

@@ -128,7 +128,7 @@ package struct PersistenceMachine: Sendable {
         case .rebuilt(let result):
             schedule.rebuilt()
             let outcome = result.failure.map { "could not be rebuilt: \($0.message)" } ?? "has been rebuilt."
-            effects.append(.log(.warning, "The index of the full text search was damaged; it \(outcome)"))
+            effects.append(.log(.warning, "The full-text search index was damaged; it \(outcome)"))
         case .wake: lastWake = nil
         case .stopping: isStopping = true
         }

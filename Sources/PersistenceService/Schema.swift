@@ -136,7 +136,7 @@ enum Schema {
         try db.execute(sql: "DELETE FROM record WHERE \(chapters)")
     }
 
-    /// The index of the full text search over `episode_text`, which keeps the texts.
+    /// The full-text search index over `episode_text`, which keeps the texts.
     static let search = """
         CREATE VIRTUAL TABLE episode_search USING fts5 (
             title, notes, podcast, content = 'episode_text', content_rowid = 'place', prefix = '3',

@@ -8,7 +8,7 @@ enum StorageFailure {
     /// The database file itself is damaged; the service can’t continue with it.
     static let damaged = "databaseDamaged"
 
-    /// Only the index of the full text search is damaged; it can be rebuilt.
+    /// Only the full-text search index is damaged; it can be rebuilt.
     static let searchDamaged = "searchIndexDamaged"
 
     /// Returns a failure whose message names the operation, `doing` (a clause such as `saving`).
@@ -44,7 +44,7 @@ enum StorageFailure {
         }
         if isSearchDamage(error) {
             return Failure(
-                code: searchDamaged, message: "The index of the full text search is damaged; it is being rebuilt.",
+                code: searchDamaged, message: "The full-text search index is damaged; it is being rebuilt.",
                 retry: true)
         }
         if error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR && StoreFiles.isDiskFull(beside: path)

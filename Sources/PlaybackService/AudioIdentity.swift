@@ -44,7 +44,7 @@ struct AudioIdentity: Sendable, Hashable {
     /// The tag in the episode’s state is unsaved.
     private var hasNewTag = false
     /// The episode was loaded at its stored position, and has not been opened since.
-    private var beginsAnew = false
+    private var beginsAtStoredPosition = false
 
     init(announced: Double, recorded: EpisodeDuration? = nil) {
         self.announced = EpisodeDuration(seconds: announced)
@@ -89,10 +89,10 @@ struct AudioIdentity: Sendable, Hashable {
 
     // MARK: The open audio
 
-    /// - Parameter isAnew: whether the episode begins at its stored position, not at a requested one.
-    mutating func begins(_ duration: EpisodeDuration?, isAnew: Bool) {
+    /// - Parameter atStoredPosition: whether the episode begins at its stored position, not at a requested one.
+    mutating func begin(_ duration: EpisodeDuration?, atStoredPosition: Bool) {
         recorded = duration
-        beginsAnew = isAnew
+        beginsAtStoredPosition = atStoredPosition
     }
 
     mutating func opens(isStream: Bool) {
@@ -131,7 +131,7 @@ struct AudioIdentity: Sendable, Hashable {
     /// audio, perhaps with advertisements, is replaced by half a minute before the end. If nothing indicates another
     /// version, the length may be wrong, and there may be audio at the position.
     mutating func start(insteadOf position: PlaybackPosition) -> PlaybackPosition? {
-        defer { beginsAnew = false }
+        defer { beginsAtStoredPosition = false }
         guard let measured, measured.source == .declared else { return nil }
         let end = measured.duration.seconds
         if position.seconds > end + 1 {
@@ -140,7 +140,7 @@ struct AudioIdentity: Sendable, Hashable {
             isBehindEnd = true
         } else if position.seconds > end - 1 {
             // An episode that is loaded at its end starts from the beginning.
-            return PlaybackPosition(clamping: beginsAnew ? 0 : max(0, end - 1))
+            return PlaybackPosition(clamping: beginsAtStoredPosition ? 0 : max(0, end - 1))
         }
         return nil
     }

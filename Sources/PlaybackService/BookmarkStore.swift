@@ -152,8 +152,8 @@ struct BookmarkStore: Sendable {
         uncommitted.removeAll { $0.transaction == transaction }
     }
 
-    /// Rolls back the change of a refused transaction. A bookmark that has been changed again keeps its value, and that
-    /// change would be rolled back to the bookmark before both.
+    /// Rolls back the change of a refused transaction. A bookmark that has been changed again keeps its value; if that
+    /// later change is refused too, the bookmark before both is restored.
     ///
     /// - Returns: the episode whose bookmarks have changed.
     mutating func refused(_ transaction: TransactionID) -> String? {

@@ -97,7 +97,7 @@ extension PlaybackSession {
     ///
     /// - Parameter intro: the number of seconds that are skipped at the beginning.
     mutating func begin(at explicit: PlaybackPosition?, intro: Double, _ pending: inout PendingEffects) {
-        audio.begins(EpisodeDuration(seconds: episodeState.duration), isAnew: explicit == nil)
+        audio.begin(EpisodeDuration(seconds: episodeState.duration), atStoredPosition: explicit == nil)
         if explicit == nil, episodeState.isAtEnd { reportRestart(from: episodeState.position, &pending) }
         let start = explicit ?? Self.start(of: episodeState, duration: duration, intro: intro)
         if start != tracker.anchor.position { setAnchor(start, running: false, &pending) }

@@ -256,7 +256,7 @@ extension PlaybackSession {
     mutating func countAsPlayed(_ settings: OwnerSettings, _ pending: inout PendingEffects) {
         guard !episodeState.played else { return }
         let threshold = settings.value(.playedThreshold, podcast: episode.podcastID)
-        let reason = threshold.hasSuffix("%") ? "\(threshold) of it heard" : "heard to \(threshold) s before its end"
+        let reason = threshold.hasSuffix("%") ? "\(threshold) of it heard" : "heard to within \(threshold) s of its end"
         episodeState = episodeState.marked(played: true, keepsPosition: true, reason: reason, now: pending.now)
         pending.writes.mark(episodeState)
         savePosition(&pending)

@@ -69,7 +69,7 @@ package enum PlaybackQuery: Sendable {
     /// The repeated lookup, because the library hasn’t answered in time.
     case lateLoad(LoadID)
     case chapters(LoadID)
-    /// The prepared episode, by the number of the question.
+    /// The prepared episode; the number identifies the query.
     case next(UInt64)
     case marks(EpisodeMarking)
     case bookmark(Command, WireBookmark)

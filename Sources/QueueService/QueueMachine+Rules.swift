@@ -9,7 +9,8 @@ import WireMessages
 extension QueueMachine {
     private static let ruleCheckBackoff = Backoff.constant(.seconds(5))
 
-    /// Sets or unsets a setting; a rule that applies to a podcast now starts with the existing episodes.
+    /// Sets or unsets a setting. A rule that starts to apply to a podcast treats its existing episodes as already
+    /// handled.
     mutating func set(
         _ setting: WireSetSetting, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {

@@ -163,7 +163,8 @@ package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .truncated(let expected, let got): "\(got) bytes instead of \(expected)"
-        case .unknownVersion(let version): "version \(version), this code reads \(BusHeader.currentVersion)"
+        case .unknownVersion(let version):
+            "version \(version) isn’t supported; this program reads version \(BusHeader.currentVersion)"
         case .unknownKind(let kind): "unknown kind \(kind)"
         case .unexpectedKind(let kind): "kind \(kind) isn’t allowed on this socket"
         case .frameCount(let expected, let got): "\(got) frames instead of \(expected)"

@@ -3,7 +3,7 @@ package import PodcastModel
 import SwiftProtobuf
 
 extension Failure {
-    /// Creates the failure of a name that several objects have.
+    /// Creates the failure for an ambiguous name, which several objects match.
     ///
     /// - Parameters:
     ///   - message: the sentence that the advice follows.

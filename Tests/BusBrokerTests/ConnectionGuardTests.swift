@@ -90,7 +90,7 @@ import ZeroMQ
     }
 
     @Test(arguments: [[0x01, 0x00], [0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7e], [0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 1]])
-    func `a peer with another protocol than ZMTP 3 is disconnected`(_ bytes: [UInt8]) {
+    func `a peer that uses a protocol other than ZMTP 3 is disconnected`(_ bytes: [UInt8]) {
         #expect(!Self.read(bytes))
     }
 
@@ -150,7 +150,7 @@ import ZeroMQ
     }
 }
 
-/// A connection to a bus with its own ZMTP bytes, or other ones.
+/// A raw socket connected to a bus. It sends a handwritten ZMTP handshake or arbitrary other bytes.
 private struct RawPeer: ~Copyable {
     private struct Lost: Error { let step: String }
 

@@ -143,7 +143,7 @@ struct DownloadStateTests {
 
     // MARK: Addresses
 
-    /// The current address, the number of kept bytes, and whether the service was away when the feed changed.
+    /// The current address, the number of kept bytes, and whether the service was stopped when the feed changed.
     @Test(arguments: [
         ("http://host1/new.mp3", 0, false), ("http://host1/new.mp3", 0, true),
         ("http://host1/1.mp3?token=2", 999, false),

@@ -364,7 +364,7 @@ struct DownloadsMachineTests {
         rig.set(.keepDownloads, "2")
         rig.advance(11)
         #expect(rig.library.keys.filter { rig.state($0) == .downloaded }.sorted() == ["e4", "e5"])
-        #expect(rig.why("e3").contains("deleted by a rule, which keeps the newest 2 of “Show”"))
+        #expect(rig.why("e3").contains("deleted by the rule that keeps the newest 2 downloads of “Show”"))
     }
 
     @Test func `a rule fetches no more episodes than are kept, the newest first`() throws {

@@ -421,7 +421,7 @@ struct DownloadsRegressionTests {
             queue(["e1"])
         }
         rig.advance(60)
-        #expect(rig.state("e1") == .downloaded && rig.why("e1").contains("Its podcast was forgotten"))
+        #expect(rig.state("e1") == .downloaded && rig.why("e1").contains("The podcast was forgotten"))
         queue([])
         rig.advance(60)
         #expect(rig.state("e1") == .notDownloaded)

@@ -178,7 +178,7 @@ struct UnavailableFolderTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test func `a file that is removed while the folder is unavailable is deleted when it is back`() throws {
+    @Test func `a download removed while its folder is unavailable is deleted once the folder is back`() throws {
         let marker = try download()
         rig.marker = ""
         rig.isDiskOut = true
@@ -282,7 +282,7 @@ struct UnavailableFolderTests {
     }
 
     @Test
-    func `a command during a file check is answered after the next one, and the running one ignores newer files`()
+    func `a command during a file check is answered after the next check, and the running check ignores newer files`()
         throws
     {
         _ = try download()

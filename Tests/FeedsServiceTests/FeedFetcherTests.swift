@@ -32,7 +32,7 @@ import WireMessages
         return order
     }
 
-    @Test func `a conditional request fetches only what changed`() async throws {
+    @Test func `a conditional request for an unchanged feed returns “unchanged”`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .feed(text, etag: "\"v1\"", lastModified: "Wed, 02 Oct 2002 13:00:00 GMT"))
             let first = await fetcher.fetch(try order(server.url("/feed")))
@@ -211,7 +211,7 @@ import WireMessages
         }
     }
 
-    @Test func `a feed from the web names no local files`() async throws {
+    @Test func `an episode of a web feed whose audio URL is a local file is skipped with a warning`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .feed(rss([("1", "file:///etc/passwd", "One"), ("2", "2.mp3", "Two")])))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))

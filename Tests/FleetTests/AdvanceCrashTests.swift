@@ -72,7 +72,7 @@ struct AdvanceCrashTests {
                     $0.player?.episode.id == episodes[index] && $0.player?.status == .playing
                 }
                 let entry = try #require(fleet.watcher.view.player).queueEntry
-                try await crash.strike(at: step, entry: entry)
+                try await crash.inject(at: step, entry: entry)
                 let view = try await fleet.watcher.until("the advance, after a crash of \(victim) at \(step)") { view in
                     view.connection == .live && view.player?.episode.id == episodes[index + 1]
                         && view.player?.status == .playing
@@ -153,8 +153,8 @@ private final class Crash: Sendable {
         }
     }
 
-    /// Ends the episode, kills the victim at the step, and restarts it.
-    func strike(at step: AdvanceCrashTests.Step, entry: String) async throws {
+    /// Ends the episode, kills the service under test at the step, and restarts it.
+    func inject(at step: AdvanceCrashTests.Step, entry: String) async throws {
         // Once this is durable, so is everything saved before; only commits of the episode’s end are counted.
         try await fleet.player { $0.setVolume.volume = Double(40 + entry.utf8.reduce(0) { ($0 + Int($1)) % 50 }) }
         let struck = AsyncStream<Void>.makeStream()

@@ -30,7 +30,7 @@ struct QueueSimulationTests {
         return simulation
     }
 
-    @Test func `every kind of fault occurs`() throws {
+    @Test func `the simulations produce every kind of fault`() throws {
         let runs = try (1...20).map { try Self.simulate($0) }
         let met = { (count: (QueueSimulation) -> Int) in runs.map(count).reduce(0, +) }
         #expect(met(\.checks.advances) > 10)

@@ -211,7 +211,7 @@ import WireMessages
         #expect(lines() == ["Speed 1, volume 80 %, from the downloaded file."])
     }
 
-    @Test func `both players show the sleep timer, which ticks also during a pause`() {
+    @Test func `both players show the sleep timer, which also counts down while playback is paused`() {
         var state = Self.player()
         state.sleep.endsAt = Self.now.monotonic.nanoseconds + 872_000_000_000
         state.sleep.bootID = SystemClocks.bootID
@@ -455,7 +455,7 @@ import WireMessages
         #expect(frame.wait(.connecting, now: start.advanced(by: .milliseconds(2))) == nil)
     }
 
-    @Test func `a plain player assigns a released digit without any other event`()
+    @Test func `a plain player reassigns an alert’s digit when its reservation expires, without any other event`()
         async throws
     {
         let clock = NIOLockedValueBox(Self.now)

@@ -67,7 +67,7 @@ struct RequestDeduplicatorTests {
         #expect(requests.handle(arrival(2), now: start) == [.start(command)])
     }
 
-    @Test func `an expired request doesn’t begin`() {
+    @Test func `an expired request is refused and not executed`() {
         var requests = RequestDeduplicator()
         let effects = requests.handle(arrival(1, limit: .seconds(1)), now: start.advanced(by: .seconds(1)))
         guard case .answer(_, _, .failure(let failure)) = effects.first else {

@@ -83,7 +83,7 @@ struct BatchIntakeTests {
                 .refused, .refused,
             ])
         #expect(try kinds(accept(batch(3, [part(2, more: true)]), 3)) == [.refused])
-        // A restarted state is complete again.
+        // A state that starts again at part 0 is accepted.
         #expect(try kinds(accept(batch(4, [part(0, more: true)]), 4)) == [.staged])
         #expect(written(accept(batch(5, [part(1, more: false)]), 5))?.count == 2)
         // An ordinary batch between two parts means that the rest will not arrive.

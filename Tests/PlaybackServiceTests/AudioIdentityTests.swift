@@ -52,7 +52,7 @@ struct AudioIdentityTests {
         audio.measured = try length(600)
         #expect(start(at: 598) == nil)
         #expect(start(at: 599.5) == 599)
-        audio.begins(nil, isAnew: true)
+        audio.begin(nil, atStoredPosition: true)
         #expect(start(at: 599.5) == 0)
         #expect(start(at: 599.5) == 599)
     }

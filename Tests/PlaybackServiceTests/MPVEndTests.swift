@@ -23,7 +23,8 @@ struct MPVEndTests {
         let engine = harness.engine
         engine.perform(.open(EngineLoad(id: .random(), source: source, start: try PlaybackPosition(3), speed: speed)))
         _ = try await harness.progress { $0.running && $0.position.seconds > 4 }
-        // The engine reports nothing while its output plays the last moment, in which this must happen.
+        // The engine reports nothing while its output plays the last moment, so `disturb` is repeated every 50 ms until
+        // the end.
         let disturbing = Task {
             for count in 0..<200 where !Task.isCancelled {
                 disturb(engine, count)

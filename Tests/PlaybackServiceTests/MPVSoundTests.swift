@@ -129,7 +129,8 @@ struct MPVSoundTests {
         }
     }
 
-    /// Plays with an observer until the measurement is correct; see `EngineHarness.measure`.
+    /// Plays the audio with an observer attached, and repeats the measurement until two are correct or all tries fail;
+    /// see `EngineHarness.measure`.
     private func observe(
         _ bytes: [UInt8], sound: EngineSound = EngineSound(), speed: PlaybackSpeed = .normal, off limit: Double = 0.05,
         _ objections: (EngineHarness, Observer) async throws -> [String]

@@ -84,7 +84,7 @@ struct MPVStreamTests {
             let bytes = Tone.mp3(seconds: 1_800)
             var response = HTTPTestResponse.audio(bytes, type: "audio/mpeg")
             response.acceptsRanges = true
-            // A slow line: all of it would take minutes.
+            // The server sends slowly: the whole file would take minutes.
             (response.chunkSize, response.chunkInterval) = (8_192, 100)
             server.route("/a.mp3", response)
             let start = try PlaybackPosition(atStart ? 1_500 : 0)

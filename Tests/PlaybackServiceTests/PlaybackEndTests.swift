@@ -98,7 +98,7 @@ struct PlaybackEndTests {
         SimulatedEngine.Audio(length: 590, declared: 600, cut: true),
         SimulatedEngine.Audio(length: 200, declared: 600, cut: true),
     ])
-    func `an end far from the known length is a failure that keeps its position, never an end`(
+    func `audio that ends far from the known length fails, keeps its position and isn’t marked as played`(
         _ audio: SimulatedEngine.Audio
     ) throws {
         try rig.start()

@@ -156,7 +156,7 @@ struct PlaybackHangTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `a sound server that is away for a minute after a hang doesn’t resume playback`() throws {
+    @Test func `a sound device that returns more than a minute after a hang doesn’t resume playback`() throws {
         try hang()
         try restart(listing: [])
         try rig.advance(61)

@@ -182,7 +182,7 @@ struct PlaybackRelativeTests {
         #expect(rig.stored().played)
     }
 
-    @Test func `a seek to the end that ends nothing is answered too`() throws {
+    @Test func `a seek to the end is answered even if a pause keeps the episode from ending`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 10)
         try rig.advance(1)

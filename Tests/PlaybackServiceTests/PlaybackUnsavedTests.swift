@@ -96,7 +96,7 @@ struct PlaybackUnsavedTests {
         return try #require(rig.alerts.first)
     }
 
-    @Test func `an answer that waits for another doesn’t resume what was paused after both`() throws {
+    @Test func `a second answer to an alert doesn’t resume playback that was paused after both`() throws {
         let alert = try failed()
         rig.holdsCommits = true
         try rig.answer(alert.id, "retry")

@@ -40,7 +40,7 @@ private func identities(_ items: [FeedEpisode]) -> [String] {
     #expect(warnings.map(\.code) == ["sharedGUID"])
 }
 
-@Test func `audio of several episodes is no alias`() {
+@Test func `an audio URL that several episodes share isn’t an alias`() {
     let document = FeedDocument(
         channel: FeedChannel(),
         items: [

@@ -21,7 +21,7 @@ struct PlaybackAnchorTests {
         #expect(abs(position.seconds - 20 - expected) < 1e-9)
     }
 
-    @Test func `an anchor that does not run stays where it is`() throws {
+    @Test func `the position of a paused anchor doesn’t change`() throws {
         let position = try anchor(position: 20, running: false).position(at: MonotonicTime(nanoseconds: 500 * second))
         #expect(position.seconds == 20)
     }

@@ -140,7 +140,7 @@ struct CrashLoopQuarantineTests {
         _ = begin(["a"], in: process())
         _ = begin(["a"], in: process())
         _ = begin(["b"], in: process())
-        // The clock counts from the start of the machine.
+        // The monotonic clock restarts at zero after a reboot.
         clock.withLockedValue { $0 = MonotonicTime(nanoseconds: 100_000_000_000) }
         let next = process(hasCrashed: false)
         #expect(begin(["a"], in: next).withLockedValue(\.self) == ["-a"])

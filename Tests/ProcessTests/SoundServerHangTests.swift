@@ -14,7 +14,7 @@ struct SoundServerHangTests {
         let headset = try await SoundRecorder.of("headset", on: player.server)
         try await player.fleet.succeed("play", "One")
         try await speakers.untilHeard(seconds: 1)
-        // Afterwards nothing else can be listed.
+        // The devices are listed now, because a frozen server lists none.
         try await player.fleet.succeed("output")
         player.server.freeze()
         let generation = player.generation

@@ -119,7 +119,7 @@ final class TerminalShell: Sendable {
 
     // MARK: - User input
 
-    /// Presses keys.
+    /// Writes the text to the terminal, as if a user typed it.
     func type(_ text: String) {
         let bytes = Array(text.utf8)
         user.use { _ = write($0, bytes, bytes.count) }

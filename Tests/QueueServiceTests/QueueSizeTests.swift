@@ -92,7 +92,7 @@ struct QueueSizeTests {
             queue.send { $0.add.episodes = ids }
             queue.send { $0.undo = WireUndo() }
         }
-        // The 200 entries take less than a megabyte, as a put with deltas and in one delta after it.
+        // The last put and the deltas after it stay below 2 MB together.
         var held = 0
         for publication in queue.published {
             held = publication.payload.count + (publication.kind == .put ? 0 : held)

@@ -77,7 +77,7 @@ package final class WatchedFiles: Sendable {
     }
 
     fileprivate static let registry = NIOLockedValueBox(Registry())
-    // Set once, before the layer is registered, and only read afterwards.
+    // It is set once, before the VFS is registered, and only read afterwards.
     nonisolated(unsafe) fileprivate static var base: UnsafeMutablePointer<sqlite3_vfs>?
 
     private static let installed: Void = {

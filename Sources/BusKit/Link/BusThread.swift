@@ -4,7 +4,7 @@ import PodcastModel
 import ServiceLifecycle
 import ZeroMQ
 
-/// A process’s poll thread: commands sent before it runs wait, and those sent after its end fail.
+/// A process’s poll thread. Commands sent before it starts are queued; commands sent after it ends fail.
 package final class BusThread: Sendable {
     private enum State {
         case idle([BusCommand])
