@@ -74,7 +74,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case .keepDownloads: rule(.downloads, .wholeNumber(0...10_000), "0", "how many files to keep; 0: all")
         case .deletePlayed: rule(.downloads, .flag, "off", "delete the file of an episode that has been played")
         case .downloadsAtOnce: global(.downloads, .wholeNumber(1...16), "2", "how many files to fetch at once")
-        case .downloadsPerHost: global(.downloads, .wholeNumber(1...16), "2", "how many files to fetch at once from one host")
+        case .downloadsPerHost: global(.downloads, .wholeNumber(1...16), "2", "how many files at once from one host")
         case .bandwidthLimit:
             global(.downloads, .wholeNumber(0...10_000_000), "0", "total download rate in kB/s; 0: no limit")
         }

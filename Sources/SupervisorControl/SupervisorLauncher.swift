@@ -112,7 +112,7 @@ package struct SupervisorLauncher: Sendable {
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { if nothing >= 0 { close(nothing) } }
         guard nothing >= 0, lockstep_pipe(&ends, 0) == 0 else {
-            throw Failure(.badConfiguration, "The supervisor couldn’t be started, because /dev/null or a pipe couldn’t be opened: \(SystemError.reason()).")
+            throw Failure(.badConfiguration, "No pipe for the supervisor could be opened: \(SystemError.reason()).")
         }
         var variables = environment.filter { $0.key != "NOTIFY_SOCKET" && $0.key != ChildGuard.supervisorVariable }
         variables.merge(home.environment) { _, ours in ours }
