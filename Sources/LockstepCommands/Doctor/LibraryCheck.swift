@@ -31,7 +31,7 @@ struct LibraryCheck: Sendable {
         for name in names {
             guard let library = dlopen(name, RTLD_LAZY | RTLD_LOCAL) else { continue }
             guard let symbol = dlsym(library, "mpv_client_api_version") else {
-                return .fault("libmpv", "\(name) isn’t libmpv.", do: "Reinstall it; on Debian, the package is `libmpv2`.")
+                return .fault("libmpv", "\(name) isn’t libmpv.", do: "Reinstall it (Debian: `libmpv2`).")
             }
             // The symbol’s C declaration is `unsigned long mpv_client_api_version(void)`.
             let version = unsafeBitCast(symbol, to: (@convention(c) () -> UInt).self)()
