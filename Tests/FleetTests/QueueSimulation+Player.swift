@@ -57,7 +57,7 @@ extension QueueSimulation {
             case .log(_, let text):
                 checks.note("player: \(text)")
                 device.note(text)
-                if text.contains("device is back") { listening.recover() }
+                if text.contains("playback has resumed") { listening.recover() }
             default: break
             }
         }

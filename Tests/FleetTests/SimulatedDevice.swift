@@ -114,7 +114,7 @@ struct SimulatedDevice {
     }
 
     mutating func note(_ log: String) {
-        if log.contains("device is back") {
+        if log.contains("playback has resumed") {
             resumptions += 1
             wakeUp()
         } else if log.contains("couldn’t resume") {
