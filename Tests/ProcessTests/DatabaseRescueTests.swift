@@ -20,7 +20,7 @@ struct DatabaseRescueTests {
             #expect(doctor.status == 69)
             #expect(
                 doctor.output.contains("\(fleet.home.database) is damaged: it doesn’t begin like a SQLite database."))
-            #expect(doctor.output.contains("restores the newest good backup"))
+            #expect(doctor.output.contains("replaced by the newest good backup"))
             let up = try await fleet.succeed("up", "--detach")
             #expect(up.hasPrefix("The fleet is up. The database was restored as of "), "\(up)")
             #expect(try await fleet.succeed("status").contains("1 alert: The database was restored as of "))
@@ -36,7 +36,7 @@ struct DatabaseRescueTests {
             try await fleet.succeed("queue", "add", "Part 2 of many")
             let lines = try await fleet.succeed("backup", "--list").split(separator: "\n")
             let commands = lines.filter { $0.hasPrefix("  ") }
-            #expect(commands.count == 7)
+            #expect(commands.count == 8)
             let program = ProcessFleet.binaries + "/lockstep"
             let script = commands.map { $0.replacing("  lockstep ", with: "'\(program)' ") }.joined(separator: "\n")
             let done = try await fleet.run("/bin/sh", ["-c", script])
