@@ -2,8 +2,8 @@ package import PodcastModel
 
 /// Decodes and plays audio, one file at a time. Commands drive it, and it reports their outcome as events.
 ///
-/// An engine makes no decisions. Commands take effect in order, and every event about a file names its load, so that a
-/// stale one is recognised. An engine uses no resources before its first `open`.
+/// An engine makes no decisions. Commands take effect in order, and every event about a file names its load, so that
+/// stale events are recognised. An engine uses no resources before its first `open`.
 package protocol AudioEngine: Sendable {
     /// Queues a command and returns at once; may be called from any thread. It does nothing after `close()`.
     func perform(_ command: EngineCommand)
@@ -16,7 +16,7 @@ package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
 /// A command to an engine. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
 package enum EngineCommand: Sendable, Hashable {
-    /// Opens a file instead of the open one.
+    /// Opens a file, which replaces the open one.
     case open(EngineLoad)
     case setPaused(Bool)
     /// Seeks exactly. The progress after the seek repeats `serial`.
@@ -29,7 +29,7 @@ package enum EngineCommand: Sendable, Hashable {
     /// Changes the sound processing without a gap or a change of position.
     case setSound(EngineSound)
     /// Names the file that will be opened next, so that it can be opened in advance; nil: none. It makes no sound
-    /// before the `open` of the same load, and doesn’t start by itself at an end.
+    /// before the `open` of the same load, and doesn’t start by itself when the open file ends.
     case prepare(EngineLoad?)
     /// Reopens the sound device: the chosen one if it is available, else the system’s default.
     case reloadOutput
@@ -39,13 +39,13 @@ package enum EngineCommand: Sendable, Hashable {
     case sample
     /// Requests a `pong` of this number when all commands before it have been carried out.
     case ping(UInt64)
-    /// Closes the file, without an event.
+    /// Closes the file without reporting an event.
     case unload
 }
 
 /// A file to open, and its initial settings.
 package struct EngineLoad: Sendable, Hashable {
-    /// The load that identifies its events.
+    /// The ID by which events name this load.
     package var id: LoadID
     package var source: AudioSource
     package var start = PlaybackPosition.zero
@@ -55,7 +55,7 @@ package struct EngineLoad: Sendable, Hashable {
     /// The sound device by the engine’s name; empty: the system’s default.
     package var output = ""
     package var sound = EngineSound()
-    /// The serial number of its progress until a seek: a load can be opened again, and older progress is stale.
+    /// The serial number of progress until a seek. A load can be opened again; progress with an older number is stale.
     package var serial: UInt64 = 0
     /// The podcast whose user and password the server may require; empty: none.
     package var podcast = ""
@@ -72,7 +72,7 @@ package struct EngineLoad: Sendable, Hashable {
     }
 }
 
-/// The sound processing beside the volume. It doesn’t change the position.
+/// The sound processing other than the volume. It doesn’t change the position.
 package struct EngineSound: Sendable, Hashable {
     /// The gain relative to the recording, in dB, from −20 to 20.
     var gain = 0.0
@@ -90,7 +90,7 @@ package enum EngineEvent: Sendable, Hashable {
     case opened(LoadID, MeasuredDuration?, chapters: [ChapterMark])
     /// The file’s length was corrected.
     case measured(LoadID, MeasuredDuration)
-    /// The position, at every start and stop of the sound, after a seek, and in response to `sample`.
+    /// The position. It is reported at every start and stop of the sound, after a seek, and in response to `sample`.
     case progress(LoadID, EngineProgress)
     /// The audio has ended and was heard to the last sample. `ReportedEnd` decides whether it is the episode’s end.
     case ended(LoadID, ReportedEnd)
@@ -128,15 +128,15 @@ package struct EngineProgress: Sendable, Hashable {
     /// The position that is heard at the time `at`.
     package var position: PlaybackPosition
     package var at: MonotonicTime
-    /// Whether sound is played, so that the position moves.
+    /// Whether sound is played, so that the position advances.
     package var running: Bool
     /// Whether playback waits for data.
     package var buffering: Bool
-    /// The last seek that has been carried out; the load’s own serial: none since the file was opened.
+    /// The serial number of the last completed seek since the file was opened; the load’s own if there was none.
     package var serial: UInt64
-    /// The position up to which it has data, in seconds; it doesn’t change while none arrives.
+    /// The position up to which data has arrived, in seconds.
     package var cached: Double
-    /// The speed at which the position runs; nil: the speed that is set.
+    /// The speed at which the position advances; nil: the speed that is set.
     package var speed: PlaybackSpeed?
 
     package init(
@@ -166,7 +166,7 @@ package struct OutputDevice: Sendable, Hashable {
 
 /// The sound devices, and the one in use.
 package struct EngineOutputs: Sendable, Hashable {
-    /// All devices; nil: not listed this time.
+    /// All devices; nil: this report doesn’t list them.
     package var devices: [OutputDevice]?
     /// The device in use; empty: the system’s default, also if the chosen one is not available.
     package var inUse: String

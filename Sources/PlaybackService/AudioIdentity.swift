@@ -22,10 +22,10 @@ package struct AudioTag: Sendable, Hashable {
     }
 }
 
-/// Identifies the loaded episode’s audio and knows its length: a server may insert other advertisements for each
+/// Identifies the loaded episode’s audio and tracks its length: a server may insert different advertisements for each
 /// listener, or send an announcement instead.
 struct AudioIdentity: Sendable, Hashable {
-    /// Whether the open audio is the one that was begun, according to its source.
+    /// The result of comparing the source’s tag with the tag of the audio that was begun.
     private enum Match: Sendable, Hashable { case unknown, same, other }
 
     let announced: EpisodeDuration?
@@ -103,15 +103,15 @@ struct AudioIdentity: Sendable, Hashable {
         match = .unknown
     }
 
-    /// The failure of audio that isn’t the episode: it is less than half as long as what was measured or heard before.
-    /// Playing it to its end proves nothing, and it doesn’t contain the position.
+    /// Returns a failure if the audio is too short to be the episode: less than half of what was measured or played
+    /// before. Such audio doesn’t contain the position, and its end isn’t the episode’s end.
     mutating func replacement(
         _ measured: MeasuredDuration?, playedFrom: PlaybackPosition, title: String
     ) -> Failure? {
         guard let measured, measured.source != .partial, !acceptsReplacement else { return nil }
         let length = measured.duration.seconds
         let recorded = recorded?.seconds ?? 0
-        // An estimate from the beginning may be much too short.
+        // An estimate from the beginning of a file may be much too short.
         let isHeardBeyond = measured.source == .declared && match != .same
         let heard = isHeardBeyond ? playedFrom.seconds : 0
         guard length < max(recorded, heard) / 2 else { return nil }
@@ -125,10 +125,10 @@ struct AudioIdentity: Sendable, Hashable {
             "“\(title)” is \(ClockText.format(length)) long now and \(before); the audio may have been replaced.")
     }
 
-    /// The start position that replaces one at the end of the open audio, or beyond it; nil: it isn’t replaced.
+    /// Returns the replacement for a start position at or beyond the end of the open audio; nil: the position is kept.
     ///
-    /// A position in the last second becomes the start of that second. One that was saved for a longer version of the
-    /// audio, perhaps with advertisements, is replaced by half a minute before the end. If nothing indicates another
+    /// A position in the last second becomes the start of that second. A position that was saved for a longer version
+    /// of the audio, perhaps with advertisements, moves to half a minute before the end. If nothing indicates another
     /// version, the length may be wrong, and there may be audio at the position.
     mutating func start(insteadOf position: PlaybackPosition) -> PlaybackPosition? {
         defer { beginsAtStoredPosition = false }
@@ -162,8 +162,8 @@ struct AudioIdentity: Sendable, Hashable {
         match = tag.text == begun.text ? .same : tag.differs(from: begun) ? .other : .unknown
     }
 
-    /// The new tag of the episode if the open audio is the episode; nil: the stored one stays. Accepted other audio
-    /// has none, so that the original is recognised when it returns.
+    /// Returns the episode’s new tag if the open audio is the episode; nil: the stored tag is kept. The tag of an
+    /// accepted replacement doesn’t overwrite a stored tag, so that the original audio is recognised later.
     mutating func newTag(insteadOf stored: String) -> String? {
         guard let tag = sourceTag?.text, tag != stored, !acceptsReplacement || stored.isEmpty else { return nil }
         hasNewTag = true

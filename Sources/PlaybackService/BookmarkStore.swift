@@ -8,7 +8,7 @@ struct BookmarkStore: Sendable {
     enum Outcome: Sendable {
         case unchanged(WireBookmark)
         case changed(Change)
-        /// The library must be asked for its episode; the answer is passed to `complete`.
+        /// The bookmark’s episode must be looked up in the library; the answer is passed to `complete`.
         case needsEpisode(WireBookmark)
     }
 
@@ -18,19 +18,19 @@ struct BookmarkStore: Sendable {
         let was: WireBookmark?
     }
 
-    /// The limits of a note, in bytes, and of the bookmarks of an episode, so that they fit in one message.
+    /// The maximum size of a note, in bytes, and number of an episode’s bookmarks, so that they fit in one message.
     private static let noteLimit = 2_000
     private static let bookmarkLimit = 200
-    /// The limit of a reply, in bytes, below the bus’s limit for a message.
+    /// The maximum size of a reply, in bytes, below the bus’s limit for a message.
     private static let replyLimit = 900_000
 
     private(set) var bookmarks = KeyedRecords<WireBookmark>("bookmark")
-    /// Changes without an outcome yet, in order, and the bookmark before each.
+    /// The changes that are being committed, in order, and the bookmark before each of them.
     private var uncommitted: [(transaction: TransactionID, bookmark: String, was: WireBookmark?)] = []
 
     // MARK: Requests
 
-    /// Creates a bookmark, or changes the note of one.
+    /// Creates a bookmark, or changes the note of an existing one.
     ///
     /// - Parameter session: the loaded episode, for a request that names no episode or position.
     mutating func set(
@@ -78,7 +78,7 @@ struct BookmarkStore: Sendable {
         return put(bookmark)
     }
 
-    /// Creates a bookmark of an episode after its lookup; nil: it doesn’t exist.
+    /// Creates a bookmark after the lookup of its episode; nil: the episode doesn’t exist.
     mutating func complete(_ bookmark: WireBookmark, _ episode: WireEpisode?) throws(Failure) -> Outcome {
         guard let episode else { throw Failure(.notFound, "There is no episode “\(bookmark.episode)”.") }
         var bookmark = bookmark

@@ -3,20 +3,20 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The chapters of the loaded episode, and those of other episodes’ files when they were last opened.
+/// The chapters of the loaded episode, and the chapters that other episodes’ files had when they were last opened.
 struct ChapterTracker: Sendable {
     /// The chapters from files, by episode.
     private(set) var files = KeyedRecords<WirePlaybackChaptersRecord>("chapters", limit: 64) { $0.at }
     /// The loaded episode’s chapters from the library, which its feed provides.
     private var stored: [WireChapter] = []
-    /// The chapters that its file contains.
+    /// The chapters that the loaded episode’s file contains.
     private var ofFile: [WireChapter] = []
     /// The number of the current chapter, from 1, as last published; 0: none.
     private(set) var number = 0
 
     var chapters: [WireChapter] { stored.isEmpty ? ofFile : stored }
 
-    /// The end of the current chapter, in seconds; nil: it ends with the episode, or there is none.
+    /// The end of the current chapter, in seconds; nil: the chapter ends with the episode, or there is no chapter.
     var end: Double? {
         // The chapters may have changed since the number was computed.
         guard chapters.indices.contains(number - 1) else { return nil }
@@ -32,7 +32,7 @@ struct ChapterTracker: Sendable {
         state.chapter = UInt32(number)
     }
 
-    /// Starts with the loaded episode; its file’s chapters may be known already.
+    /// Resets the chapters for a newly loaded episode; its file’s chapters may be known from an earlier load.
     mutating func load(_ episode: String) {
         stored = []
         ofFile = files[episode]?.chapters ?? []
@@ -89,13 +89,13 @@ struct ChapterTracker: Sendable {
         return number != self.number
     }
 
-    /// The next position after another one at which a chapter begins or ends, in seconds.
+    /// Returns the first position after `position` at which a chapter begins or ends, in seconds.
     func nextBoundary(after position: Double) -> Double? {
         chapters.flatMap { [$0.start, $0.end] }.filter { $0 > position + 0.001 }.min()
     }
 
-    /// Chapters for the state: valid and in order, without their addresses, which are in the library and would make
-    /// each change of the state many times larger.
+    /// Returns the chapters for the published state: valid, in order, and without their addresses, which are in the
+    /// library and would make each change of the state many times larger.
     private static func shown(_ marks: [ChapterMark], duration: EpisodeDuration?) -> [WireChapter] {
         let titled = marks.map { ChapterMark(start: $0.start, end: $0.end, title: $0.title) }
         return ChapterMark.normalised(titled, duration: duration).map(WireChapter.init)

@@ -6,9 +6,9 @@ struct DeviceLossMachine: Sendable, Hashable {
     enum Audibility: Int, Sendable, Hashable, Comparable {
         /// There is no real device.
         case silent
-        /// It plays on another device than the chosen one.
+        /// The sound plays on a device other than the chosen one.
         case onOther
-        /// It plays on the chosen device, or on the system’s default if none is chosen.
+        /// The sound plays on the chosen device, or on the system’s default if none is chosen.
         case onChosen
 
         static func < (a: Audibility, b: Audibility) -> Bool { a.rawValue < b.rawValue }
@@ -35,7 +35,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         case searching(Reload)
         /// Playback is paused by the loss. Exits: checking, idle.
         case waiting(Loss, Reload)
-        /// Playback has resumed and must advance by a deadline; nil while the audio is being opened. Exits: idle, waiting.
+        /// Playback has resumed and must advance by a deadline; nil: the audio is being opened. Exits: idle, waiting.
         case checking(Loss, deadline: MonotonicTime?)
     }
 
@@ -102,7 +102,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         }
     }
 
-    /// The engine no longer answers: nothing is heard, and the output can’t be reopened.
+    /// Handles an engine that no longer answers: nothing is heard, and the output can’t be reopened.
     mutating func stopsAnswering(isPlaying: Bool, at position: PlaybackPosition, now: MonotonicTime) -> [Action] {
         let before = audibility ?? .onChosen
         audibility = .silent
@@ -119,7 +119,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         return [.pause(loss.position)]
     }
 
-    /// Continues the wait of an earlier process, perhaps for the chosen device.
+    /// Continues an earlier process’s wait for the chosen device, or for the default if none is chosen.
     mutating func restore(at position: PlaybackPosition, now: MonotonicTime) {
         phase = .waiting(Loss(position: position, at: now, before: .onChosen), Reload(at: now))
     }
@@ -137,7 +137,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         switch phase {
         case .waiting(let loss, _): phase = .waiting(loss, reload)
         case .searching: phase = .searching(reload)
-        // Reopening the output would interrupt other playback.
+        // In other cases, reopening the output would interrupt playback needlessly.
         case .idle where isPlaying && isChosen && audibility == .onOther: phase = .searching(reload)
         case .idle, .checking: break
         }
@@ -149,13 +149,13 @@ struct DeviceLossMachine: Sendable, Hashable {
         case .idle where isPlaying && audibility == .silent, .waiting where isPlaying:
             phase = audibility == .silent ? .searching(first(limits.silentReloadBackoff, now)) : .idle
         case .searching where !isPlaying || audibility == .onChosen, .checking where !isPlaying: phase = .idle
-        // The audio is open: the deadline begins.
+        // The deadline starts when the audio is open.
         case .checking(let loss, nil): phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
         case .idle, .searching, .waiting, .checking: break
         }
     }
 
-    /// The audio is being opened to resume after a loss: the position can’t move yet.
+    /// Suspends the deadline while the audio is being opened to resume after a loss: the position can’t advance yet.
     mutating func opensToResume() {
         if case .checking(let loss, _) = phase { phase = .checking(loss, deadline: nil) }
     }
@@ -175,7 +175,7 @@ struct DeviceLossMachine: Sendable, Hashable {
     /// Stops waiting for a device.
     mutating func release() { phase = .idle }
 
-    /// The engine opens a file; whether it is audible isn’t known.
+    /// Handles the opening of a file: it isn’t known yet whether the file is audible.
     mutating func opens() {
         if !isLost { audibility = nil }
     }
@@ -192,7 +192,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         switch phase {
         case .idle: return []
         case .searching(let reload):
-            // Other playback is interrupted again only when a new device is listed.
+            // Playback on another device is interrupted again only when a new device is listed.
             phase = audibility == .onOther ? .idle : .searching(next(reload, limits.silentReloadBackoff, now))
             return [.reload]
         case .waiting(let loss, let reload):

@@ -7,7 +7,7 @@ import WireMessages
 /// It counts checks instead of measuring time, because a stopped process or a sleeping computer isn’t a hung engine.
 struct EngineLiveness: Sendable, Hashable {
     static let interval = Duration.seconds(1)
-    /// The number of checks without an answer that mean a hang: more than a disk needs to spin up.
+    /// The number of unanswered checks that mean a hang; a disk needs less time to spin up.
     static let limit = 10
 
     enum Verdict: Sendable, Hashable {
@@ -17,13 +17,13 @@ struct EngineLiveness: Sendable, Hashable {
         case hangs
     }
 
-    /// The limit for saving the position when the engine hangs.
+    /// The time limit for saving the position when the engine hangs.
     private static let saving = Duration.seconds(2)
 
     /// The deadline for ending the process while the engine hangs; nil: the engine works.
     private var killDeadline: MonotonicTime?
     private var isEnding = false
-    /// The engine is running; its first `open` starts it.
+    /// Whether the engine is running; its first `open` starts it.
     private var isRunning = false
     private var commands: UInt64 = 0
     /// The number of commands that have certainly been carried out.
@@ -81,7 +81,7 @@ struct EngineLiveness: Sendable, Hashable {
 
 // A sound server that hangs or dies can block libmpv forever (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). Its
 // threads can’t be ended, but the process can: the supervisor starts a new one, which opens no sound device until the
-// device watch, which may hang itself, has listed them.
+// device watch, which may hang itself, has listed the devices.
 extension PlaybackMachine {
     mutating func checkEngine() {
         switch liveness.check() {

@@ -20,7 +20,7 @@ struct EpisodeStates: Sendable {
         if recent[state.episode] == state { recent[state.episode] = nil }
     }
 
-    /// The newest known state of an episode: the library may have read it before a newer one was stored.
+    /// Returns the newest known state of an episode: the library may have read it before a newer one was stored.
     func newest(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
         guard let recent = recent[episode], recent.updatedAt > found?.state.updatedAt ?? 0 else {
             return found?.storedState
@@ -99,7 +99,7 @@ package struct EpisodeMarking: Sendable {
     ///
     /// - Parameters:
     ///   - session: the loaded episode if its state is known, which is newer than the library’s.
-    ///   - unsaved: states that are newer than the library’s, too.
+    ///   - unsaved: the unsaved states, which are also newer than the library’s.
     func marks(
         of found: [WireEpisode], _ session: PlaybackSession?, _ unsaved: [String: WireEpisodeState], now: Moment
     ) -> ([EpisodeMark], WirePlaybackReply) {
@@ -134,7 +134,7 @@ package struct EpisodeMarking: Sendable {
 struct EpisodeMark: Sendable {
     var before: WireEpisodeState
     let after: WireEpisodeState
-    /// `PositionTracker.unplayedFrom` before the mark; nil: it isn’t the loaded episode.
+    /// `PositionTracker.unplayedFrom` before the mark; nil: the episode isn’t loaded.
     let unplayedFrom: PlaybackPosition?
 
     /// The maximum number of changes that are published as separate events.
@@ -149,7 +149,7 @@ struct EpisodeMark: Sendable {
         return [Publication(.event, .episodeStates, all.wireBytes)]
     }
 
-    /// Returns a state without this mark, unless another has followed it.
+    /// Returns a state without this mark, unless a later mark has replaced it.
     func rolledBack(from state: WireEpisodeState) -> WireEpisodeState {
         guard state.played == after.played, state.completedAt == after.completedAt else { return state }
         var state = state
@@ -201,7 +201,7 @@ extension PlaybackMachine {
             prepared.forgetAnswer(about: mark.after.episode)
             pending.writes.supersede(mark.after)
             episodeStates.remember(mark.after)
-            // A load that waits for the library isn’t stored, and will read the mark.
+            // A load that is still being looked up isn’t stored; its lookup returns the mark.
             guard session != nil, mark.unplayedFrom != nil else { continue }
             if mark.before != mark.after { session?.mark(as: mark.after, pending) }
             change.changes.append(self.change(.session))

@@ -60,7 +60,7 @@ extension PlaybackMachine {
 
     mutating func seek(_ seek: WireSeekRelative, _ command: Command, mayWait: Bool = true) throws(Failure) {
         let session = try loaded()
-        // The file may have chapters.
+        // The file may have chapters, which are known once it is open.
         if case .chapter? = seek.to, mayWait, session.isOpening, chapters.chapters.isEmpty {
             return heldSeeks.hold(command, until: .chapters(seek), now: now.monotonic)
         }
@@ -82,7 +82,7 @@ extension PlaybackMachine {
         answer(command, position.movedFact)
     }
 
-    /// Answers the next held seek that is due: one with each event, as each may be committed.
+    /// Answers the next held seek that is due. An event answers one seek at most, because each answer may be committed.
     mutating func answerHeldSeek() {
         let (time, hasChapters) = (now.monotonic, !chapters.chapters.isEmpty)
         guard pending.answer == nil, !pending.isStopping,

@@ -1,8 +1,8 @@
 import LibC
 
-/// Reads the levels that a filter of libmpv measures through a pipe, because libmpv reports only the latest.
+/// Reads the levels that a filter of libmpv measures through a pipe, because libmpv reports only the latest level.
 ///
-/// The writer waits while the pipe is full, after some thousand levels: it must be read during playback.
+/// The filter blocks when some thousand levels have filled the pipe, so the pipe must be read during playback.
 struct LevelReader: ~Copyable {
     private let reading: Int32
     private let writing: Int32
@@ -15,7 +15,7 @@ struct LevelReader: ~Copyable {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(reading, F_SETFL, O_NONBLOCK)
         #if os(Linux)
-        // F_SETPIPE_SZ, which is available only in C; if the system allows less, it stays at 64 KiB.
+        // F_SETPIPE_SZ, which is available only in C; if the system allows less, the pipe keeps its 64 KiB.
         _ = fcntl(writing, 1_031, 1 << 20)
         #endif
     }

@@ -17,17 +17,17 @@ final class MPVCore {
         // A file stays open at its end, so that its position and size can still be read.
         ("keep-open", "always"), ("keep-open-pause", "yes"),
         ("prefetch-playlist", "yes"),
-        // Without a device it continues in silence; otherwise the file would end at once.
+        // Without a device libmpv continues silently; otherwise the file would end at once.
         ("audio-fallback-to-null", "yes"),
         // The format in which the volume is applied: with 16 bits the factors of low volumes are rounded to 0.
         ("audio-format", "float"),
         ("audio-pitch-correction", "yes"), ("hr-seek", "yes"), ("gapless-audio", "weak"),
         // A server that ignores Range can still be read up to the requested position.
         ("force-seekable", "yes"),
-        // The memory holds half an hour of speech ahead and a few minutes back.
+        // The cache holds half an hour of speech ahead of the position and a few minutes before it.
         ("cache", "auto"), ("demuxer-max-bytes", "24MiB"), ("demuxer-max-back-bytes", "6MiB"),
         ("cache-pause", "yes"), ("cache-pause-wait", "2"), ("network-timeout", "30"),
-        // A cut stream is reconnected at once and a second later; after that the player decides.
+        // FFmpeg reconnects a cut stream at once and a second later; after that the player decides about retries.
         ("stream-lavf-o", "reconnect=1,reconnect_delay_max=1"),
         ("user-agent", WebClient.userAgent),
     ]
@@ -84,7 +84,7 @@ final class MPVCore {
         _ = functions.set_property_async(handle, 0, name, MPV_FORMAT_DOUBLE, &value)
     }
 
-    /// Sets a property before it returns.
+    /// Sets a property synchronously.
     func setAtOnce(_ name: String, _ value: Double) {
         var value = value
         _ = functions.set_property(handle, name, MPV_FORMAT_DOUBLE, &value)
@@ -134,7 +134,7 @@ final class MPVCore {
         return items.compactMap { if case .map(let map) = $0 { map } else { nil } }
     }
 
-    /// Requests PROPERTY_CHANGE events.
+    /// Requests PROPERTY_CHANGE events for a property.
     func observe(_ name: String, as format: mpv_format) {
         _ = functions.observe_property(handle, 0, name, format)
     }

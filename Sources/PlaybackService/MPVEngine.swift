@@ -2,7 +2,7 @@ import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// The engine that uses libmpv, which it starts at the first `open`, on a separate thread.
+/// The engine that uses libmpv on a separate thread, which the first `open` or `listOutputs` starts.
 ///
 /// Only that thread calls libmpv and the observer; others append commands and wake it.
 package final class MPVEngine: AudioEngine {
@@ -26,7 +26,7 @@ package final class MPVEngine: AudioEngine {
     private let observer: EngineObserver
     private let state = NIOLockedValueBox(State())
 
-    /// - Parameter audioOutputs: libmpv’s sound drivers, tried in order; `null` makes no sound in real time.
+    /// - Parameter audioOutputs: libmpv’s sound drivers, tried in order; `null` plays silently in real time.
     package init(audioOutputs: String = defaultOutputs, observer: @escaping EngineObserver) {
         self.audioOutputs = audioOutputs.isEmpty ? Self.defaultOutputs : audioOutputs
         self.observer = observer
@@ -80,7 +80,7 @@ package final class MPVEngine: AudioEngine {
                     player.handleEvents()
                     continue
                 }
-                // libmpv doesn’t stay loaded for a list of devices.
+                // libmpv isn’t kept loaded after it has only listed devices.
                 destroy(player)
                 if endsUnused() { return }
                 player = try makePlayer()
@@ -111,7 +111,7 @@ package final class MPVEngine: AudioEngine {
         player.core.destroy()
     }
 
-    /// Whether no command is queued, so that the thread ends.
+    /// Marks the engine as stopped if no command is queued, and returns whether the thread ends.
     private func endsUnused() -> Bool {
         state.withLockedValue { state in
             guard state.commands.isEmpty, !state.closed else { return false }

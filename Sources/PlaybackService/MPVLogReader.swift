@@ -2,13 +2,13 @@ import PodcastModel
 
 /// Reads facts that libmpv reports only in its log, such as the reason why a file didn’t open, or a cut stream.
 ///
-/// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`); a
-/// changed one makes a message less exact, or the proof of an end stricter or laxer. FFmpeg has one log for the whole
-/// process, which libmpv passes to its first instance only.
+/// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`). If
+/// one changes, a message is less exact, or the confirmation of an end stricter or laxer. FFmpeg has one log for the
+/// whole process, which libmpv passes to its first instance only.
 struct MPVLogReader: Sendable {
     private(set) var missing = false
     private(set) var complaint: String?
-    /// A stream or file ended before its size.
+    /// A stream or file ended before its declared size.
     private(set) var cut = false
     /// A seek went backwards in a stream that can only be read forwards.
     private(set) var cannotGoBack = false
@@ -26,7 +26,7 @@ struct MPVLogReader: Sendable {
             cut = true
         }
         if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
-        // The length of a file is estimated when it is opened; it may be the other file.
+        // The length of a file is estimated when the file is opened, so the line may be about the other file.
         if opensOther { return }
         if prefix == "file" && text.contains("No such file") { missing = true }
         if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
@@ -42,7 +42,7 @@ struct MPVLogReader: Sendable {
         if let reason = complaint, !reason.hasPrefix("Failed to open") {
             return Failure(.streamFailed, "\(source) can’t be opened: \(reason).")
         }
-        // Other causes have logged an error.
+        // Any other cause would have logged an error.
         return Failure(.streamFailed, "\(source.host) doesn’t respond.")
     }
 

@@ -25,14 +25,14 @@ extension MPVPlayer {
         } else if let asked = current?.seekRequested, event.reply_userdata == asked.serial {
             current?.seekAccepted = asked.serial
             guard event.error < 0 else { return }
-            // The file isn’t seekable: the position stays and is reported.
+            // The file isn’t seekable: the position doesn’t change, and is reported.
             current?.seekDone = asked.serial
             reportProgress()
             refreshAtEnd()
         }
     }
 
-    /// Handles libmpv’s number for the file of a `loadfile`; nil: it was refused.
+    /// Returns libmpv’s number for the file of a `loadfile` command; nil: the command was refused.
     private static func entry(in event: mpv_event) -> Int64? {
         guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
             case .map(let map) = MPVValue(reply.result)
@@ -76,7 +76,7 @@ extension MPVPlayer {
             current?.isMisplaced = true
             return
         }
-        // It may belong to an earlier seek.
+        // The event may belong to an earlier seek.
         guard core.flag(Watched.seeking.rawValue) != true else { return }
         current?.seekDone = now.seekAccepted
         // Properties with the same value as in the previous file aren’t reported as changes.
@@ -84,7 +84,7 @@ extension MPVPlayer {
         current?.seeking = core.flag(Watched.seeking.rawValue) ?? now.seeking
         current?.buffering = core.flag(Watched.buffering.rawValue) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekRequested?.position ?? now.load.start }
-        // The seek’s position is reported before an end at it.
+        // The position of the seek is reported before an end at the same position.
         reportProgress()
         refreshAtEnd()
     }
@@ -123,8 +123,8 @@ extension MPVPlayer {
         if now.loaded && !now.atEnd { reportProgress() }
     }
 
-    /// Handles that libmpv has decoded everything, or no longer has. Without a seek the latter means that the output
-    /// was reopened in the last moment of the file: that is lost, and libmpv waits for it forever.
+    /// Handles a change of `eof-reached`, which is true once libmpv has decoded everything. If it becomes false without
+    /// a seek, the output was reopened in the last moment of the file, which is lost: libmpv waits for it forever.
     private func handleAtEnd(_ atEnd: Bool, isKnown: Bool) {
         guard let now = current else { return }
         // Properties of the previous file, or from before a seek, are stale.
@@ -223,7 +223,7 @@ extension MPVPlayer {
     }
 
     /// The present position. libmpv subtracts what its output has buffered, and so reports some tenths of a second less
-    /// than the position of a seek; repeated relative seeks would add them up.
+    /// than the position of a seek; repeated relative seeks would accumulate the difference.
     var presentPosition: PlaybackPosition? { heard.map { position(hearing: $0.position) } }
 
     private func position(hearing seconds: Double) -> PlaybackPosition {
@@ -246,8 +246,8 @@ extension MPVPlayer {
         observer(.ended(now.load.id, end))
     }
 
-    /// Whether the audio ended before the bytes of its source did. If the log doesn’t say so, more must be left than
-    /// tags or tables at the end may take.
+    /// Whether the audio ended before its source was read to the end. If the log reports no cut, the unread part must
+    /// be larger than tags or tables at the end can be.
     private func isCut(log: MPVLogReader) -> Bool {
         guard let end = core.number("stream-end"), let position = core.number("stream-pos"), end > 0 else {
             return log.cut

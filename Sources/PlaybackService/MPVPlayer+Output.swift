@@ -11,7 +11,7 @@ struct MPVOutputs {
     var hasLeft = false
     /// The driver of the open output; nil: no output is open.
     var driver: String?
-    /// There was no real driver when the output was last opened.
+    /// Whether the output had no real driver when it was last opened.
     var wasSilent = false
     /// The last list of devices, dummies included; nil: there is none yet.
     var listed: [OutputDevice]?
@@ -23,7 +23,7 @@ struct MPVOutputs {
 
     /// The sound servers’ name for the sink that they create when they have none.
     static let dummy = "/auto_null"
-    /// The limit for a list, which usually takes some hundredths of a second.
+    /// The time limit for a list of devices, which usually takes some hundredths of a second.
     static let listLimit = Duration.seconds(2)
 
     var isSilent: Bool? {
@@ -33,7 +33,7 @@ struct MPVOutputs {
         return !own.isEmpty && own.allSatisfy { $0.name.hasSuffix(Self.dummy) }
     }
 
-    /// Whether a device is listed. One whose driver lists none at all may exist.
+    /// Whether a device may be available: it is listed, or its driver lists no devices at all.
     func has(_ device: String) -> Bool {
         guard let slash = device.firstIndex(of: "/") else { return true }
         let own = (listed ?? []).filter { $0.name.hasPrefix(device[...slash]) }
@@ -64,7 +64,7 @@ extension MPVPlayer {
     /// Reopens the output, except in the last moment of a file, which would be lost.
     func reloadOutput() {
         if let now = current, now.atEnd, !now.wantsPause { return }
-        // The list is stale if the sound server has been away.
+        // The list is stale if the sound server has been unavailable.
         if !outputs.chosen.isEmpty, outputs.driver == "null" {
             outputs.isUnchecked = true
             listDevices()
@@ -94,8 +94,8 @@ extension MPVPlayer {
         return true
     }
 
-    /// Reopens the output at the same position: the audio that it and the filters have buffered, up to 1.3 s, is
-    /// lost with it.
+    /// Reopens the output and seeks to the same position, because the audio that the output and the filters have
+    /// buffered, up to 1.3 s, is lost.
     private func reopenOutput(_ reopen: () -> Void) {
         let position = current?.isSeekPending == true ? current?.seekRequested?.position : presentPosition
         reopen()

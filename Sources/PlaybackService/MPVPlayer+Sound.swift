@@ -123,7 +123,7 @@ extension MPVPlayer {
 
     // MARK: The next file
 
-    /// Sets the file that libmpv opens next, after it has read the current one; it never starts it by itself.
+    /// Sets the file that libmpv opens next, after it has read the current one. The file never starts by itself.
     func prepare(_ load: EngineLoad?) {
         if let before = next {
             next = nil

@@ -8,12 +8,12 @@ final class MPVPlayer {
     /// The file that was requested last.
     struct Current {
         var load: EngineLoad
-        /// libmpv’s number for it, once it has accepted the command.
+        /// libmpv’s number for the file, once libmpv has accepted the command.
         var entry: Int64?
         var loaded = false
         var wantsPause: Bool
         var log = MPVLogReader()
-        /// The length when it was opened; nil: it was unknown, so a later one only grows.
+        /// The length when the file was opened; nil: it was unknown, so later lengths are partial.
         var firstDuration: Double?
         var duration: Double?
         var reportedDuration: MeasuredDuration?
@@ -26,7 +26,7 @@ final class MPVPlayer {
         /// The output was reopened in the last moment of the file, which was lost.
         var isLastMomentLost = false
         var standstill = StandstillWatch()
-        /// The reason and error with which libmpv closed it.
+        /// The reason and error with which libmpv closed the file.
         var closed: (reason: mpv_end_file_reason, error: Int32)?
         /// The last seek that was requested, and the last ones that libmpv has accepted and completed.
         var seekRequested: (serial: UInt64, position: PlaybackPosition)?
@@ -34,27 +34,27 @@ final class MPVPlayer {
         var seekDone: UInt64 = 0
         /// A backward seek did not reach its position.
         var isMisplaced = false
-        /// The position of a seek or of the start, while it is paused there.
+        /// The position of a seek or of the start, while playback is paused there.
         var rest: PlaybackPosition?
-        /// The part that plays fast now is silence.
+        /// Whether silence is being played fast.
         var isSilent = false
         var speeds: SpeedTimeline
 
         var isHeard: Bool { loaded && !idle && !seeking && !wantsPause }
 
-        /// Whether its speed changes by itself, or a speed change isn’t heard yet.
+        /// Whether silence may change the speed, or a speed change isn’t heard yet.
         var needsSpeedChecks: Bool { load.sound.trimSilence || speeds.hasChanges }
 
         var isSeekPending: Bool { seekRequested.map { $0.serial > seekDone } ?? false }
     }
 
-    /// A file to open in advance. libmpv would start it by itself if the file before it failed, so it receives it only
-    /// when that is open, and is stopped when that is closed.
+    /// A file to open in advance. libmpv would start this file by itself if the current one failed, so it receives this
+    /// file only when the current one is open, and is stopped when that is closed.
     struct Next {
         let load: EngineLoad
-        /// libmpv has it in its list, behind the file that is open.
+        /// Whether libmpv has the file in its list, after the file that is open.
         var isListed = false
-        /// libmpv’s number for it, once it has accepted the command.
+        /// libmpv’s number for the file, once libmpv has accepted the command.
         var entry: Int64?
         /// The log lines since it was listed, which may be about this file.
         var log = MPVLogReader()
@@ -79,8 +79,8 @@ final class MPVPlayer {
         }
     }
 
-    /// The flags in the numbers of the replies to `loadfile`, to the same in advance, and to a `ping`; above every
-    /// serial of a seek.
+    /// The flags in the reply numbers of `loadfile`, of `loadfile` in advance, and of `ping`, above every serial number
+    /// of a seek.
     static let opening: UInt64 = 1 << 63
     static let preparing: UInt64 = 1 << 62
     static let asking: UInt64 = 1 << 61
@@ -133,7 +133,7 @@ final class MPVPlayer {
         case .sample: reportProgress()
         case .reloadOutput: reloadOutput()
         case .listOutputs: listDevices()
-        // libmpv carries out its commands in turn.
+        // libmpv carries out its commands in order, so the reply follows all earlier ones.
         case .ping(let number): core.command(["ignore"], reply: Self.asking | number)
         case .unload:
             guard current != nil else { return }
@@ -162,7 +162,7 @@ final class MPVPlayer {
     /// Reopens a stream that can only be read forwards, after a seek back.
     ///
     /// A start position that needs a seek back is in the part that was read to open the stream; reopening would have
-    /// the same result, so it plays from the beginning, some seconds before.
+    /// the same result, so the stream plays from the beginning, some seconds earlier.
     private func goBack() {
         guard let now = current, now.log.cannotGoBack || now.isMisplaced else { return }
         var load = reopening(now)

@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The effects of one event, which are ordered at its end, and the state that outlasts it: unsaved changes and alerts.
+/// The effects of one event, and the state that is kept for later events: unsaved changes and alerts.
 struct PendingEffects: Sendable {
     /// The answer to a command, sent when its changes are durable.
     struct Answer: Sendable {
@@ -85,7 +85,7 @@ struct PendingEffects: Sendable {
 
     /// Queries the library for episodes; there may be no answer.
     ///
-    /// - Parameter brief: without notes and chapters.
+    /// - Parameter brief: whether notes and chapters are omitted.
     mutating func lookUp(
         _ episodes: [String], for query: PlaybackMachine.Query, limit: Duration? = .seconds(2), brief: Bool = false
     ) {
@@ -113,7 +113,7 @@ struct PendingEffects: Sendable {
 
     // MARK: Alerts
 
-    /// Raises an alert, unless one with its code and subject is raised already.
+    /// Raises an alert, unless one with the same code and subject is active.
     ///
     /// - Parameters:
     ///   - session: the load that the alert is about.

@@ -2,8 +2,8 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The changes that are not durable yet. Items are remembered by name and written with their newest values, also when a
-/// failed save is repeated.
+/// The changes that are not durable yet. Items are recorded by name and written with their newest values, also when a
+/// failed save is retried.
 struct PendingWrites: Sendable {
     enum Item: Sendable, Hashable, Comparable {
         case session
@@ -13,7 +13,7 @@ struct PendingWrites: Sendable {
         case setting(podcast: String, key: String)
         case sleep
         case chapters(String)
-        /// A bookmark of a forgotten podcast; others have transactions of their own.
+        /// A bookmark of a forgotten podcast; other bookmarks have transactions of their own.
         case bookmark(String)
     }
 
@@ -27,7 +27,7 @@ struct PendingWrites: Sendable {
     private(set) var dirty: Set<Item> = []
     private var entries: [TransactionID: Entry] = [:]
     private(set) var unsavedStates: [String: WireEpisodeState] = [:]
-    /// The number of consecutive refusals.
+    /// The number of consecutive refused transactions.
     private(set) var refusals = 0
     /// An episode’s end that is not durable yet. Until then, the stream shows it as playing and stopped at its end,
     /// because observers of the end, such as the queue, must not lose it when this process dies.
@@ -45,9 +45,9 @@ struct PendingWrites: Sendable {
     /// Removes the end, because it is published before it is durable.
     mutating func endIsShown() { end = nil }
 
-    /// Handles the outcome of a transaction. An end that can’t be saved is shown as well.
+    /// Handles the outcome of a transaction. An end that can’t be saved is published as well.
     ///
-    /// - Returns: whether the end was in it.
+    /// - Returns: whether the transaction contained the end.
     mutating func concludeEnd(_ id: TransactionID) -> Bool {
         guard end == .underWay(id) else { return false }
         end = nil
@@ -63,7 +63,7 @@ struct PendingWrites: Sendable {
         dirty.insert(.episodeState(episodeState.episode))
     }
 
-    /// Updates an unsaved state of an episode whose state is being committed by itself: the later write must not be
+    /// Updates an unsaved state of an episode whose state is being committed separately: the later write must not be
     /// older.
     mutating func supersede(_ episodeState: WireEpisodeState) {
         if unsavedStates[episodeState.episode] != nil { mark(episodeState) }

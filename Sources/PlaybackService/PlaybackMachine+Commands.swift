@@ -84,7 +84,7 @@ extension PlaybackMachine {
     private mutating func stop(_ command: Command) {
         stopAwaitingDevice()
         overruleAnswers()
-        // The prepared load is opened again when this one is resumed.
+        // The prepared load is prepared again when the stopped one resumes.
         if prepared.load != nil { pending.command(.prepare(nil)) }
         session?.stop(&pending)
         answer(command, "Stopped")

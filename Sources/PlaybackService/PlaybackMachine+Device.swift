@@ -103,7 +103,7 @@ extension PlaybackMachine {
     /// Answers the commands that wait for the list of devices.
     private mutating func answerListings() {
         while let command = output.awaitingList.first {
-            // Each event commits one command.
+            // An event answers at most one command with a commit.
             guard pending.answer == nil else { return pending.command(.listOutputs) }
             output.awaitingList.removeFirst()
             do throws(Failure) {

@@ -4,8 +4,8 @@ import PodcastModel
 package import WireMessages
 
 extension PlaybackMachine {
-    /// Returns the effects of the event in order: the stream, the database and the answers, the engine. Publishing
-    /// precedes the engine’s commands.
+    /// Returns the effects of the event in order: publications, replies and commits, then actions. The engine’s
+    /// commands are actions.
     mutating func flush() -> [Effect] {
         passMilestones()
         if pending.hasEnded { perform(sleepTimer.episodeEnded()) }

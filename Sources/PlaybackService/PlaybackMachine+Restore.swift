@@ -27,7 +27,7 @@ extension PlaybackMachine {
             isCorrupt = session == nil
         }
         if isCorrupt { pending.resetSession() }
-        // An earlier process no longer probes the server.
+        // The earlier process’s probes of the server have ended with it.
         pending.withdraw(context.limits.autoResumeNotice)
         if let session { chapters.load(session.episode.id) }
         applySettings()
@@ -51,8 +51,8 @@ extension PlaybackMachine {
     }
 
     private mutating func restore(_ record: WirePlaybackSettingsRecord) {
-        // Earlier versions stored the speed here. The record is rewritten without it, so that an unset speed does not
-        // return.
+        // Earlier versions stored the speed here. The record is rewritten without it, so that an unset speed isn’t
+        // restored.
         if record.speed > 0, settings.own(.speed, podcast: "") == nil {
             pending.writes.mark(.settings)
             let setting = try? settings.setting(speed: record.speed, of: "")

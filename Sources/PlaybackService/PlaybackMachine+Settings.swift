@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Sets the podcast’s own speed, if it has one, else that for all.
+    /// Sets the podcast’s own speed, if it has one, else the general speed.
     mutating func setSpeed(_ factor: Double, _ command: Command) throws(Failure) {
         let setting = try settings.setting(speed: factor, of: session?.episode.podcastID ?? "")
         try change(setting, command, "The speed is \(setting.value)")
@@ -66,7 +66,7 @@ extension WireChangeLevel {
         case .by(let change)? where change.isFinite:
             target = ((level + change) * 100).rounded() / 100
         case .steps(let steps)? where step.isFinite && step >= Self.smallestStep:
-            // Steps end at multiples of the step, so that up and down are inverse.
+            // Steps end at multiples of the step, so that a step up and a step down cancel out.
             let start = steps > 0 ? (level / step + 1e-6).rounded(.down) : (level / step - 1e-6).rounded(.up)
             target = steps == 0 ? level : ((start + Double(steps)) * step * 1e6).rounded() / 1e6
         default:
@@ -103,7 +103,7 @@ extension OwnerSettings {
         return skip.back ? -distance : distance
     }
 
-    /// The setting that changes the speed: the podcast’s own if it has one, else that for all.
+    /// Returns the setting that changes the speed: the podcast’s own if it has one, else the general one.
     func setting(speed factor: Double, of podcast: String) throws(Failure) -> WireSetSetting {
         guard let speed = PlaybackSpeed(factor: factor) else {
             let range = PlaybackSpeed.range

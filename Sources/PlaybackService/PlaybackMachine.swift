@@ -19,7 +19,7 @@ package struct PlaybackContext: Sendable, Hashable {
 
 /// The time limits for streams and sound devices.
 package struct PlaybackLimits: Sendable, Hashable {
-    /// The waits before each retry of a stream; after the last one it has failed.
+    /// The waits before each retry of a stream; after the last retry the stream has failed.
     package var reconnectBackoff = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
     /// The limit from opening a stream to its first data.
     package var opening: Duration = .seconds(60)
@@ -34,12 +34,12 @@ package struct PlaybackLimits: Sendable, Hashable {
     package var probe: Duration = .seconds(15)
     /// The wait until a new sound device is used: sound systems announce devices before they can be opened.
     package var deviceSettling: Duration = .milliseconds(800)
-    /// The time within which playback on a device must move.
+    /// The time within which the position must advance after playback resumes on a device.
     package var deviceCheck: Duration = .milliseconds(1_500)
     /// The waits before each opening of the output while playback is paused by the loss of its device.
     package var deviceReloadBackoff = Backoff.steps(
         [.seconds(1), .seconds(2), .seconds(3), .seconds(5)], repeatsLast: true)
-    /// The waits before each opening of the output while it plays without sound.
+    /// The waits before each opening of the output during silent playback.
     package var silentReloadBackoff = Backoff.steps(
         [.seconds(2), .seconds(5), .seconds(10), .seconds(30)], repeatsLast: true)
     /// The time after which the return of a lost device no longer resumes playback.
@@ -110,7 +110,7 @@ package struct PlaybackMachine: OwnerMachine {
     var pending = PendingEffects()
     var timers = PlaybackTimers()
     var revision: UInt64 = 0
-    /// The computer waits to sleep.
+    /// Whether the computer waits for `allowSuspend` before it sleeps.
     var isSuspending = false
     var prepared = PreparedEpisode()
     var heldSeeks = HeldSeeks()

@@ -74,12 +74,12 @@ extension PlaybackSession {
     mutating func measured(_ measured: MeasuredDuration, _ pending: inout PendingEffects) {
         let before = duration?.seconds ?? 0
         audio.measured = measured
-        // A growing length would publish a state each second.
+        // Without a minimum step, a growing length would publish a state each second.
         let step = measured.source == .partial ? 10.0 : 0.5
         if abs((duration?.seconds ?? 0) - before) >= step { pending.state = true }
     }
 
-    /// Returns whether a sound server has accepted no sound for too long during playback.
+    /// Handles the engine’s progress, and returns whether the sound server has accepted no sound for too long.
     mutating func progressed(_ progress: EngineProgress, _ pending: inout PendingEffects) -> Bool {
         guard !tracker.isOutdated(progress) else { return false }
         let now = pending.now.monotonic

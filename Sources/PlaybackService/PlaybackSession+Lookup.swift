@@ -67,7 +67,7 @@ extension PlaybackSession {
 
     /// Handles the library’s answer about the episode; nil: the lookup failed.
     ///
-    /// - Parameter state: the newest state of it that is known.
+    /// - Parameter state: the newest known state of the episode.
     mutating func found(_ found: WireEpisode?, _ state: WireEpisodeState?, _ pending: inout PendingEffects) {
         // A change during a repeated lookup is newer than the answer.
         if let state, lookup != .answered || state.updatedAt >= episodeState.updatedAt { episodeState = state }
@@ -88,7 +88,7 @@ extension PlaybackSession {
             episodeState = state
             if audio.recorded == nil { audio.recorded = EpisodeDuration(seconds: state.duration) }
         }
-        // If nothing has been heard yet, the stored position is used.
+        // If nothing has been played yet, the stored position isn’t overwritten.
         guard position(at: pending.now.monotonic).seconds > tracker.playedFrom.seconds + 0.5 else { return }
         savePosition(&pending)
     }

@@ -83,7 +83,7 @@ extension PlaybackSession {
         enclosure = try? AudioSource(enclosure: record.episode.enclosureURL)
         localPath = record.localPath.isEmpty ? nil : record.localPath
         skippedAlert = record.skip ? record.skippedAlert : nil
-        // Only a restart within the same fleet keeps waiting for a device.
+        // Only a restart within the same fleet run continues to wait for a device.
         pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
         queueEntry = record.queueEntry
         queue = record.queue
@@ -102,7 +102,7 @@ extension PlaybackSession {
 }
 
 extension PlaybackSession {
-    /// The action that follows the restoring of a session.
+    /// The action after a session is restored.
     enum Restoration: Sendable, Hashable {
         case play(afterCrash: Bool)
         case awaitDevice

@@ -135,7 +135,7 @@ extension PlaybackSession {
             if let request {
                 pending.refuse(request, Failure(.nothingLoaded, "Playback was stopped before the episode was open."))
             }
-            // The position at which playback resumes is unknown before the answer.
+            // The position at which playback resumes is unknown before the library’s answer.
             engine = .lookingUp(nil, explicit: explicit)
         } else {
             engine = .closed
@@ -176,7 +176,7 @@ extension PlaybackSession {
 
     // MARK: Seeking
 
-    /// Seeks to a position; the anchor runs again when the engine reports that it plays.
+    /// Seeks to a position; the anchor advances again when the engine reports that the audio plays.
     mutating func move(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         setAnchor(position, running: false, &pending)
         tracker.moved(to: position)
@@ -199,7 +199,7 @@ extension PlaybackSession {
 
     /// Publishes a new anchor.
     ///
-    /// - Parameter pace: the speed at which it runs; nil: the speed that is set.
+    /// - Parameter pace: the speed at which the anchor advances; nil: the speed that is set.
     mutating func setAnchor(
         _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil,
         _ pending: inout PendingEffects
@@ -252,7 +252,7 @@ extension PlaybackSession {
         pending.commit = true
     }
 
-    /// Marks it as played by the setting `playedThreshold`; playback continues.
+    /// Marks the episode as played because it has reached its `playedThreshold`; playback continues.
     mutating func countAsPlayed(_ settings: OwnerSettings, _ pending: inout PendingEffects) {
         guard !episodeState.played else { return }
         let threshold = settings.value(.playedThreshold, podcast: episode.podcastID)

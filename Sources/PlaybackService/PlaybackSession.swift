@@ -34,7 +34,7 @@ struct PlaybackSession: Sendable, Hashable {
     enum Engine: Sendable, Hashable {
         /// The engine has no file.
         case closed
-        /// The library is being queried about the episode. The request waits for that; nil: it has been answered.
+        /// The library is being queried about the episode. The request is answered afterwards; nil: no request waits.
         case lookingUp(RequestID?, explicit: PlaybackPosition?)
         /// The file is opened once the session is durable, so that the next process can detect a crash.
         case awaitingCommit(TransactionID?)
@@ -117,7 +117,7 @@ struct PlaybackSession: Sendable, Hashable {
 
     // MARK: Alerts
 
-    /// Whether an alert is about this session. An alert about a sound device is, even if raised for another load.
+    /// Whether an alert is about this session. An alert about a device always is, even if raised for another load.
     func isSubject(of alert: WireAlert) -> Bool {
         alert.subject == loadID.text || DeviceAlert.codes.contains(alert.code)
     }

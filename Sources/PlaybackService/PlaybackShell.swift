@@ -26,7 +26,7 @@ package final class PlaybackShell: Service {
     package init(_ context: ServiceContext, playback: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
         let outputs = context.environment["LOCKSTEP_AO"] ?? ""
         let makeEngine = makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) }
-        // The engine exists before the owner that it reports to.
+        // The engine is created before the owner service that receives its events.
         let observer = NIOLockedValueBox<ServiceInputs<PlaybackInput>?>(nil)
         let engine = makeEngine { event in observer.withLockedValue { $0 }?.send(.engine(event)) }
         self.engine = engine
@@ -55,7 +55,7 @@ package final class PlaybackShell: Service {
                     }
                 }
             case .examine(let load, let path):
-                // A sleeping disk or a lost mount may take long.
+                // A sleeping disk or an unreachable mount may block for long.
                 Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
             case .probe(let load, let url, let podcast, let serial):
                 probe.ask(url, secrets.credentials(of: podcast)) { answer in

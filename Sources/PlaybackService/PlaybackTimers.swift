@@ -66,7 +66,7 @@ struct PlaybackTimers: Sendable {
 
 package enum PlaybackQuery: Sendable {
     case load(LoadID)
-    /// The repeated lookup, because the library hasn’t answered in time.
+    /// A repeated lookup of a load, because the library hasn’t answered in time.
     case lateLoad(LoadID)
     case chapters(LoadID)
     /// The prepared episode; the number identifies the query.

@@ -19,7 +19,7 @@ struct PlayerAlerts: Sendable {
     struct Answer: Sendable {
         let command: Command
         let answer: WireAnswerAlert
-        /// The value of `overrules` when it was given.
+        /// The value of `overrules` when the answer was given.
         fileprivate let overrules: Int
     }
 
@@ -46,8 +46,8 @@ struct PlayerAlerts: Sendable {
         return alerts.raise(alert)
     }
 
-    /// Ends the alerts whose cause is gone. Another episode doesn’t end those about a device, nor does playback end
-    /// informational ones.
+    /// Ends the alerts whose cause is gone. Loading another episode doesn’t end alerts about a device, and playback
+    /// doesn’t end informational alerts.
     mutating func end(_ cause: Cause) -> OwnerChange {
         alerts.end { alert in
             let isOfDevice = DeviceAlert.codes.contains(alert.code)
@@ -74,7 +74,7 @@ struct PlayerAlerts: Sendable {
 
     /// Overrules the answers that are being committed because playback was paused or stopped.
     ///
-    /// - Returns: whether there are any.
+    /// - Returns: whether answers are being committed.
     mutating func overrule() -> Bool {
         overrules += 1
         return !pending.alerts.isEmpty
@@ -113,7 +113,7 @@ struct PlayerAlerts: Sendable {
     }
 
     func change(_ id: String) -> WireChange {
-        // The answer to it is being committed; its alert must not be stored again after that.
+        // While the answer to an alert is being committed, the alert must not be stored again.
         pending.contains(id) ? .deleting("alert", id) : alerts.change(id)
     }
 
@@ -148,7 +148,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// The session after an answer; it is stored with the answer, so that it applies if the process dies in between.
+    /// The session after an answer; it is stored with the answer, so that it also applies if the process dies then.
     private func outcome(of answer: PlayerAlerts.Answer) -> [WireChange] {
         guard let alert = pending.alerts.active[answer.answer.alert], let session, session.isSubject(of: alert),
             let outcome = session.answered(answer.answer, mayPlay: !pending.alerts.isOverruled(answer))
@@ -159,7 +159,7 @@ extension PlaybackMachine {
     }
 
     /// Overrules the answers that are being committed because playback is paused or stopped. The sessions stored with
-    /// them would play; this one is stored after them.
+    /// the answers would play; the present session is stored after them.
     mutating func overruleAnswers() {
         guard pending.alerts.overrule() else { return }
         pending.writes.mark(.session)

@@ -1,22 +1,22 @@
 import PodcastModel
 import WireMessages
 
-/// The position of an episode: the published one, the engine’s last report, and the one of a pause.
+/// Tracks the position of an episode: the published anchor, the engine’s last report, and the last pause.
 struct PositionTracker: Sendable, Hashable {
-    /// The maximum difference between the engine and the anchor before a new one is published, in seconds.
+    /// The maximum difference between the engine and the anchor before a new anchor is published, in seconds.
     private static let drift = 0.05
     /// The time after a pause until the engine’s position has settled.
     private static let settlesAfterPause = Duration.milliseconds(250)
 
     private(set) var anchor: PlaybackAnchor
-    /// The position since which the episode has been played without a seek.
+    /// The position from which the episode has been played without a seek.
     private(set) var playedFrom = PlaybackPosition.zero
-    /// The position at which the listener has marked it as not played; no position before that makes it played.
+    /// The position at which the listener has marked it as not played; positions before that don’t make it played.
     private(set) var unplayedFrom = PlaybackPosition.zero
     /// Whether the current position was reached by playing, not by a seek or a load.
     private(set) var isPlayedUpToHere = false
     private(set) var pausedAt: Timestamp?
-    /// The time at which an earlier process left it at this position; nil: it has moved since.
+    /// The time at which an earlier process left the episode at this position; nil: the position has changed since.
     private var leftAt: Timestamp?
     /// The time at which the engine is asked for its settled position after a pause.
     var settlesAt: MonotonicTime?
@@ -88,7 +88,7 @@ struct PositionTracker: Sendable, Hashable {
         if settles { settlesAt = now.monotonic.advanced(by: Self.settlesAfterPause) }
     }
 
-    /// - Parameter isRestored: whether an earlier process left it.
+    /// - Parameter isRestored: whether the playback of an earlier process is resumed.
     mutating func resumed(isRestored: Bool = false) {
         pausedAt = nil
         if isRestored { leftAt = nil }
@@ -111,7 +111,7 @@ struct PositionTracker: Sendable, Hashable {
 
     /// Handles the engine’s progress.
     ///
-    /// - Returns: whether the last requested seek is completed; before that, the position is meaningless.
+    /// - Returns: whether the last requested seek is completed; before that, the position is stale.
     mutating func reached(_ progress: EngineProgress) -> Bool {
         guard progress.serial >= requestedSeek else { return false }
         completedSeek = progress.serial

@@ -48,7 +48,7 @@ struct PreparedEpisode: Sendable {
     /// Whether the library must be asked again when the end of the loaded episode is near.
     var needsRecheck: Bool { found != nil && !isRechecked }
 
-    /// Returns the library’s answer about a load if that is the prepared one.
+    /// Returns the library’s answer about a load if it is the prepared load.
     func answer(to request: WireLoadEpisode) -> WireEpisode? { load?.request == request ? found : nil }
 
     /// Prepares a load.
@@ -140,7 +140,7 @@ extension PlaybackMachine {
         pending.lookUp([load.request.episode.id], for: query)
     }
 
-    /// Makes the engine open the next episode, if it is known and another is open.
+    /// Makes the engine open the prepared episode in advance, if its file is known and the episode before it is open.
     mutating func prepareEngine() {
         guard let session, session.engine.hasFile, let load = prepared.load, let found = prepared.found,
             load.after == session.loadID

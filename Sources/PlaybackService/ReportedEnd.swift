@@ -2,8 +2,8 @@ package import PodcastModel
 
 /// An end of audio that the engine reports; it decides whether the episode was played to its end.
 ///
-/// libmpv reports a cut connection as an ordinary end, so its report alone isn’t sufficient. `PlaybackSession.ended` acts on the
-/// decision: an end that isn’t confirmed is retried like a broken stream.
+/// libmpv reports a cut connection as an ordinary end, so its report alone isn’t sufficient. `PlaybackSession.ended`
+/// acts on the decision: an end that isn’t confirmed is retried like a broken stream.
 package struct ReportedEnd: Sendable, Hashable {
     package var position: PlaybackPosition
     package var measured: MeasuredDuration?

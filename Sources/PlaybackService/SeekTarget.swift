@@ -8,7 +8,7 @@ struct SeekTarget: Sendable {
     private static let endMargin = 1.0
     /// The time after the beginning of a chapter, in seconds, within which `previous` selects the chapter before it.
     private static let chapterGrace = 3.0
-    /// The distance before a chapter, in seconds, within which it counts as reached.
+    /// The distance before a chapter, in seconds, within which the chapter counts as reached.
     private static let chapterTolerance = 0.05
 
     let title: String

@@ -31,8 +31,8 @@ struct SilenceDetector {
     /// The position up to which the speed has been decided.
     private var decided = 0.0
 
-    /// Adds the next level. One that doesn’t follow the previous one is from another position and resets
-    /// everything.
+    /// Adds the next level. A level that doesn’t follow the previous one is from another position and resets the
+    /// detector.
     mutating func add(_ level: AudioLevel) {
         defer { latest = level }
         guard let latest else { return }
@@ -59,7 +59,7 @@ struct SilenceDetector {
         return passages.contains { $0.contains(decided) }
     }
 
-    /// The next known position at which that changes.
+    /// Returns the next known position at which fast playback begins or ends.
     func nextChange(after position: Double) -> Double? {
         let position = max(decided, position)
         return passages.lazy.flatMap { [$0.lowerBound, $0.upperBound] }.first { $0 > position }

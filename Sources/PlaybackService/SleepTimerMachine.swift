@@ -8,11 +8,11 @@ struct SleepTimerMachine: Sendable, Hashable {
     enum Phase: Sendable, Hashable {
         /// No timer is set. Exits: timed, episodes, endOfChapter.
         case off
-        /// The end, on this boot’s clock and in UTC. Exit: off.
+        /// Playback ends at a time, given on this boot’s clock and in UTC. Exit: off.
         case timed(MonotonicTime, wall: Timestamp, isFading: Bool)
-        /// The end of a number of episodes, including the loaded one. Exits: over, off.
+        /// Playback ends after a number of episodes, including the loaded one. Exits: over, off.
         case episodes(Int)
-        /// The end of the chapter or of the episode. Exits: over, off.
+        /// Playback ends with the chapter, or with the episode. Exits: over, off.
         case endOfChapter
         /// The last episode has ended: an automatic advance is loaded paused. Exit: off.
         case over

@@ -68,7 +68,7 @@ struct SoundOutput: Sendable {
     // MARK: Reports of the engine
 
     /// - Parameters:
-    ///   - isPlaying: whether playback is on or should be.
+    ///   - isPlaying: whether the engine has a file that plays or is to play.
     ///   - isAwaited: whether nothing is open because a device is awaited.
     mutating func listed(
         _ found: [OutputDevice], isPlaying: Bool, isAwaited: Bool, now: MonotonicTime

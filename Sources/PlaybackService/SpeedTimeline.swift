@@ -12,12 +12,12 @@ struct SpeedTimeline: Sendable, Hashable {
         let after: PlaybackSpeed
     }
 
-    /// The time at which the speed was last set.
+    /// The last setting of the speed, with which later reports are compared.
     private struct Setting: Hashable {
         let at: Double
         /// The position that libmpv reported right afterwards.
         let shown: Double
-        /// The position of the change, if the buffer had been known exactly.
+        /// The estimated position of the change, which later reports correct.
         let position: Double
     }
 
@@ -26,7 +26,7 @@ struct SpeedTimeline: Sendable, Hashable {
     private var changes: [Change] = []
     private var setting: Setting?
 
-    /// More than an output buffers, in seconds; a larger difference means that libmpv has moved by itself.
+    /// More than an output buffers, in seconds; a larger difference means that the position has jumped.
     private static let maximumBuffer = 3.0
     /// The maximum error of the buffer’s estimated length, in seconds.
     private static let maximumError = 0.15
@@ -66,7 +66,7 @@ struct SpeedTimeline: Sendable, Hashable {
 
     /// Corrects the last change by a report of libmpv, and drops the changes that have been heard.
     ///
-    /// - Returns: whether there were any.
+    /// - Returns: whether changes were dropped.
     mutating func update(shown: Double, at time: Double) -> Bool {
         settle(shown, time)
         let before = changes.count

@@ -1,7 +1,7 @@
 import BusKit
 import PodcastModel
 
-/// Detects that playback doesn’t move.
+/// Detects that the position of playback doesn’t advance.
 ///
 /// It counts positions instead of measuring time, because a stopped process or a sleeping computer isn’t a stall.
 struct StandstillWatch: Sendable, Hashable {
@@ -21,7 +21,7 @@ struct StandstillWatch: Sendable, Hashable {
 
     /// Handles a reported position.
     ///
-    /// - Returns: whether the position should move and hasn’t for too long.
+    /// - Returns: whether the position should have moved and hasn’t for too long.
     mutating func isStalled(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {
         guard isRunning, let last, let at, abs(last.seconds - position.seconds) < Self.step else {
             (self.last, self.at, unmoved) = isRunning ? (position, now, 0) : (nil, nil, 0)

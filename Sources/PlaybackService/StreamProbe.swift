@@ -71,7 +71,7 @@ final class StreamProbe: Sendable {
         do {
             response = try await client.send(request)
         } catch {
-            // libmpv checks no certificates.
+            // libmpv doesn’t verify certificates, so the engine may still play the audio.
             guard error.kind != .tls else { return .unanswered(nil) }
             return .unanswered(error.failure(.streamFailed))
         }

@@ -8,7 +8,7 @@ struct StreamRetry: Sendable, Hashable {
     /// The number of attempts.
     let of: Int
     let wait: Duration
-    /// The time at which it is due; nil: it is in progress.
+    /// The time at which the retry is due; nil: the retry is in progress.
     fileprivate(set) var nextAt: MonotonicTime?
     let failure: Failure
     let position: PlaybackPosition
@@ -60,7 +60,7 @@ struct StreamRecovery: Sendable, Hashable {
     private struct ServerReturn: Sendable, Hashable {
         /// The position at which the stream failed.
         let position: PlaybackPosition
-        /// The end of the probes, by the earlier of two clocks: the monotonic one stops during the computer’s sleep.
+        /// The end of the probes, by the clock that reaches it first: the monotonic one stops while the computer sleeps.
         let endsAt: MonotonicTime
         let endsAtWall: Timestamp
         var asked = 0
@@ -112,7 +112,7 @@ struct StreamRecovery: Sendable, Hashable {
 
     var isWaitingToRetry: Bool { retry?.nextAt != nil }
 
-    /// Whether the server is probed, or is available again but hasn’t been heard yet.
+    /// Whether the server is probed, or is available again but playback isn’t past the failure yet.
     var awaitsServer: Bool { serverReturn != nil }
 
     var probeSerial: UInt64? { probe?.serial }
@@ -148,7 +148,7 @@ struct StreamRecovery: Sendable, Hashable {
         hasProducedAudio = false
     }
 
-    /// Handles the engine’s progress. A slow stream whose data trickles in doesn’t starve.
+    /// Handles the engine’s progress. A stream whose data arrives slowly doesn’t time out.
     ///
     /// - Parameter isExpected: whether data should arrive.
     /// - Returns: the failure of a stream that has waited too long for data.
@@ -196,7 +196,7 @@ struct StreamRecovery: Sendable, Hashable {
         return scheduleRetry(after: classify(failure), situation)
     }
 
-    /// Returns a failure of the engine, corrected by the server’s answer.
+    /// Returns the engine’s failure, or the server’s reason if that explains it better.
     private func classify(_ failure: Failure) -> Failure {
         guard !distrustsProbes else { return failure }
         // The engine’s reason is a guess unless the audio ended too early.
@@ -315,7 +315,7 @@ struct StreamRecovery: Sendable, Hashable {
         } else if serverReturn?.nextAt != nil {
             return situation.isFailed ? returned(answer) : []
         } else if let retry, retry.nextAt != nil {
-            // The answer is later than the decision.
+            // The answer has arrived after the decision to retry.
             let failure = classify(retry.failure)
             if !failure.retry { return [.fail(failure, mayReturn: false)] }
         }

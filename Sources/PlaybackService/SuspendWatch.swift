@@ -37,7 +37,7 @@ final class SuspendWatch: Sendable {
 
     private let state = NIOLockedValueBox(State.new)
 
-    /// Starts reporting; only the first call counts.
+    /// Starts reporting; further calls have no effect.
     func start(_ observer: @escaping Observer) {
         let problem: String? = state.withLockedValue { state in
             guard case .new = state else { return nil }
