@@ -60,7 +60,7 @@ struct StreamRecovery: Sendable, Hashable {
     private struct ServerReturn: Sendable, Hashable {
         /// The position at which the stream failed.
         let position: PlaybackPosition
-        /// The end of the probes, by the clock that reaches it first: the monotonic one stops while the computer sleeps.
+        /// The end of the probes, by the clock that reaches it first: the monotonic one stops during suspension.
         let endsAt: MonotonicTime
         let endsAtWall: Timestamp
         var asked = 0

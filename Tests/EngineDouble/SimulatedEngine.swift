@@ -10,16 +10,16 @@ package final class SimulatedEngine: AudioEngine {
         package var length: Double
         /// The length that the file declares; nil: the real one.
         package var declared: Double?
-        /// The initial estimate of the length, which is dropped when it is passed.
+        /// The initial estimate of the length, which is dropped when the position is past it.
         package var estimate: Double?
         /// Whether the stream is reported as cut at its end.
         package var cut: Bool
         package var chapters: [ChapterMark]
-        /// The failure of opening it.
+        /// The failure with which an open of the file ends; nil: the file can be opened.
         package var failure: Failure?
-        /// Whether it opens but gets no data.
+        /// Whether the file opens but gets no data.
         package var stalls = false
-        /// Whether opening it ends.
+        /// Whether an open of the file completes.
         package var opens = true
 
         package init(
@@ -64,7 +64,7 @@ package final class SimulatedEngine: AudioEngine {
     private let state: NIOLockedValueBox<State>
     private let observer: EngineObserver
 
-    /// - Parameter files: every other source is missing.
+    /// - Parameter files: the files that exist.
     package init(
         files: [AudioSource: Audio] = [:], now: MonotonicTime = MonotonicTime(nanoseconds: 0),
         observer: @escaping EngineObserver
@@ -78,7 +78,7 @@ package final class SimulatedEngine: AudioEngine {
 
     package var source: AudioSource? { state.withLockedValue(\.load?.source) }
 
-    /// The load that is heard.
+    /// The load whose audio is playing; nil: nothing is playing.
     package var sounding: LoadID? {
         state.withLockedValue { state in
             if let unbidden = state.unbidden { return unbidden }
@@ -103,7 +103,7 @@ package final class SimulatedEngine: AudioEngine {
         state.withLockedValue { $0.files[source] = audio }
     }
 
-    /// Violates the contract of `prepare`, for tests that must notice that: when a file fails to open, the prepared one
+    /// Violates the contract of `prepare`, for tests that must detect that: when a file fails to open, the prepared one
     /// is heard until `prepare(nil)` or the next `open`.
     package func beginPreparedAfterFailure() {
         state.withLockedValue { $0.beginsPrepared = true }
@@ -290,7 +290,7 @@ package final class SimulatedEngine: AudioEngine {
         state.serial = serial
         state.ended = false
         guard state.audio.cut, position.seconds > state.audio.length else { return reportProgress(&state) }
-        // It never reaches the position.
+        // Playback never reaches the position.
         let progress = EngineProgress(
             position: position, at: state.now, running: false, serial: serial, speed: load.speed)
         state.events.append(.progress(load.id, progress))

@@ -101,7 +101,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `the engine reports the end once, at the right position, and a seek resumes`(_ kind: EngineHarness.Kind)
+    func `the engine reports the end once, at the right position, and plays after a seek`(_ kind: EngineHarness.Kind)
         async throws
     {
         let harness = harness(kind)
@@ -119,7 +119,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `a missing file fails, and the next one opens`(_ kind: EngineHarness.Kind) async throws {
+    func `a missing file fails to open, and the next file opens`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         let absent = folder.path + "/absent.mp3"
         harness.engine.perform(.open(EngineLoad(id: .random(), source: .file(path: absent))))
@@ -152,7 +152,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `commands before a file and after the end of the engine do nothing`(_ kind: EngineHarness.Kind) async throws {
+    func `commands without a file, or after the engine is closed, do nothing`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         for command: EngineCommand in [.setPaused(true), .sample, .setSpeed(.normal), .unload, .setVolume(.full)] {
             harness.engine.perform(command)

@@ -45,7 +45,7 @@ struct DeviceLossMachineTests {
         #expect(machine.nextAt == nil)
     }
 
-    @Test mutating func `after a loss playback resumes a moment earlier`() throws {
+    @Test mutating func `after a loss playback resumes half a second before the position of the loss`() throws {
         _ = try output(.onChosen)
         let place = try PlaybackPosition(99.5)
         #expect(try output(.silent) == [.pause(place)])
@@ -55,7 +55,7 @@ struct DeviceLossMachineTests {
         #expect(!machine.isLost)
     }
 
-    @Test mutating func `the deadline for a moving position begins when the audio is open`() throws {
+    @Test mutating func `the deadline for the position to advance starts when the audio is open`() throws {
         machine.restore(at: try PlaybackPosition(100), now: now)
         #expect(machine.devicesAnswered(isThere: true, now: now) == [.resume])
         machine.opensToResume()
@@ -65,7 +65,7 @@ struct DeviceLossMachineTests {
         #expect(try pass(0.2, heard: 101) == [.recovered])
     }
 
-    @Test mutating func `playback on a flapping device resumes at the position of the first loss`() throws {
+    @Test mutating func `on a repeatedly lost device playback resumes at the position of the first loss`() throws {
         _ = try output(.onChosen)
         let place = try PlaybackPosition(99.5)
         _ = try output(.silent)
@@ -76,7 +76,7 @@ struct DeviceLossMachineTests {
         #expect(try output(.onChosen, isPlaying: false) == [.resume])
     }
 
-    @Test mutating func `playback that doesn’t move is paused and retried`() throws {
+    @Test mutating func `playback that doesn’t advance on a device is paused and retried`() throws {
         _ = try output(.onChosen)
         _ = try output(.silent)
         _ = try output(.onChosen, isPlaying: false)

@@ -13,7 +13,7 @@ struct MPVEndTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// Plays an episode of six seconds from its third, performs an action at each position report in the last two
+    /// Plays an episode of six seconds from the third on, performs an action at each position report in the last two
     /// seconds, and waits for its end.
     private static func end(
         of source: AudioSource, at speed: Double, _ harness: EngineHarness,

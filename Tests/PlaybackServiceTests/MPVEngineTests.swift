@@ -73,7 +73,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test func `a start beyond the end ends at once, and a seek resumes playback`() async throws {
+    @Test func `playback that starts beyond the end ends at once, and resumes after a seek`() async throws {
         try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))), at: 100)
         #expect(try await harness.opened()?.source == .declared)
         #expect(try await harness.ended().position.seconds < 101)
@@ -96,7 +96,7 @@ struct MPVEngineTests {
     }
 
     @Test(arguments: ["garbage", "empty", "folder"])
-    func `data without audio fails as such, and so does a folder`(_ kind: String) async throws {
+    func `a file without audio fails with a message that names it, and so does a folder`(_ kind: String) async throws {
         var generator = SystemRandomNumberGenerator()
         let noise = (0..<100_000).map { _ in UInt8.random(in: 0...0x7f, using: &generator) }
         let path = kind == "folder" ? folder.path : try folder.file("x.mp3", kind == "empty" ? [] : noise)
@@ -108,7 +108,7 @@ struct MPVEngineTests {
     }
 
     @Test(arguments: [404, 410, 503])
-    func `a refused request fails, and a probe finds the reason`(code: Int) async throws {
+    func `a refused request fails with a failure that may be retried`(code: Int) async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             server.route("/a.mp3", .status(code))
@@ -119,7 +119,7 @@ struct MPVEngineTests {
         }
     }
 
-    @Test func `an unreachable server fails with its address`() async throws {
+    @Test func `the failure of an unreachable server names its address`() async throws {
         try open(.web(url: "http://127.0.0.1:9/a.mp3"))
         let failure = try await harness.failed()
         #expect(failure.known == .streamFailed && failure.retry && failure.message.contains("127.0.0.1:9"))
@@ -141,7 +141,7 @@ struct MPVEngineTests {
     }
 
     @Test(arguments: [true, false])
-    func `a cut stream ends far from its length, and doesn’t prove an end`(announcesLength: Bool) async throws {
+    func `the end of a cut stream isn’t confirmed as the episode’s end`(announcesLength: Bool) async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             let bytes = Tone.wav(seconds: 60)
@@ -159,7 +159,7 @@ struct MPVEngineTests {
         }
     }
 
-    @Test func `a cut stream resumes if the server supports that`() async throws {
+    @Test func `a cut stream resumes if the server supports ranges`() async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             let whole = HTTPTestResponse.audio(Tone.wav(seconds: 6), type: "audio/wav")
@@ -174,7 +174,7 @@ struct MPVEngineTests {
         }
     }
 
-    @Test func `engines open and close many times`() async throws {
+    @Test func `engines can be opened and closed many times`() async throws {
         let path = try folder.file("tone.wav", Tone.wav(seconds: 2))
         for _ in 0..<20 {
             let harness = EngineHarness(.libmpv)

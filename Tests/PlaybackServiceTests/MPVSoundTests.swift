@@ -61,7 +61,7 @@ struct MPVSoundTests {
         }
 
         var worst: Double { state.withLockedValue(\.worst) }
-        /// The position of the difference, for messages.
+        /// A description of the largest difference, for messages.
         var place: String { state.withLockedValue(\.place) }
         var speeds: [Double] { state.withLockedValue(\.speeds) }
         /// The part of a passage that was heard at another speed, in seconds.
@@ -94,7 +94,7 @@ struct MPVSoundTests {
         await harness.engine.close()
     }
 
-    /// Reopens the output while it is paused after a seek, or plays, and checks the sound that follows.
+    /// Reopens the output during a pause after a seek, or during playback, and checks the sound that follows.
     @Test(arguments: [false, true], [false, true])
     func `reopening the output loses none of the buffered sound`(
         trimSilence: Bool, paused: Bool
@@ -110,7 +110,7 @@ struct MPVSoundTests {
                 _ = try await harness.progress { !$0.running }
                 harness.engine.perform(.seek(.zero, serial: 1))
                 _ = try await harness.progress { $0.serial == 1 }
-                // Its output is filled while it is paused.
+                // The engine fills its output during the pause.
                 try await Task.sleep(for: .milliseconds(300))
                 harness.engine.perform(.sample)
                 before = try await harness.progress { $0.serial == 1 }
@@ -165,7 +165,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `at speed 3.5 the position stays within 50 ms of the engine’s own, from one sample to the next`()
+    @Test func `at speed 3.5 each report predicts the next position within 50 ms`()
         async throws
     {
         try await observe(Tone.wav(seconds: 40)) { harness, observer in
@@ -178,7 +178,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `silence passes quickly, speech doesn’t, and the position stays exact`() async throws {
+    @Test func `silence plays fast, sound plays at its own speed, and the position stays exact`() async throws {
         let passages = Tone.passages([(2, 1), (5, 0), (2, 1), (3, 0), (1.5, 1)])
         try await observe(passages, sound: EngineSound(trimSilence: true)) { harness, observer in
             let first = try await harness.progress(\.running)
@@ -200,7 +200,7 @@ struct MPVSoundTests {
     ]
 
     @Test(arguments: [1, 1.5])
-    func `noisy pauses of speech are shortened, and position and words stay exact`(
+    func `noisy pauses in speech are shortened, sentences aren’t, and the position stays exact`(
         speed: Double
     ) async throws {
         let speed = try #require(PlaybackSpeed(factor: speed))
@@ -264,7 +264,7 @@ struct MPVSoundTests {
     }
 
     @Test(arguments: [(6.0, 6.0), (-6, -6)])
-    func `gain changes the level as set, and never clips`(gain: Double, heard: Double) throws {
+    func `gain changes the level by the set amount without clipping`(gain: Double, heard: Double) throws {
         let plain = try loudness(EngineSound(), level: 0.5)
         let louder = try loudness(EngineSound(gain: gain), level: 0.5)
         #expect(abs(louder - plain - heard) < 0.7, "\(plain) dB became \(louder) dB")

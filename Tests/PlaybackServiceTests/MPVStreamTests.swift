@@ -78,7 +78,7 @@ struct MPVStreamTests {
     }
 
     @Test(arguments: [true, false])
-    func `a position far into an MP3 stream is requested by range, not read up to`(atStart: Bool) async throws {
+    func `a position far into an MP3 stream is requested by a Range header`(atStart: Bool) async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             let bytes = Tone.mp3(seconds: 1_800)

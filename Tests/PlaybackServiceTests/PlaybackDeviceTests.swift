@@ -72,7 +72,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && !rig.state.nullOutput && rig.alerts.isEmpty)
     }
 
-    @Test func `the alert about silent playback is hidden while paused`() throws {
+    @Test func `the alert about silent playback is hidden while playback is paused`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -123,7 +123,7 @@ struct PlaybackDeviceTests {
         #expect(rig.alerts.isEmpty)
         try rig.load(rig.episode(), as: "l2")
         #expect(rig.alerts.isEmpty)
-        // The restarted player has the same condition.
+        // The device is still missing when the player restarts.
         try rig.send { $0.stop = WireStopPlayback() }
         try rig.start()
         rig.engine.setSilent(true)
@@ -140,7 +140,7 @@ struct PlaybackDeviceTests {
         #expect(again.actions == ["dismiss"] && again.id != id)
     }
 
-    @Test func `the answer to the alert about a missing device is kept after many later ones`() throws {
+    @Test func `the answer to the alert about a missing device is kept after many later answers`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -179,7 +179,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && !rig.state.nullOutput && rig.alerts.isEmpty)
     }
 
-    @Test func `losing the chosen device pauses playback, and only its own return resumes it`() throws {
+    @Test func `losing the chosen device pauses playback, and only the return of that device resumes it`() throws {
         let headset = OutputDevice(name: "headset", description: "Headset")
         try rig.start()
         rig.engine.setDevices([speaker, headset], works: true)
@@ -199,7 +199,7 @@ struct PlaybackDeviceTests {
     }
 
     @Test func `resuming without the chosen device uses the default, with an alert`() throws {
-        try `losing the chosen device pauses playback, and only its own return resumes it`()
+        try `losing the chosen device pauses playback, and only the return of that device resumes it`()
         rig.engine.setDevices([speaker], works: true)
         try rig.advance(0.05)
         #expect(rig.state.status == .paused)

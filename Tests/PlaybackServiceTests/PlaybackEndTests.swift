@@ -38,7 +38,7 @@ struct PlaybackEndTests {
         #expect(rig.stored().played)
     }
 
-    @Test func `a load before an end is durable is published at once, after the end`() throws {
+    @Test func `a load that follows an end that isn’t durable yet is published at once, after the end`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.holdsCommits = true
@@ -74,7 +74,7 @@ struct PlaybackEndTests {
         #expect(rig.stored().played)
     }
 
-    @Test func `the finished marker stays through restarts and commands until the next load`() throws {
+    @Test func `a finished episode stays finished through commands and restarts until the next load`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 4, announced: 4))
         try rig.advance(5)
@@ -221,7 +221,7 @@ struct PlaybackEndTests {
         #expect(rig.state.status == .failed || rig.machine.state.status == .failed)
     }
 
-    @Test func `a failure after a retry raises its alert while the answer to the previous one is uncommitted`()
+    @Test func `a failure after a retry raises an alert even while the answer to the previous alert is uncommitted`()
         throws
     {
         try rig.start()
@@ -237,7 +237,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.count == 1 && rig.alerts.first?.id != first)
     }
 
-    @Test func `without a sound device playback continues silently with an alert, until there is one`() throws {
+    @Test func `without a sound device playback continues silently with an alert until a device is available`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -256,7 +256,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
     }
 
-    @Test func `losing the sound device pauses playback, with an alert that resumes it`() throws {
+    @Test func `losing the sound device pauses playback, and an alert offers to resume it`() throws {
         try rig.start()
         try rig.load(rig.episode())
         try rig.advance(3)
@@ -269,7 +269,7 @@ struct PlaybackEndTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `an episode paused between opening and sound is paused, and plays when it is resumed`()
+    @Test func `an episode that is paused before it can be heard stays paused, and plays when it is resumed`()
         throws
     {
         try rig.start()

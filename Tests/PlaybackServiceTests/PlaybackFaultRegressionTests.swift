@@ -39,7 +39,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .failed && rig.position == 320 && rig.stored().position == 320)
     }
 
-    @Test func `the alert about a device that is back but doesn’t work stays until playback resumes`() throws {
+    @Test func `the alert about a device that returns but doesn’t work stays until playback resumes`() throws {
         try rig.start()
         rig.engine.setDevices([], works: true)
         try rig.load(rig.episode(), at: 50)

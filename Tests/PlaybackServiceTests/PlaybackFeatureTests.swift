@@ -115,7 +115,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test(arguments: [("90%", 540.0), ("30", 570)])
-    func `an episode counts as played at its threshold, and continues`(threshold: String, place: Double) throws {
+    func `an episode counts as played at its threshold, and keeps playing`(threshold: String, place: Double) throws {
         try rig.start()
         try set(.playedThreshold, threshold)
         try rig.load(rig.episode(), at: place - 5)
@@ -242,7 +242,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.pausedBy == .somebody)
     }
 
-    @Test func `the state shows that playback was stopped, also after a restart, until it plays`() throws {
+    @Test func `the state shows that playback was stopped, also after a restart, until it resumes`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)
@@ -300,7 +300,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `a request to play after the sleep timer’s end plays`() throws {
+    @Test func `an episode that is requested after the sleep timer’s end plays`() throws {
         try rig.start()
         try rig.send { $0.setSleep.episodes = 1 }
         try rig.load(rig.episode(length: 4, announced: 4))
@@ -311,7 +311,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `a sleep timer pauses at the end of the chapter, even after a seek to another one`()
+    @Test func `a sleep timer pauses at the end of the chapter, even after a seek to another chapter`()
         throws
     {
         try rig.start()

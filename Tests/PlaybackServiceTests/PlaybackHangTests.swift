@@ -38,7 +38,7 @@ struct PlaybackHangTests {
         try rig.start()
     }
 
-    @Test func `a hung engine pauses at the last heard position, and the process ends once that is saved`() throws {
+    @Test func `a hang pauses playback at the last heard position, and the process ends once that is saved`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(3)
@@ -56,7 +56,7 @@ struct PlaybackHangTests {
         #expect(rig.endings.count == 1)
     }
 
-    @Test func `playback that doesn’t move is a hang, unless it waits for data or is paused`() throws {
+    @Test func `a position that doesn’t advance is a hang unless playback waits for data or is paused`() throws {
         try rig.start()
         rig.engine.setDevices([speaker], works: true)
         try rig.load(rig.episode(), at: 50)
@@ -97,7 +97,7 @@ struct PlaybackHangTests {
         #expect(rig.alerts.isEmpty && rig.endings.count == 1)
     }
 
-    @Test func `after a hang a device that can’t be opened is awaited like any other`() throws {
+    @Test func `after a hang a device that can’t be opened is awaited like any lost device`() throws {
         try hang()
         let place = rig.position
         try restart(listing: [speaker])
@@ -197,7 +197,7 @@ struct PlaybackHangTests {
         #expect(rig.opens == 0 && rig.machine.state.status == .paused && abs(rig.position - 70) < 0.01)
     }
 
-    @Test func `a restarted fleet doesn’t wait for a device`() throws {
+    @Test func `after a restart of the fleet the player doesn’t wait for a device`() throws {
         try hang()
         rig.context.fleetRun = "run2"
         try restart(listing: [speaker])

@@ -56,7 +56,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - expected) < 0.2)
     }
 
-    @Test func `the same load again changes nothing and is answered with the present state`() throws {
+    @Test func `a repeated load changes nothing and is answered with the present state`() throws {
         try playing()
         try rig.advance(3)
         let opened = rig.engine.performed.count
@@ -261,7 +261,7 @@ struct PlaybackMachineTests {
         #expect(rig.session?.loadID == "l2")
     }
 
-    @Test func `nothing is saved at the very start, and nothing at the end`() throws {
+    @Test func `no position is saved at the very start or at the end`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 600), paused: true)
         try rig.setPaused(true)
@@ -271,7 +271,7 @@ struct PlaybackMachineTests {
         #expect(rig.stored().updatedAt == 0)
     }
 
-    @Test func `played marks of the loaded episode and of others are absolute and saved`() throws {
+    @Test func `the loaded episode and others can be marked as played or unplayed, and the marks are saved`() throws {
         try playing()
         _ = rig.episode("e2", position: 30)
         let other = try rig.send {
@@ -292,7 +292,7 @@ struct PlaybackMachineTests {
         #expect(try rig.send { $0.setPlayed.episode = "e9" }?.failure?.known == .notFound)
     }
 
-    @Test func `many episodes are marked in one commit, the loaded one included, or none`() throws {
+    @Test func `many episodes, the loaded one included, are marked in one commit or not at all`() throws {
         try playing()
         let others = (2...40).map { "e\($0)" }
         for id in others { _ = rig.episode(id, position: 30) }
@@ -320,7 +320,7 @@ struct PlaybackMachineTests {
     @Test(arguments: [false, true])
     func `an older state that could not be saved doesn’t overwrite a mark`(isBulk: Bool) throws {
         try playing()
-        // The position in e1 is refused when e2 is loaded, and retried later.
+        // Saving the position in e1 is refused when e2 is loaded, and retried later.
         try rig.advance(20)
         rig.refusal = Failure(.diskFull, "The disk is full.")
         try rig.load(rig.episode("e2"), as: "l2")

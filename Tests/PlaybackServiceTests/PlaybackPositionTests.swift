@@ -145,7 +145,7 @@ struct PlaybackPositionTests {
         #expect(rig.state.status == .loading && rig.state.retry.attempt == 1 && rig.position == 400)
     }
 
-    @Test func `a state whose lookup is late is not overwritten, and the progress is added once it is known`() throws {
+    @Test func `the stored state isn’t overwritten before a late lookup, which then adds the progress`() throws {
         try rig.start()
         let episode = rig.episode(position: 100)
         rig.library["e1"]?.state.audioTag = "etag:a"
@@ -160,7 +160,7 @@ struct PlaybackPositionTests {
         #expect(abs(rig.stored().position - 125) < 1)
     }
 
-    @Test func `a requested position near the end is the start; resuming rewinds after a pause in a wait`() throws {
+    @Test func `playback starts at a requested position near the end; resuming rewinds after a retry wait`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.library["e1"]?.state.duration = 600

@@ -70,7 +70,7 @@ struct PlaybackPrepareTests {
     }
 
     @Test(arguments: [true, false])
-    func `a file that was downloaded or deleted after preparing is found a minute before the end`(comes: Bool) throws {
+    func `a download or deletion after preparing is detected a minute before the end`(comes: Bool) throws {
         func setFile(_ isThere: Bool) {
             rig.library["e2"]?.download.state = isThere ? .downloaded : .notDownloaded
             rig.library["e2"]?.download.path = isThere ? "/d/2.mp3" : ""

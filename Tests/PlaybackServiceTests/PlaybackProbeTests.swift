@@ -87,14 +87,14 @@ struct PlaybackProbeTests {
         #expect(!rig.states.contains { $0.hasRetry } && rig.opens == 1)
     }
 
-    @Test func `undecodable audio fails as such if its server calls it audio, or doesn’t answer`() throws {
+    @Test func `undecodable audio fails with the engine’s reason if its server calls it audio`() throws {
         let broken = Failure(.decoderFailed, "The data from a contains no playable audio.")
         try load(.broken(broken), .audio(AudioTag(etag: "a", size: 1)))
         #expect(rig.state.status == .failed && rig.state.error.message == broken.message)
     }
 
     @Test(arguments: [404, 503])
-    func `an episode that was paused before it was open stays paused, or fails if refused`(status: Int) throws {
+    func `an episode paused before it was open stays paused unless the failure is permanent`(status: Int) throws {
         try fail(.refused(status), .after, paused: true)
         #expect(rig.state.status == (status == 404 ? .failed : .paused) && !rig.state.hasRetry)
     }
@@ -115,7 +115,7 @@ struct PlaybackProbeTests {
         #expect(abs(rig.position - 110) < 0.1 && abs(rig.stored().position - 110) < 0.1)
     }
 
-    @Test func `a cut keeps its own reason unless the server no longer has the audio`() throws {
+    @Test func `a cut stream keeps its own failure unless the server no longer has the audio`() throws {
         try load(SimulatedEngine.Audio(length: 110, declared: 600, cut: true), .audio(AudioTag(etag: "a", size: 1)))
         try rig.advance(10.1)
         #expect(rig.state.retry.attempt == 1 && rig.state.retry.error.code == "endedEarly")

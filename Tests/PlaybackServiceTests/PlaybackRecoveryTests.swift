@@ -46,7 +46,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `crashes more than a minute apart each resume`() throws {
+    @Test func `playback resumes after every crash if the crashes are more than a minute apart`() throws {
         try playing()
         for _ in 0..<3 {
             try rig.start()
@@ -61,7 +61,7 @@ struct PlaybackRecoveryTests {
         try rig.load(rig.episode())
         rig.holdsCommits = false
         try rig.releaseCommits()
-        // The engine opens the file and crashes with it each time.
+        // The engine opens the file, and the process crashes each time.
         var opens = 1
         for _ in 0..<4 {
             rig.turn(0.2)
@@ -196,7 +196,7 @@ struct PlaybackRecoveryTests {
         #expect(happened[command])
     }
 
-    @Test func `while the database doesn’t answer, one position waits for it`() throws {
+    @Test func `while the database doesn’t answer, at most one save of the position waits for it`() throws {
         try playing()
         rig.holdsCommits = true
         try rig.advance(60)
@@ -253,7 +253,7 @@ struct PlaybackRecoveryTests {
             }
             if acknowledged["pause"] != nil { #expect(state.status == .paused || state.status == .playing) }
         }
-        // The engine matches the state.
+        // The engine has an open file exactly while the state is playing.
         #expect((rig.engine.open != nil) == (state.status == .playing))
     }
 

@@ -92,7 +92,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Settings and marks
 
-    @Test func `a speed of an earlier version doesn’t return once it is unset`() throws {
+    @Test func `a speed that an earlier version stored isn’t restored after it was unset`() throws {
         var record = WirePlaybackSettingsRecord()
         record.speed = 1.7
         rig.store("settings", "current", record.wireBytes)
@@ -103,7 +103,7 @@ struct PlaybackRegressionTests {
         #expect(rig.machine.state.speed == 1)
     }
 
-    @Test func `an episode that is marked as not played beyond its threshold stays so until it is restarted`() throws {
+    @Test func `an episode marked as not played beyond its threshold keeps the mark until it is loaded again`() throws {
         try rig.start()
         try set(.playedThreshold, "50%")
         try rig.load(rig.episode(), at: 310)
@@ -155,7 +155,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing && rig.stored("e2").played)
     }
 
-    @Test func `a repeated episode begins at its start, and stays played`() throws {
+    @Test func `an episode that is played again starts at its beginning and stays marked as played`() throws {
         try rig.start()
         let episode = rig.episode("e1", length: 30, announced: 30, position: 10)
         try rig.load(episode)
@@ -171,7 +171,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sleep
 
-    @Test func `a sleep timer that expired while the process was down ends playback at the start`() throws {
+    @Test func `a sleep timer that expired while no process ran pauses playback when the process starts`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 20 }
@@ -202,7 +202,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Chapters
 
-    @Test func `chapters may vanish while the sleep timer waits for their end`() throws {
+    @Test func `chapters can be removed while the sleep timer waits for the end of one`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.library["e1"]?.chapters = [chapter(at: 0), chapter(at: 50)]
@@ -223,7 +223,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.chapters.map(\.start) == [0, 90] && rig.state.chapter == 1)
     }
 
-    @Test func `very many chapters fit in one message and keep their positions`() throws {
+    @Test func `a thousand chapters fit in one message`() throws {
         try rig.start()
         let episode = rig.episode("e1", length: 10_000, announced: 10_000)
         let title = String(repeating: "e" + String(repeating: "\u{301}", count: 3), count: 200)
@@ -240,7 +240,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Bookmarks
 
-    @Test func `a bookmark and its change that both can’t be saved are both rolled back`() throws {
+    @Test func `a bookmark and a change to it are both rolled back if neither can be saved`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         rig.holdsCommits = true
@@ -291,7 +291,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .paused)
     }
 
-    @Test func `a device that appears while it plays without sound is used`() throws {
+    @Test func `a device that appears during silent playback is used`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(1)
@@ -306,7 +306,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Streams
 
-    @Test func `pausing a broken stream during its wait ends the retries`() throws {
+    @Test func `pausing a broken stream during a retry wait ends the retries`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
@@ -361,7 +361,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `an estimated length neither ends nor marks an episode, unless it is the announced one`() throws {
+    @Test func `an estimated length ends an episode and marks it as played only if it was also announced`() throws {
         try rig.start()
         try set(.skipOutro, "30")
         try set(.playedThreshold, "90%")
@@ -400,7 +400,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [220.0, 0])
-    func `a length that proves too short never loses the position`(announced: Double) throws {
+    func `a position beyond a length that proves too short is kept`(announced: Double) throws {
         try rig.start()
         var audio = SimulatedEngine.Audio(length: 220)
         audio.estimate = 40
@@ -427,7 +427,7 @@ struct PlaybackRegressionTests {
         }
     }
 
-    @Test func `a position in the last moment is played, and one beyond the end of a shorter version is kept`()
+    @Test func `a position in the last moment is played, and one beyond a shorter version’s end moves before that`()
         throws
     {
         try rig.start()
@@ -464,7 +464,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [true, false])
-    func `resuming rewinds after any pause: by stop, or by the end of the process`(byStop: Bool) throws {
+    func `resuming rewinds after a stop and after the end of the process`(byStop: Bool) throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(5)
@@ -492,7 +492,7 @@ struct PlaybackRegressionTests {
         #expect(load.id == LoadID("l2"))
     }
 
-    @Test func `an alert about a missing episode ends when another is loaded`() throws {
+    @Test func `an alert about a missing episode ends when another episode is loaded`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.stopProcess()

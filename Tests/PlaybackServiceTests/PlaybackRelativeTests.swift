@@ -116,7 +116,7 @@ struct PlaybackRelativeTests {
         #expect(failure?.known == .revisionMismatch)
     }
 
-    @Test func `chapters are found by number and by neighbour, and previous selects the current start first`()
+    @Test func `chapters are found by number or as neighbours; “previous” selects the current start first`()
         throws
     {
         try rig.start()
@@ -158,7 +158,7 @@ struct PlaybackRelativeTests {
         #expect(rig.replies.values.allSatisfy { $0.failure == nil } && rig.replies.count == 2)
     }
 
-    @Test func `a seek to a chapter of a file that doesn’t open is refused after a limit`() throws {
+    @Test func `a seek to a chapter of a file that doesn’t open is refused after a time limit`() throws {
         try rig.start()
         rig.holdsLookups = true
         try rig.load(rig.episode())
@@ -207,7 +207,7 @@ struct PlaybackRelativeTests {
 
     // MARK: Levels
 
-    @Test func `speed and volume move by a distance or to the next multiple of a step, within their range`() throws {
+    @Test func `speed and volume change by an amount or to the next multiple of a step, within their range`() throws {
         try rig.start()
         try rig.load(rig.episode(), paused: true)
         #expect(try rig.send { $0.changeSpeed.by = 0.25 }?.reply?.state.speed == 1.25)
@@ -247,7 +247,7 @@ struct PlaybackRelativeTests {
 
     // MARK: The sleep timer
 
-    @Test func `a sleep timer that runs by time is extended, for a day at most`() throws {
+    @Test func `a sleep timer with a time can be extended to a day at most`() throws {
         try rig.start()
         #expect(try rig.send { $0.extendSleep.seconds = 60 }?.failure?.known == .invalidArgument)
         try rig.send { $0.setSleep.seconds = 600 }

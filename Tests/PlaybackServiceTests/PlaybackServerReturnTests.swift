@@ -153,7 +153,7 @@ struct PlaybackServerReturnTests {
         #expect(rig.position == 110 || abs(rig.position - 110) < 0.1)
     }
 
-    @Test func `a retried stream that turns out to be gone has one alert`() throws {
+    @Test func `a retried stream that turns out to contain no audio has one alert`() throws {
         try fail()
         rig.answers[Self.address] = .audio(AudioTag(etag: "", size: 0))
         try rig.advance(29.9)

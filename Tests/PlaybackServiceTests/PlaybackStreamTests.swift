@@ -43,7 +43,7 @@ struct PlaybackStreamTests {
         #expect(rig.states.contains { $0.hasRetry && $0.retry.nextInSeconds == 0 && $0.retry.nextAt == 0 })
     }
 
-    @Test func `a stream that returns resumes where it failed, and shows no retry`() throws {
+    @Test func `a stream that is available again resumes where it failed, and shows no retry`() throws {
         try stream(.broken(refused))
         try rig.advance(1)
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -53,7 +53,7 @@ struct PlaybackStreamTests {
         #expect(abs(rig.position - 103) < 0.2)
     }
 
-    @Test func `failures far apart are retried separately; failures at one position add up`() throws {
+    @Test func `failures at distant positions are counted separately, failures at nearby positions together`() throws {
         try stream(SimulatedEngine.Audio(length: 110, declared: 600, cut: true))
         try rig.advance(10.1)
         #expect(rig.state.retry.attempt == 1)
@@ -135,7 +135,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.status == .playing && rig.position >= 100)
     }
 
-    @Test func `skipping a failed episode is published in its state until it is resumed`() throws {
+    @Test func `the state shows that a failed episode was skipped until it is resumed`() throws {
         try stream(.broken(Failure(.episodeUnavailable, "404")))
         let alert = try #require(rig.alerts.first?.id)
         try rig.answer(alert, "skip")
@@ -146,7 +146,7 @@ struct PlaybackStreamTests {
         #expect(!rig.state.skip)
     }
 
-    @Test func `an announcement instead of an episode doesn’t finish it, and its position is kept`()
+    @Test func `an announcement that replaces an episode’s audio doesn’t finish it, and its position is kept`()
         throws
     {
         try rig.start()
@@ -162,7 +162,7 @@ struct PlaybackStreamTests {
         #expect(!rig.stored().played && abs(rig.stored().position - 112) < 0.5)
         rig.setStream(SimulatedEngine.Audio(length: 590))
         try rig.setPaused(false)
-        // Playback starts there, less the rewind after a minute.
+        // Playback starts at the stored position, less the rewind after a minute.
         #expect(rig.state.status == .playing && rig.position < 112.5 && rig.position > 95)
     }
 
@@ -198,7 +198,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.retry.attempt == 1 && abs(rig.position - 110) < 0.5)
     }
 
-    @Test func `a stream whose data trickles in doesn’t fail`() throws {
+    @Test func `a stream whose data arrives slowly doesn’t fail`() throws {
         var dry = SimulatedEngine.Audio(length: 600)
         dry.stalls = true
         try stream(dry)

@@ -23,7 +23,7 @@ struct PlaybackSuspendTests {
     }
 
     @Test(arguments: [true, false])
-    func `the computer may sleep although nothing can be saved`(isLoaded: Bool) throws {
+    func `the computer may sleep even if nothing can be saved`(isLoaded: Bool) throws {
         try rig.start()
         if isLoaded { try rig.load(rig.episode(), at: 100) }
         try rig.advance(2)
@@ -32,7 +32,7 @@ struct PlaybackSuspendTests {
         #expect(rig.allowedSuspends == 1)
     }
 
-    @Test func `the computer’s sleep writes nothing unless something plays`() throws {
+    @Test func `suspending the computer saves nothing unless an episode plays`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)

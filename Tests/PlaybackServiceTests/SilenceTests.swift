@@ -89,7 +89,7 @@ struct LevelParserTests {
         "lavfi.astats.Overall.RMS_level=-1\n", "frame:1 pts:5\nlavfi.astats.Overall.RMS_level=x\n",
         String(repeating: "x", count: 10_000) + "\n", "frame:1 pts:5\n\u{0}\n",
     ])
-    func `other lines are ignored`(text: String) {
+    func `lines without a valid level are ignored`(text: String) {
         var parser = LevelParser()
         #expect(parser.parse(text.utf8).isEmpty)
     }
@@ -145,7 +145,7 @@ struct SpeedTimelineTests {
         #expect(timeline.heard(shown: 9.99).speed == fast)
     }
 
-    @Test func `changes far ahead of the heard position precede a seek, and are ignored`() {
+    @Test func `changes far ahead of the heard position are from before a seek, and are ignored`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 100, delay: 0)
         #expect(timeline.heard(shown: 20).position == 20)

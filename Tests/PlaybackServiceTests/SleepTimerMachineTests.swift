@@ -49,7 +49,7 @@ struct SleepTimerMachineTests {
         #expect(timer.tick(isPlaying: false, now: now.monotonic) == [] && volume == 100)
     }
 
-    @Test mutating func `a new time ends a fade that has begun`() throws {
+    @Test mutating func `setting another time ends a fade that has begun`() throws {
         _ = try set { $0.seconds = 60 }
         pass(55)
         _ = timer.tick(isPlaying: true, now: now.monotonic)
@@ -66,7 +66,7 @@ struct SleepTimerMachineTests {
         #expect(timer.loaded() == true && timer.phase == .off)
     }
 
-    @Test mutating func `a chapter’s end expires only a timer that waits for one`() throws {
+    @Test mutating func `a chapter’s end expires only a timer that waits for the end of a chapter`() throws {
         _ = try set { $0.seconds = 60 }
         #expect(timer.chapterEnded() == [])
         _ = try set { $0.endOfChapter = true }

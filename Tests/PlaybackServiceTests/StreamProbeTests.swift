@@ -57,7 +57,7 @@ struct StreamProbeTests {
     }
 
     @Test(arguments: [true, false])
-    func `an empty file is named as such, with or without support for ranges`(acceptsRanges: Bool) async throws {
+    func `the failure says that a file is empty, with or without support for ranges`(acceptsRanges: Bool) async throws {
         try await HTTPTestServer.with { server in
             var empty = HTTPTestResponse.audio([], type: "audio/mpeg")
             empty.acceptsRanges = acceptsRanges

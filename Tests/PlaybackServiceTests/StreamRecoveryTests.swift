@@ -73,7 +73,7 @@ struct StreamRecoveryTests {
         #expect(recovery.retry == nil && recovery.awaitsServer)
     }
 
-    @Test mutating func `a failure waits for the server’s answer until a limit`() {
+    @Test mutating func `a failure waits for the server’s answer until a time limit`() {
         open()
         #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.awaitServer])
         let due = recovery.nextAt(isOpen: false)
@@ -83,7 +83,7 @@ struct StreamRecoveryTests {
             Issue.record("no retry")
             return
         }
-        // The late answer is final.
+        // The late answer ends the retries.
         guard case .fail(let failure, mayReturn: false)? = answer(.refused(404)).first else {
             Issue.record("not failed")
             return
@@ -102,7 +102,7 @@ struct StreamRecoveryTests {
         #expect(failure.known == .episodeUnavailable && failure.message.contains("a.example"))
     }
 
-    @Test mutating func `a server that refuses the probe but not the engine is ignored`() {
+    @Test mutating func `a refused probe is ignored if the server lets the engine open the audio`() {
         open()
         #expect(answer(.refused(403), isOpen: true) == [])
         recovery.opened()
@@ -113,13 +113,13 @@ struct StreamRecoveryTests {
         #expect(retry.failure == Self.broken)
     }
 
-    @Test mutating func `a server that let the audio be opened is probed again when it fails`() {
+    @Test mutating func `a server whose audio was opened is probed again when the stream fails`() {
         open()
         #expect(answer(.audio(AudioTag(etag: "1", size: 0)), isOpen: true) == [.identify(AudioTag(etag: "1", size: 0))])
         recovery.opened()
         #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.askServer, .awaitServer])
         ask()
-        // Its earlier answer is stale.
+        // The server’s earlier answer is stale.
         #expect(recovery.answered(serial - 1, .refused(404), situation()) == [])
     }
 
@@ -130,7 +130,7 @@ struct StreamRecoveryTests {
         #expect(actions == [.stayPaused(Self.broken)] && recovery.nextAt(isOpen: false) == nil)
     }
 
-    @Test mutating func `a stream that is not open in time is recovered`() {
+    @Test mutating func `a stream that isn’t open after a minute has failed and is recovered`() {
         open()
         #expect(recovery.nextAt(isOpen: false) == nil)
         let due = recovery.nextAt(isOpen: true)
@@ -143,7 +143,7 @@ struct StreamRecoveryTests {
         #expect(failure.known == .streamFailed)
     }
 
-    @Test mutating func `a stream starves after 20 s without data, and after 60 s before it was heard`() {
+    @Test mutating func `a stream times out after 20 s without data, or after 60 s if it hasn’t been heard yet`() {
         open()
         recovery.opened()
         #expect(recovery.starves(progress(), isExpected: true, now: now.monotonic) == nil)
@@ -152,7 +152,7 @@ struct StreamRecoveryTests {
         #expect(recovery.isStarving(for: .seconds(59), now: now.monotonic))
         pass(1)
         #expect(recovery.starves(progress(), isExpected: true, now: now.monotonic) != nil)
-        // It is heard and waits again: first with trickling data, then without any.
+        // The stream is heard and then waits again: first while data arrives slowly, then without any data.
         let heard = progress(running: true, buffering: false)
         #expect(recovery.starves(heard, isExpected: true, now: now.monotonic) == nil)
         for drop in 1...4 {
@@ -176,7 +176,7 @@ struct StreamRecoveryTests {
 
     // MARK: Waiting for the server
 
-    /// Fails every attempt.
+    /// Makes every attempt to open the stream fail.
     private mutating func failForGood() {
         for _ in 1...3 {
             _ = failOpening()
