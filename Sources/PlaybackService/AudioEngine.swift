@@ -14,7 +14,7 @@ package protocol AudioEngine: Sendable {
 /// Receives an engine’s events on one of its threads; it must not block.
 package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
-/// A command to an engine. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
+/// A command to an engine. All but `open`, `listOutputs` and `ping` do nothing if no file is open.
 package enum EngineCommand: Sendable, Hashable {
     /// Opens a file, which replaces the open one.
     case open(EngineLoad)
@@ -94,7 +94,7 @@ package enum EngineEvent: Sendable, Hashable {
     case progress(LoadID, EngineProgress)
     /// The audio has ended and was heard to the last sample. `ReportedEnd` decides whether it is the episode’s end.
     case ended(LoadID, ReportedEnd)
-    /// The file could not be opened, or no more of it can be played; it is closed.
+    /// The file could not be opened, or can’t be played further; the engine has closed it.
     case failed(LoadID, Failure)
     case outputs(EngineOutputs)
     /// All commands before the `ping` of this number have been carried out.

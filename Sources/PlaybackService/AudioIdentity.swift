@@ -15,7 +15,7 @@ package struct AudioTag: Sendable, Hashable {
 
     init(stored text: String) { self.text = text }
 
-    /// Whether it is certainly different audio from `other`.
+    /// Whether this tag and `other` certainly identify different audio.
     func differs(from other: AudioTag) -> Bool {
         guard !text.isEmpty, !other.text.isEmpty, text.prefix(5) == other.text.prefix(5) else { return false }
         return text != other.text
@@ -60,7 +60,7 @@ struct AudioIdentity: Sendable, Hashable {
         return measured?.source == .partial ? measured?.duration : nil
     }
 
-    /// The measured length, also by an earlier process; nil: it is only announced, or partial.
+    /// The length that this or an earlier process has measured; nil: the length is only announced, or partial.
     func knownDuration(at position: PlaybackPosition) -> EpisodeDuration? {
         if let measured, measured.source != .partial, !isPassed(measured.duration, position) {
             return measured.duration
@@ -89,6 +89,8 @@ struct AudioIdentity: Sendable, Hashable {
 
     // MARK: The open audio
 
+    /// Records the stored length of the episode that is being loaded.
+    ///
     /// - Parameter atStoredPosition: whether the episode begins at its stored position, not at a requested one.
     mutating func begin(_ duration: EpisodeDuration?, atStoredPosition: Bool) {
         recorded = duration
@@ -145,7 +147,7 @@ struct AudioIdentity: Sendable, Hashable {
         return nil
     }
 
-    /// The position at which to continue if nothing was heard beyond the declared end; nil: the episode has ended.
+    /// Returns where to continue if nothing was heard beyond the declared end; nil: the episode has ended.
     mutating func resumption(afterEnd end: ReportedEnd, playedFrom: PlaybackPosition) -> PlaybackPosition? {
         defer { isBehindEnd = false }
         guard isBehindEnd, end.position.seconds < playedFrom.seconds + 1 else { return nil }
@@ -154,7 +156,7 @@ struct AudioIdentity: Sendable, Hashable {
 
     private static func before(_ end: Double) -> PlaybackPosition { PlaybackPosition(clamping: max(0, end - 30)) }
 
-    // MARK: The same audio
+    // MARK: Comparison with the audio that was begun
 
     /// Compares the tag of the source with that of the audio that was begun.
     mutating func identify(_ tag: AudioTag, begun: AudioTag) {

@@ -41,7 +41,7 @@ struct LevelReader: ~Copyable {
 }
 
 /// Parses the output of the filter `ametadata`: for each window a line with its number and start in microseconds, and
-/// one with its level.
+/// a line with its level.
 struct LevelParser {
     enum Item: Hashable {
         /// The filter restarts, in another file or at another position.

@@ -133,7 +133,7 @@ extension MPVPlayer {
         if now.atEnd, !atEnd, isKnown, now.closed == nil { current?.isLastMomentLost = true }
     }
 
-    /// A property that had its value before a seek isn’t reported as a change.
+    /// Reads `eof-reached` after a seek: libmpv reports no change if the value is the same as before the seek.
     private func refreshAtEnd() {
         guard let now = current, now.loaded, !now.isSeekPending else { return }
         current?.atEnd = core.flag(Watched.atEnd.rawValue) ?? now.atEnd
@@ -201,7 +201,7 @@ extension MPVPlayer {
         if !now.atEnd { observer(.progress(now.load.id, progress)) }
     }
 
-    /// Detects an end that libmpv doesn’t report: the position doesn’t move after all audio has been played.
+    /// Detects an end that libmpv doesn’t report: the position doesn’t advance after all audio has been played.
     private func watchEnd(_ now: Current, _ progress: EngineProgress) {
         let shouldSound = progress.running || now.atEnd && !now.wantsPause && !now.isSeekPending
         let isStalled = current?.standstill.isStalled(

@@ -16,7 +16,7 @@ struct MPVOutputs {
     /// The last list of devices, dummies included; nil: there is none yet.
     var listed: [OutputDevice]?
     var watch: MPVDeviceWatch?
-    /// The deadline of the list that is awaited.
+    /// The deadline for a list of devices; nil: no list is awaited.
     var listBy: MonotonicTime?
     /// The output was opened before the awaited list, after which the device is chosen again and reported.
     var isUnchecked = false
@@ -53,7 +53,7 @@ extension MPVPlayer {
         listDevices()
     }
 
-    /// Selects the output for a file; reopens a silent one, or one whose device has disappeared.
+    /// Selects the output for a file; reopens a silent output, or an output whose device has disappeared.
     func prepareOutput(_ device: String) {
         outputs.chosen = device
         if outputs.listed == nil { outputs.isUnchecked = true }

@@ -2,7 +2,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// A position that has an effect when it is passed.
+/// A position that has an effect when playback passes it.
 enum Milestone: Sendable, Hashable {
     case outro
     /// The episode counts as played.
@@ -21,7 +21,7 @@ struct Milestones: Sendable {
     private(set) var ahead: [(milestone: Milestone, position: Double)] = []
 
     /// A seek beyond an outro or the end of a chapter doesn’t end the episode or playback. The episode counts as played
-    /// after a seek too, unless the listener has marked it as not played there.
+    /// after a seek too, unless the listener has marked it as not played beyond that position.
     ///
     /// - Parameter chapterEnd: the position at which the sleep timer ends playback.
     init(of session: PlaybackSession, _ settings: OwnerSettings, recheckPrepared: Bool, chapterEnd: Double?) {

@@ -42,7 +42,7 @@ struct PendingEffects: Sendable {
     var state = false
     /// Whether the sound devices will be published.
     var output = false
-    /// Other publications, after the state and before it.
+    /// Other publications, which follow the state, and those that precede it.
     var publications: [Publication] = []
     var earlierPublications: [Publication] = []
     /// Whether unsaved changes are committed with this event.

@@ -29,8 +29,8 @@ struct PendingWrites: Sendable {
     private(set) var unsavedStates: [String: WireEpisodeState] = [:]
     /// The number of consecutive refused transactions.
     private(set) var refusals = 0
-    /// An episode’s end that is not durable yet. Until then, the stream shows it as playing and stopped at its end,
-    /// because observers of the end, such as the queue, must not lose it when this process dies.
+    /// An episode’s end that is not durable yet. Until then, the stream shows the episode as playing and
+    /// stopped at its end, because observers such as the queue must not lose the end when this process dies.
     private var end: End?
 
     private enum End: Sendable, Equatable {

@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Handles an event of the engine; one about another load is stale.
+    /// Handles an event of the engine; events about another load are stale and ignored.
     mutating func handle(_ event: EngineEvent) {
         switch event {
         case .opened(let load, let duration, let chapters): if isOpen(load) { opened(duration, chapters) }

@@ -81,7 +81,7 @@ extension PlaybackMachine {
         if session?.resumePlayback(afterCrash: afterCrash, &pending) == false { stopAwaitingDevice() }
     }
 
-    /// Unloads an episode whose file is gone and that cannot be streamed.
+    /// Unloads an episode whose file no longer exists and that cannot be streamed.
     mutating func handleExamined(_ load: LoadID, isThere: Bool) {
         guard session?.loadID == load, !isThere, session?.fileIsGone(&pending) == true else { return }
         session = nil
@@ -96,7 +96,7 @@ extension PlaybackMachine {
         return Set(texts.compactMap { PodcastID($0) })
     }
 
-    /// Removes the stored data of a forgotten podcast. An unsubscribed podcast keeps it.
+    /// Removes the stored data of a forgotten podcast. The data of an unsubscribed podcast is kept.
     mutating func forget(podcast: String) {
         if let change = settings.forget(podcast: podcast) {
             pending.save(change) { .setting(podcast: podcast, key: $0) }

@@ -74,7 +74,7 @@ struct PlaybackSession: Sendable, Hashable {
     var audio: AudioIdentity
     var buffering = false
     var pausedBy = WirePlaybackState.PausedBy.somebody
-    /// The episode’s state as it is stored, or will be.
+    /// The newest state of the episode, which may be unsaved.
     var episodeState: WireEpisodeState
     var lookup = Lookup.pending
     /// The time at which playback resumed after a crash of the process.
@@ -95,10 +95,10 @@ struct PlaybackSession: Sendable, Hashable {
     /// The length that is shown, and that seeks are checked against.
     var duration: EpisodeDuration? { audio.duration(at: tracker.anchor.position) }
 
-    /// The measured length, also by an earlier process; nil: it is only announced, or partial.
+    /// The length that this or an earlier process has measured; nil: the length is only announced, or partial.
     var knownDuration: EpisodeDuration? { audio.knownDuration(at: tracker.anchor.position) }
 
-    /// Whether the stored state of its episode is known, so that it can be changed.
+    /// Whether the stored state of the episode is known, so that it can be changed.
     var isStateKnown: Bool { lookup == .answered || lookup == .pending && !isBeingLookedUp }
 
     var isBeingLookedUp: Bool { if case .lookingUp = engine { true } else { false } }

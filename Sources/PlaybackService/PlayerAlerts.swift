@@ -94,7 +94,7 @@ struct PlayerAlerts: Sendable {
         pending.committed(id, in: &alerts, keeping: kept)
     }
 
-    /// Removes an answer that couldn’t be saved, and returns the answers that have waited for it.
+    /// Removes an answer that couldn’t be saved, and returns the answers that waited for its outcome.
     mutating func refused(_ id: String) -> [Answer] { pending.refused(id) }
 
     // MARK: The database and the stream
@@ -141,14 +141,14 @@ extension PlaybackMachine {
         }
     }
 
-    /// Handles the answers that have waited for another one to the same alert.
+    /// Handles the answers that waited for another answer to the same alert.
     mutating func processAnswers(_ answers: [PlayerAlerts.Answer]) {
         for answer in answers {
             do throws(Failure) { try answerAlert(answer) } catch { pending.refuse(answer.command.id, error) }
         }
     }
 
-    /// The session after an answer; it is stored with the answer, so that it also applies if the process dies then.
+    /// Returns the change that stores the session after an answer together with the answer, in case the process dies.
     private func outcome(of answer: PlayerAlerts.Answer) -> [WireChange] {
         guard let alert = pending.alerts.active[answer.answer.alert], let session, session.isSubject(of: alert),
             let outcome = session.answered(answer.answer, mayPlay: !pending.alerts.isOverruled(answer))

@@ -11,7 +11,7 @@ struct PositionTracker: Sendable, Hashable {
     private(set) var anchor: PlaybackAnchor
     /// The position from which the episode has been played without a seek.
     private(set) var playedFrom = PlaybackPosition.zero
-    /// The position at which the listener has marked it as not played; positions before that don’t make it played.
+    /// The position at which the listener has marked the episode as not played; earlier positions don’t make it played.
     private(set) var unplayedFrom = PlaybackPosition.zero
     /// Whether the current position was reached by playing, not by a seek or a load.
     private(set) var isPlayedUpToHere = false
@@ -21,12 +21,12 @@ struct PositionTracker: Sendable, Hashable {
     /// The time at which the engine is asked for its settled position after a pause.
     var settlesAt: MonotonicTime?
 
-    /// The serials of the last opening, of the last requested seek, and of the last completed one.
+    /// The serial numbers of the last opening, of the last requested seek, and of the last completed one.
     private var opened: UInt64 = 0
     var requestedSeek: UInt64 = 0
     private var completedSeek: UInt64 = 0
     private(set) var enginePosition = PlaybackPosition.zero
-    /// The computer has slept since the engine last reported its position: positions computed meanwhile are wrong.
+    /// Whether the computer has slept since the engine’s last report, so that positions computed since are wrong.
     var hasSlept = false
 
     init(at position: PlaybackPosition, speed: PlaybackSpeed, bootID: String, now: Moment) {

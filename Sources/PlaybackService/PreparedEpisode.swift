@@ -84,7 +84,7 @@ struct PreparedEpisode: Sendable {
         return known?.state != episode.download.state || known?.path != episode.download.path
     }
 
-    /// Discards the answer about an episode whose state has changed: it is looked up again when it is loaded.
+    /// Discards the answer about an episode whose state has changed: the episode is looked up again when it is loaded.
     mutating func forgetAnswer(about episode: String) {
         guard load?.request.episode.id == episode else { return }
         found = nil

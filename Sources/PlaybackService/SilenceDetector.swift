@@ -26,7 +26,7 @@ struct SilenceDetector {
     private static let memory = 30.0
 
     private var silences: [Range<Double>] = []
-    /// The latest level; its window ends where the next one begins.
+    /// The latest level; its window ends where the next window begins.
     private var latest: AudioLevel?
     /// The position up to which the speed has been decided.
     private var decided = 0.0
@@ -65,7 +65,7 @@ struct SilenceDetector {
         return passages.lazy.flatMap { [$0.lowerBound, $0.upperBound] }.first { $0 > position }
     }
 
-    /// The ranges that play fast; a silence without a known end counts as far as it is known.
+    /// The ranges that play fast; a silence without a known end counts up to the latest level.
     private var passages: some Sequence<Range<Double>> {
         silences.lazy.compactMap { silence in
             let (start, end) = (silence.lowerBound + Self.lead, silence.upperBound - Self.tail)

@@ -35,7 +35,7 @@ struct SleepTimerMachine: Sendable, Hashable {
 
     init() {}
 
-    /// Restores a timer. If its time has passed meanwhile, it is due at once, so that playback doesn’t continue.
+    /// Restores a timer. If its time has passed, the timer is due at once, so that playback doesn’t continue.
     init(_ stored: WireSleepState, now: Moment, bootID: String) {
         if stored.endsAtWall > 0 {
             let wall = Timestamp(milliseconds: stored.endsAtWall)

@@ -6,7 +6,7 @@ import PodcastModel
 /// It counts positions instead of measuring time, because a stopped process or a sleeping computer isn’t a stall.
 struct StandstillWatch: Sendable, Hashable {
     static let interval = Duration.milliseconds(500)
-    /// The smallest move, in seconds.
+    /// The smallest change of the position that counts as a move, in seconds.
     private static let step = 0.05
 
     /// The number of positions without a move that mean a stall.

@@ -145,7 +145,7 @@ struct PlaybackFeatureTests {
         try rig.load(episode, at: position)
     }
 
-    @Test func `the chapter is published when it changes: by playing, at any speed, and by seeking`() throws {
+    @Test func `a change of the chapter is published: after playing, at any speed, and after a seek`() throws {
         try rig.start()
         try loadWithChapters(at: 95)
         #expect(rig.state.chapter == 1 && rig.state.chapters.count == 3)
@@ -194,7 +194,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.map(\.title) == ["First", "Last"] && rig.state.chapter == 2)
         try rig.load(rig.episode("e2"), as: "l2")
         #expect(rig.state.chapters.isEmpty)
-        // The library shows them, too; a changed file’s own chapters take precedence.
+        // The library also has the file’s chapters; the chapters of a changed file take precedence.
         rig.library["e1"]?.chapters = [WireChapter()]
         rig.library["e1"]?.chaptersOfFile = true
         rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: [ChapterMark(start: .zero, title: "Other")]))
@@ -259,7 +259,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .paused && rig.state.pausedBy == .somebody)
     }
 
-    @Test func `the sleep timer runs while paused and through a restart, and can be extended and turned off`() throws {
+    @Test func `the sleep timer runs during a pause and a restart, and can be extended and turned off`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 60 }

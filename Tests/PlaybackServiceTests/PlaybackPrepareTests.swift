@@ -100,7 +100,7 @@ struct PlaybackPrepareTests {
     }
 
     @Test(arguments: 0..<4)
-    func `preparation is dropped for another load, when nothing follows, and on stop`(_ which: Int) throws {
+    func `preparation is ignored after another load, and dropped if nothing follows, on stop and on unload`(_ which: Int) throws {
         try playing()
         try prepare(next(), after: which == 0 ? "l7" : "l1")
         if which == 0 { return #expect(preparations.isEmpty) }
@@ -113,7 +113,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.last == .some(nil))
     }
 
-    @Test func `reopening a file prepares the next one again`() throws {
+    @Test func `reopening a failed file prepares the next episode again`() throws {
         try playing()
         try prepare(next())
         try rig.report(.failed(try #require(LoadID("l1")), Failure(.decoderFailed, "It broke.")))

@@ -141,7 +141,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: 0..<4)
-    func `a command during the wait for the server prevails`(_ way: Int) throws {
+    func `a command during the wait for the server takes effect and ends the retries`(_ way: Int) throws {
         rig.holdsProbes = true
         try load(.broken(Self.vague), .refused(503))
         switch way {

@@ -478,7 +478,7 @@ struct PlaybackRegressionTests {
         #expect(abs(rig.position - 95) < 0.3)
     }
 
-    @Test func `resuming a stopped episode prepares the next one again`() throws {
+    @Test func `resuming a stopped episode prepares the next episode again`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try prepare(rig.episode("e2"), as: "l2")

@@ -143,7 +143,7 @@ struct PlaybackServerReturnTests {
         #expect(rig.state.status == .failed)
     }
 
-    @Test func `a server that answers but sends no audio is retried with backoff, with one alert`() throws {
+    @Test func `a stream whose server answers but sends no audio is retried with backoff, with one alert`() throws {
         try fail()
         rig.answers[Self.address] = nil
         let (alert, opens) = (rig.alerts.first?.id, rig.opens)

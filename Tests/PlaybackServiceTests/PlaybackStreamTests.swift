@@ -252,7 +252,7 @@ struct PlaybackStreamTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    // MARK: The same audio
+    // MARK: Changes of the audio
 
     @Test func `a server whose audio has changed raises one alert, and the position is kept`() throws {
         try rig.start()
@@ -275,7 +275,7 @@ struct PlaybackStreamTests {
     }
 
     @Test(arguments: [false, true])
-    func `when the original audio returns, its alert ends, even if a replacement was accepted`(
+    func `when the original audio returns, the alert about its change ends, even if that was accepted`(
         isAccepted: Bool
     ) throws {
         try rig.start()

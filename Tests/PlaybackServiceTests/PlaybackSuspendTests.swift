@@ -5,7 +5,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Tests that the computer’s sleep waits for the saved position, and that the engine’s position is published after it.
+/// Tests that the computer’s sleep waits for the saved position, and that the engine’s position is published then.
 struct PlaybackSuspendTests {
     private let rig = PlayerRig()
 

@@ -98,7 +98,7 @@ struct LevelParserTests {
 struct SpeedTimelineTests {
     private let fast = PlaybackSpeed(factor: 2.5) ?? .normal
 
-    @Test func `the position runs at the old speed until a change is heard`() {
+    @Test func `the position advances at the old speed until a change is heard`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
         for elapsed in [0.0, 0.1, 0.2] {
@@ -125,7 +125,7 @@ struct SpeedTimelineTests {
         #expect(abs((later.changesIn ?? 0) - 0.05) < 1e-9)
     }
 
-    @Test func `late sound of the old speed delays the change without a jump`() {
+    @Test func `sound at the old speed that arrives late delays the change without a jump`() {
         var timeline = SpeedTimeline(fast)
         timeline.change(to: .normal, at: 100, shown: 10, delay: 0.3)
         // 0.05 s later another 0.04 s at the old speed have arrived.

@@ -52,7 +52,7 @@ struct SoundOutputTests {
         #expect(output.inUse == "pulse/headset" && output.isSilent == false)
     }
 
-    @Test mutating func `silent playback raises one alert, which ends with it`() {
+    @Test mutating func `silent playback raises one alert, which ends when a device is in use`() {
         _ = report(silent: true)
         #expect(follow(.playing) == [.showAlert(.silent)])
         #expect(follow(.playing) == [])
@@ -62,7 +62,7 @@ struct SoundOutputTests {
         #expect(output.alertIDs.isEmpty)
     }
 
-    @Test mutating func `an alert keeps its ID while a pause hides its problem`() {
+    @Test mutating func `an alert keeps its ID while a pause hides the alert`() {
         _ = report(silent: true)
         _ = follow(.playing)
         #expect(output.raised(.silent, as: "a1") == true)
@@ -71,7 +71,7 @@ struct SoundOutputTests {
         #expect(output.alertIDs == [.silent: "a1"] && output.raised(.silent, as: "a1") == false)
     }
 
-    @Test mutating func `a lost device that is listed twice resumes playback`() {
+    @Test mutating func `a lost device resumes playback when it is listed for the second time`() {
         _ = report(silent: false)
         let lost = report(silent: true)
         #expect(lost == [.publishState, .followLoss(.pause(.zero))])
@@ -80,7 +80,7 @@ struct SoundOutputTests {
         #expect(list([Self.speakers], isAwaited: true) == [.followLoss(.resume)])
     }
 
-    @Test mutating func `stored state is restored as it was`() throws {
+    @Test mutating func `the chosen device, the devices and the alert IDs are restored`() throws {
         _ = list([Self.speakers, Self.headset])
         _ = try output.choose("pulse/headset", isFresh: false, isOpen: false)
         _ = output.raised(.other, as: "a1")
