@@ -37,13 +37,13 @@ struct AudioIdentity: Sendable, Hashable {
     private var match = Match.unknown
     /// The open audio isn’t the episode’s, and playback has failed for that reason.
     private(set) var isReplaced = false
-    /// The listener has accepted other audio of any length as the episode.
+    /// Whether the listener has accepted other audio, of any length, as the episode’s.
     var acceptsReplacement = false
-    /// The audio was opened beyond its declared end, and nothing has been heard there yet.
+    /// Whether the audio was opened beyond its declared end, and nothing has been played there yet.
     private var isBehindEnd = false
     /// The tag in the episode’s state is unsaved.
     private var hasNewTag = false
-    /// The episode was loaded at its stored position, and has not been opened since.
+    /// Whether the episode was loaded at its stored position and has not been opened since.
     private var beginsAtStoredPosition = false
 
     init(announced: Double, recorded: EpisodeDuration? = nil) {

@@ -65,7 +65,7 @@ extension PlaybackSession {
         pending.lookUp([episode.id], for: .lateLoad(loadID), limit: nil)
     }
 
-    /// Handles the library’s answer about the episode; nil: the lookup failed.
+    /// Handles the library’s answer about the episode; nil: the lookup failed or found nothing.
     ///
     /// - Parameter state: the newest known state of the episode.
     mutating func found(_ found: WireEpisode?, _ state: WireEpisodeState?, _ pending: inout PendingEffects) {

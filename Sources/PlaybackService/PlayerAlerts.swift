@@ -80,7 +80,7 @@ struct PlayerAlerts: Sendable {
         return !pending.alerts.isEmpty
     }
 
-    /// Begins an answer.
+    /// Begins to commit the answer to an alert.
     ///
     /// - Parameter kept: alerts whose answers must not be evicted.
     mutating func begin(

@@ -49,7 +49,7 @@ final class EngineHarness: Sendable {
     }
 
     /// Measures the real engine against the clock, with a new engine each time, until two measurements are correct: a
-    /// computer under load falsifies one measurement, a faulty engine most of them.
+    /// computer that stops briefly falsifies one measurement, a faulty engine most of them.
     static func measure(tries: Int = 5, _ objections: (EngineHarness) async throws -> [String]) async throws {
         var found: [[String]] = []
         var good = 0

@@ -100,7 +100,9 @@ struct PlaybackPrepareTests {
     }
 
     @Test(arguments: 0..<4)
-    func `preparation is ignored after another load, and dropped if nothing follows, on stop and on unload`(_ which: Int) throws {
+    func `a preparation is ignored for another load, and dropped if nothing follows, on stop and unload`(_ which: Int)
+        throws
+    {
         try playing()
         try prepare(next(), after: which == 0 ? "l7" : "l1")
         if which == 0 { return #expect(preparations.isEmpty) }
