@@ -19,7 +19,7 @@ package enum BrokerDelivery: Sendable, Hashable {
     case request(UInt64)
     /// An acknowledgement or a status for this routing ID; if it is lost, the service must register again.
     case needed(Frame)
-    /// A message that the service requests again by itself.
+    /// A message that the service requests again if it is lost.
     case other
 }
 

@@ -82,7 +82,7 @@ extension BrokerMachine {
         guard message.count == 4 else {
             return malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: message.count).description)
         }
-        // The reply to an abandoned request is no error.
+        // A reply to an abandoned request is ignored, not counted as malformed.
         guard let request = requests[header.originSequence], request.serviceIndex == index, request.id == message[2]
         else {
             return

@@ -257,7 +257,7 @@ extension BrokerMachine {
 
     // MARK: Refusals
 
-    /// A message was lost or names another bus’s epoch: the service’s messages are ignored until its next HELLO.
+    /// Requests a new HELLO after a lost message or one with another bus’s epoch; until then messages are ignored.
     private mutating func startOver(_ index: Int, _ origin: UInt64, _ effects: inout [BrokerEffect]) {
         registry[index].isRegistered = false
         flushAcknowledgement(of: index, &effects)
@@ -275,7 +275,7 @@ extension BrokerMachine {
 /// The reason for which the bus rejects a service’s message, as encoded on the wire.
 enum RejectCode: String, Sendable {
     case helloRequired, fenced, notOwner, busy, malformed
-    /// A delta has no put of the same registration before it.
+    /// The delta follows no put of the same registration.
     case noPut
     case tooManyDeltas
     /// The payload, or the owner’s retained values, exceed the limit.

@@ -73,7 +73,7 @@ package final class BusBroker: Service {
         logger.info("The bus serves epoch \(epoch) in \(runDirectory).")
     }
 
-    /// Ends the thread, closes the sockets and releases the lock. Repeating it does nothing.
+    /// Ends the thread, closes the sockets and releases the lock. A second call does nothing.
     package func shutdown() async {
         let ended = running.withLockedValue { running in
             defer { running = nil }

@@ -5,8 +5,8 @@ import PodcastModel
 struct EpochFile: Sendable {
     let path: String
 
-    /// The next epoch: `now` in milliseconds, or the last epoch plus one if the clock is behind it. It is on disk when
-    /// this returns. An unreadable file is ignored: then the clock alone decides.
+    /// The next epoch: `now` in milliseconds, or the last epoch plus one if that is larger. The epoch is on disk when
+    /// the call returns. If the file is unreadable, the clock alone determines the epoch.
     func next(now: Timestamp) throws(Failure) -> UInt64 {
         let clock = UInt64(clamping: now.milliseconds)
         let epoch = max(clock, (last() ?? 0).addingReportingOverflow(1).partialValue, 1)

@@ -1,4 +1,4 @@
-/// The newest events in order, so that an observer that missed a few needs no snapshot.
+/// The newest events in order, so that an observer that missed a few events needs no snapshot.
 ///
 /// It is bounded by count and by bytes; its sequences have no gap.
 struct EventRing: Sendable {

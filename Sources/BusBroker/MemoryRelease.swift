@@ -13,7 +13,7 @@ struct MemoryRelease: Sendable {
 
     mutating func carried(_ count: Int) { bytes += count }
 
-    /// Whether enough was freed to make a release worthwhile. True at most once in `interval`.
+    /// Whether so much memory was freed that it should be returned now. True at most once per `interval`.
     mutating func isDue(now: MonotonicTime) -> Bool {
         guard departures >= 16 || bytes >= 8 << 20 else {
             next = nil

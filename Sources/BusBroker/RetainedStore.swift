@@ -4,7 +4,7 @@ import ZeroMQ
 /// The retained values: for each topic its newest put and the deltas that follow it.
 struct RetainedStore: Sendable {
     private struct Value: Sendable {
-        /// The registration that put it; values of an older one are deleted when the owner is ready.
+        /// The registration that put the value; values of an older registration are deleted when the owner is ready.
         var registration: UInt64
         var owner: Int
         var put: StoredEvent

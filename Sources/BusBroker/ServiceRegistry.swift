@@ -26,14 +26,14 @@ struct ServiceRegistry: Sendable {
         var state: State
         /// A counter of all services’ HELLOs: values put under an older number are deleted at READY.
         var registration: UInt64
-        /// Whether its HELLO is in force: after a lost message nothing is accepted before the next HELLO.
+        /// Whether its HELLO is valid: after a lost message the bus accepts nothing before the next HELLO.
         var isRegistered = true
         /// The origin sequence of its last accepted or rejected publish.
         var origin: UInt64 = 0
         var lastHeard: MonotonicTime
         var requests = 0
         var requestBytes = 0
-        /// The time at which it went down; nil if it isn’t down.
+        /// The time at which the service went down; nil if it isn’t down.
         var downSince: MonotonicTime?
         /// Whether its index may be given to another name.
         var isForgotten = false
@@ -123,7 +123,7 @@ struct ServiceRegistry: Sendable {
 
     var count: Int { indexByName.count }
 
-    /// Whether a new name can be registered without forgetting another one.
+    /// Whether a new name can be registered without forgetting another service.
     func hasRoom(for name: ServiceName) -> Bool {
         Self.fleet.contains(name) || indexByName.keys.count { !Self.fleet.contains($0) } < limit
     }

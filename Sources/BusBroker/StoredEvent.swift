@@ -7,7 +7,7 @@ struct StoredEvent: Sendable, Hashable {
     var header: BusHeader
     var payload: Frame
 
-    /// The number of bytes that it counts toward a limit.
+    /// The number of bytes that the event counts toward a limit.
     var cost: Int { topic.count + BusHeader.length + payload.count }
 
     /// Appends the three frames of `pub.sock`, which are also an entry of a replay or snapshot.

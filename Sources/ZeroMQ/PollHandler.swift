@@ -26,7 +26,7 @@ package protocol PollHandler: ~Copyable, SendableMetatype {
     /// - Returns: the latest time of the next call, on the same clock; nil if none is needed.
     mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64?
 
-    /// Called once, last, also after a callback threw, while the sockets are still open; they are closed right after.
+    /// Called once, as the last callback, even after an error. The sockets are still open and are closed afterwards.
     mutating func stop(_ sockets: SocketSet)
 }
 

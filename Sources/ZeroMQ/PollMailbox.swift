@@ -87,7 +87,7 @@ final class PollMailbox<Command: Sendable>: Sendable {
             if done { waiter.resume() }
         }
         return state.withLockedValue { state in
-            // The thread has released the lock for the last time; the rest of it ends within microseconds.
+            // The thread has released the lock for the last time and ends within microseconds.
             state.thread?.join()
             state.thread = nil
             return state.failure

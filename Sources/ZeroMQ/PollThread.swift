@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 package enum CommandOutcome: Sendable, Hashable {
     /// The handler will receive it, unless it fails first.
     case accepted
-    /// Too many commands are waiting: the thread hangs or is far behind. The command is refused.
+    /// Too many commands are waiting, because the thread hangs or is too slow. The command is refused.
     case full
     /// The thread is shutting down or has ended. The command is refused.
     case closed
@@ -51,7 +51,7 @@ package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
         mailbox.abandon()
     }
 
-    /// Sends a command to the handler. After `shutdown()` was called it is refused.
+    /// Sends a command to the handler. The command is refused after a call of `shutdown()`.
     @discardableResult
     package func send(_ command: Handler.Command) -> CommandOutcome {
         mailbox.post(command)
@@ -63,7 +63,7 @@ package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
     }
 
     /// Ends the thread: earlier commands are still handled, then the handler’s `stop` runs and the sockets are closed.
-    /// Returns when the thread has ended; repeating it is harmless.
+    /// Returns when the thread has ended; it may be called repeatedly.
     /// - Returns: the error that ended the thread before the call, if there was one.
     @discardableResult
     package func shutdown() async -> (any Error)? {
@@ -146,7 +146,7 @@ enum PollLoop<Handler: PollHandler & ~Copyable> {
         }
     }
 
-    /// Waits for an item or the deadline; rounds up to whole milliseconds, the unit of zmq_poll.
+    /// Waits until an item is ready or the deadline is reached, rounded up to milliseconds, the unit of zmq_poll.
     private static func poll(_ items: inout [zmq_pollitem_t], deadline: UInt64?) throws(ZeroMQError) {
         var timeout = -1
         if let deadline {

@@ -56,7 +56,7 @@ package struct ReceivedMessage: ~Copyable {
         if !further.isEmpty { further = [] }
         var flags = wait ? 0 : ZMQ_DONTWAIT
         while true {
-            // Later frames are read through the one extra frame.
+            // All later frames are received into the one extra frame.
             let frame = frames + min(count, Self.framesInPlace)
             if zmq_msg_recv(frame, handle, flags) < 0 {
                 let number = zmq_errno()

@@ -3,7 +3,7 @@ import LibC
 
 /// The outcome of sending a message on a socket.
 package enum SendOutcome: Sendable, Hashable {
-    /// libzmq accepted it. It can still be lost with the connection.
+    /// libzmq accepted the message, which can still be lost with the connection.
     case sent
     /// The peer’s buffer is full, or a dealer has no peer: nothing was sent.
     case wouldBlock
@@ -41,7 +41,7 @@ package struct Socket: ~Copyable {
         if let handle { _ = zmq_close(handle) }
     }
 
-    /// Closes the socket at once and drops unsent messages. Every later call but this fails with ENOTSOCK.
+    /// Closes the socket at once and drops unsent messages. Every later call except `close()` fails with ENOTSOCK.
     package mutating func close() {
         guard let open = handle else { return }
         handle = nil
@@ -114,7 +114,7 @@ package struct Socket: ~Copyable {
         return try result.get()
     }
 
-    /// Sends a long frame without copying it: all sockets and peers that it waits for share its bytes.
+    /// Sends a long frame without copying it: the queues of all sockets and peers share its bytes.
     private func sendShared(_ frame: Frame, more: Bool, wait: Bool) throws(ZeroMQError) -> SendOutcome {
         guard let handle else { throw closed("zmq_msg_send") }
         let flags = (wait ? 0 : ZMQ_DONTWAIT) | (more ? ZMQ_SNDMORE : 0)

@@ -43,7 +43,7 @@ package enum SocketOption: Sendable, Hashable {
     case routerMandatory(Bool)
     /// The name, 1 to 255 bytes and not beginning with 0, by which a ROUTER identifies this socket.
     case routingID([UInt8])
-    /// Whether an XPUB passes on repeated subscriptions too.
+    /// Whether an XPUB also delivers repeated subscriptions.
     case xpubVerbose(Bool)
     /// The wait before a lost connection is retried, in milliseconds.
     case reconnectInterval(Int32)

@@ -11,7 +11,7 @@ package final class SocketSet {
     private(set) var boxes: [Box] = []
     private var nextNumber = 0
 
-    /// Boxes a value that can’t be copied, because arrays can’t hold those.
+    /// Boxes a socket, because arrays can’t hold values that can’t be copied.
     final class Box {
         let id: SocketID
         var socket: Socket

@@ -4,10 +4,10 @@ import NIOConcurrencyHelpers
 
 /// A libzmq context: its I/O thread and its sockets.
 ///
-/// It ends only by `terminate()`: termination waits for every socket, which no `deinit` may do. A context must not be
+/// Only `terminate()` ends it, because termination waits for every socket and a `deinit` must not wait. It must not be
 /// used on both sides of a `fork`.
 package final class ZeroMQContext: Sendable {
-    // A context may be used from any thread (zmq_ctx_new(3)); the box publishes the handle’s end to all threads.
+    // Any thread may use a context (zmq_ctx_new(3)); the lock makes its termination visible to all threads.
     private let handle: NIOLockedValueBox<Handle?>
 
     private struct Handle: @unchecked Sendable {
@@ -48,7 +48,7 @@ package final class ZeroMQContext: Sendable {
         }
     }
 
-    /// Ends the context and its threads. Blocks until all sockets are closed; repeating it does nothing.
+    /// Ends the context and its threads. Blocks until all sockets are closed; a second call does nothing.
     package func terminate() {
         guard
             let ended = handle.withLockedValue({ handle in

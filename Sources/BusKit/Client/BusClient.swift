@@ -6,7 +6,7 @@ package import WireMessages
 
 /// A program’s connection to the bus: it observes the stream and sends requests to services.
 ///
-/// `run()` holds the connection. All other calls may precede it; they wait for it. While it runs, a lost connection is
+/// `run()` holds the connection. Other calls may be made earlier; they wait until it runs, and a lost connection is
 /// re-established automatically.
 package final class BusClient: Service {
     private let thread: BusThread
@@ -20,7 +20,7 @@ package final class BusClient: Service {
             BusConfiguration(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger))
     }
 
-    /// Creates a client on the thread of a service, which runs it.
+    /// Creates a client on a service’s poll thread, which the service runs.
     package init(sharing thread: BusThread) {
         self.thread = thread
     }
@@ -100,7 +100,7 @@ package final class BusClient: Service {
     }
 }
 
-/// A consumer’s update feed, which is removed when this is released.
+/// A consumer’s update feed, which the poll thread drops when the subscription is released.
 package final class FeedSubscription: Sendable {
     package let feed: UpdateBuffer
     private let thread: BusThread

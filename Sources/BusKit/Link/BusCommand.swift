@@ -12,7 +12,7 @@ package enum BusCommand: Sendable {
     case publish([Publication], @Sendable (Result<StreamPosition, Failure>) -> Void)
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     case ready
-    /// Completes when everything is acknowledged, or at the deadline; then GOODBYE is sent.
+    /// Completes when every publish is acknowledged, or at the deadline; then GOODBYE is sent.
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
     /// Sets the time at which `BusEvent.timerFired` is due; nil: never.
     case alarm(MonotonicTime?)
@@ -36,7 +36,7 @@ package enum BusCommand: Sendable {
 /// A wait until the stream has reached a position.
 package struct PositionWait: Sendable {
     package var position: StreamPosition
-    /// The service whose effect is awaited; in a later epoch the wait ends when it is ready.
+    /// The service whose effect is awaited; in a later epoch the wait ends when the service is ready.
     package var owner: ServiceName?
     package var deadline: MonotonicTime
 
@@ -51,9 +51,9 @@ package struct BusConfiguration: Sendable {
     package var runDirectory: String
     /// The name of the program that sends the requests.
     package var origin: String
-    /// The topics of the stream to observe; nil if it doesn’t follow the stream.
+    /// The topics of the stream to observe; nil if the program doesn’t follow the stream.
     package var observes: TopicSelection?
-    /// The service that it connects, in one generation.
+    /// The service that the process connects, and its generation; nil for a client.
     package var service: (name: ServiceName, generation: UInt32)?
     package var logger: Logger
     package var requests: RequestRetrier.Limits

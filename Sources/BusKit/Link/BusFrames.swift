@@ -34,7 +34,7 @@ extension StreamEvent {
 
 /// One chunk of the answer to a FETCH.
 package struct FetchChunk: Sendable, Hashable {
-    /// Whether it belongs to a snapshot; otherwise to a replay.
+    /// Whether the chunk belongs to a snapshot; otherwise it belongs to a replay.
     package var isSnapshot: Bool
     /// The nonce of the join that it belongs to.
     package var nonce: String

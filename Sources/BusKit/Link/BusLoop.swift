@@ -33,12 +33,12 @@ struct BusLoop: PollHandler, ~Copyable {
     var lastToken: PublishLink.Token = 0
     var leaving: (deadline: MonotonicTime, completion: @Sendable () -> Void)?
 
-    /// The maximum number of calls of the service’s handler in one turn, so that it starves no socket.
+    /// The maximum number of calls of the service’s handler in one turn, so that the handler starves no socket.
     private static var handlerRounds: Int { 64 }
 
     var alarm: MonotonicTime?
     var lastHeartbeat = MonotonicTime(nanoseconds: 0)
-    /// The pulse follows a bus heartbeat; a timer replaces it while there are none.
+    /// The pulse follows a bus heartbeat at least this long after the last pulse; without heartbeats a timer causes it.
     private static var heartbeatInterval: Duration { .milliseconds(900) }
     private static var longestHeartbeatInterval: Duration { .milliseconds(1_400) }
     var malformed = 0

@@ -15,11 +15,11 @@ struct PublishLink: Sendable {
         var heartbeat: Duration = .milliseconds(500)
         /// The waits before HELLO is sent again.
         var helloBackoff = Backoff.constant(.milliseconds(500))
-        /// The number of heartbeats for one PING.
+        /// The number of heartbeats per PING.
         var heartbeatsPerPing = 3
-        /// The number of PINGs for one that requests a PONG.
+        /// The number of PINGs per requested PONG.
         var pingsPerPong = 3
-        /// The silence of the bus, or the wait for an answer, after which the service reconnects.
+        /// The time without a message from the bus, or without an answer, after which the service reconnects.
         var silence: Duration = .milliseconds(1_500)
     }
 
@@ -89,10 +89,10 @@ struct PublishLink: Sendable {
     private let generation: UInt32
     private let limits: Limits
 
-    /// The epoch in which the service is registered; nil if it isn’t.
+    /// The epoch in which the service is registered; nil if it isn’t registered.
     private(set) var epoch: UInt64?
     private var started = false
-    /// The failure with which it ended after a newer process was registered.
+    /// The failure with which the link ended after a newer process was registered.
     private var fenced: Failure?
     /// The time of the last message from the bus, on either socket.
     private var lastHeard = MonotonicTime(nanoseconds: 0)
@@ -128,7 +128,7 @@ struct PublishLink: Sendable {
         return min(nextSign, livenessDeadline)
     }
 
-    /// The time at which the silence is too long, on both sockets or on the service’s own.
+    /// The time at which the silence limit is reached, on both sockets or on the service’s own.
     private var livenessDeadline: MonotonicTime {
         min(lastHeard, unansweredSince ?? lastHeard).advanced(by: limits.silence)
     }
@@ -344,7 +344,7 @@ extension PublishLink {
         tokens.removeFirst(done)
     }
 
-    /// Sends what the window allows: READY after its puts, replies after the events that they refer to.
+    /// Sends what the window allows: READY after the service’s puts, replies after the events that they refer to.
     private mutating func flush(_ effects: inout [Effect]) {
         guard let epoch else {
             if goodbyePending { effects.append(.send(.goodbye(generation: generation))) }

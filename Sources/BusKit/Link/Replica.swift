@@ -136,11 +136,11 @@ package struct Replica: Sendable {
 
 /// The state of an observer’s connection to the bus.
 package enum ConnectionState: Sendable, Hashable {
-    /// It has never been synchronised.
+    /// The observer has never been synchronised.
     case connecting
-    /// It was synchronised and is catching up; its values may be stale.
+    /// The observer was synchronised and fetches missed events; its values may be stale.
     case resyncing
-    /// It is synchronised.
+    /// The observer is synchronised.
     case live
     /// No message was received from the bus since then; the values are stale.
     case disconnected(since: MonotonicTime)

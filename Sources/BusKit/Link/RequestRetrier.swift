@@ -78,7 +78,7 @@ package struct RequestRetrier: Sendable {
     private enum Phase {
         case waiting(until: MonotonicTime)
         case sent(at: MonotonicTime)
-        /// It waits because the window is full.
+        /// The request waits because the window is full.
         case queued
     }
 
@@ -91,7 +91,7 @@ package struct RequestRetrier: Sendable {
         var mayHaveHappened = false
         var lastFailure: Failure?
 
-        /// The deadline at which it fails, if there is one.
+        /// The deadline at which the request fails, if there is one.
         var end: MonotonicTime? {
             if case .sent = phase { return outgoing.deadline }
             return mayHaveHappened

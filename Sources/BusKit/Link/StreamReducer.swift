@@ -91,7 +91,7 @@ struct StreamReducer: Sendable {
     private var buffer: [StreamEvent] = []
     private var bufferBytes = 0
 
-    /// Creates a client without a state. `seed` makes its nonces differ from those of others.
+    /// Creates a reducer with an empty replica. `seed` makes its nonces differ from those of other clients.
     init(seed: UInt64, selection: TopicSelection = .all, limits: Limits = Limits()) {
         self.seed = seed
         self.selection = selection
@@ -188,7 +188,7 @@ extension StreamReducer {
         // This epoch is authoritative, even if it is smaller than the last one.
         if epoch != self.epoch || epoch != replica.position.epoch { show(.resyncing, &effects) }
         if case .disconnected = connection { show(.resyncing, &effects) }
-        // Another bus may support prefixes, or the former one was only slow.
+        // The new bus may support prefixes, or the former bus supported them but answered too late.
         if epoch != self.epoch { knowsPrefixes = nil }
         self.epoch = epoch
         buffer.removeAll { $0.header.epoch != epoch }

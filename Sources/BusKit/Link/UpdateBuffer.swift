@@ -5,8 +5,8 @@ import WireMessages
 /// Buffers one consumer’s updates. On overflow the buffered updates are replaced by a snapshot of the current state:
 /// the consumer misses events, can detect that, and misses no retained value.
 ///
-/// Its limit is the size of the bus’s ring plus the events that arrive during a full replay: a consumer whose backlog a
-/// replay could still cover misses nothing here either.
+/// Its limit is the size of the bus’s ring plus the events that arrive during a full replay, so that a consumer whose
+/// backlog a replay could cover doesn’t overflow the buffer.
 package final class UpdateBuffer: Sendable {
     private struct State {
         var buffer: [ReplicaUpdate] = []
@@ -108,7 +108,7 @@ package final class UpdateBuffer: Sendable {
 }
 
 extension ReplicaUpdate {
-    /// The number of bytes that it counts toward a limit. A snapshot shares the replica’s storage.
+    /// The number of bytes that the update counts toward the limit. A snapshot shares the replica’s storage.
     fileprivate var bytes: Int {
         switch self {
         case .event(let event), .live(let event): event.topic.text.utf8.count + event.payload.count
