@@ -142,7 +142,7 @@ extension BrokerMachine {
                 : Failure(.busy, "The \(name) service can’t accept more requests now.")
             fail(ticket, failure, &effects)
         case .needed(let peer):
-            // The message wasn’t delivered and the service would wait for it forever: it must register again.
+            // The service would wait forever for the message, which wasn’t delivered: it must register again.
             if let index = peer.withUnsafeBytes({ registry.index(of: $0) }) { registry[index].isRegistered = false }
         case .other: break
         }

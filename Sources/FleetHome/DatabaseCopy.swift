@@ -38,7 +38,7 @@ package struct DatabaseCopy: Sendable, Hashable {
         return UInt64(max(0, status.st_size))
     }
 
-    /// A path without a database or companion files: this one, or this one with the next free number.
+    /// A path at which neither a database nor companion files exist: this path, or this path with the next free number.
     package static func unusedPath(_ path: String) -> String {
         var unused = path
         var count = 1

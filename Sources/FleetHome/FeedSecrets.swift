@@ -8,7 +8,7 @@ package import PodcastModel
 package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     private struct Entry: Sendable, Hashable {
         var credentials: WebCredentials
-        /// Whether a user has entered it; otherwise it is from an address in the feed or a redirect.
+        /// Whether a user has entered the password; otherwise it is from an address in the feed or a redirect.
         var isGiven: Bool
     }
 
@@ -32,7 +32,7 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         return podcasts[podcast]?[origin]?.credentials
     }
 
-    /// Sets the user and password of a podcast at a server. Those from a feed never replace those from a user.
+    /// Sets a podcast’s user and password at a server. Values from a feed never replace values from a user.
     package mutating func set(_ credentials: WebCredentials, for podcast: String, at origin: WebOrigin, isGiven: Bool) {
         var entries = podcasts[podcast] ?? [:]
         let old = entries[origin]

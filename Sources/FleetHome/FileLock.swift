@@ -30,7 +30,7 @@ package final class FileLock: Sendable {
     }
 
     deinit {
-        // Closing isn’t enough: a child that was forked at this moment has the descriptor too until it executes.
+        // Closing isn’t enough: a child that was just forked also has the descriptor until it executes its program.
         _ = flock(descriptor, LOCK_UN)
         close(descriptor)
     }

@@ -6,7 +6,7 @@ package enum FleetPresence {
     /// Throws for a home in which neither a supervisor nor a bus answers.
     package static func require(_ home: LockstepHome) throws(Failure) {
         try home.checkSocketPaths()
-        // The supervisor answers while it restarts a bus; a bus may have been started by hand.
+        // The supervisor answers while it restarts the bus; a bus that was started by hand has no supervisor.
         guard answers(home.controlSocket) || answers(home.runFile(LockstepHome.clientSocket)) else {
             throw noFleet(in: home)
         }

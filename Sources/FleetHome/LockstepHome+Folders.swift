@@ -10,7 +10,7 @@ package struct FolderFault: Sendable, Hashable {
 }
 
 extension LockstepHome {
-    /// All folders of a fleet, each after those that contain it.
+    /// All folders of a fleet, each after the folders that contain it.
     package var folders: [String] {
         [
             configurationDirectory, dataDirectory, stateDirectory, runDirectory, backupDirectory, logDirectory,
@@ -147,7 +147,7 @@ extension LockstepHome {
         for part in folder.split(separator: "/") {
             path += "/" + part
             if mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR { continue }
-            // A folder above it that isn’t writable may exist all the same.
+            // A parent folder that isn’t writable may nevertheless exist.
             let number = errno
             guard access(path, X_OK) == 0 else {
                 errno = number

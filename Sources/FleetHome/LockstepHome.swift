@@ -29,7 +29,7 @@ package struct LockstepHome: Sendable, Hashable {
             return path
         }
         if let given = environment["LOCKSTEP_HOME"] {
-            // An unset variable in a script must not select the user’s own library.
+            // A script’s unset variable gives an empty value, which must not select the user’s own library.
             guard !given.isEmpty else {
                 throw Failure(
                     .badConfiguration,

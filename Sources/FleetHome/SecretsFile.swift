@@ -25,7 +25,7 @@ package struct SecretsFile: Sendable, Hashable {
         do {
             return try FeedSecrets(content: bytes)
         } catch {
-            // The error could quote a password.
+            // The parser’s error isn’t quoted, because it could contain a password.
             throw Failure(.malformed, "The password file \(path) is damaged.")
         }
     }
@@ -33,7 +33,7 @@ package struct SecretsFile: Sendable, Hashable {
     /// Reads the secrets. A damaged file is moved aside, so that it is neither read again nor overwritten; `damage`
     /// reports it.
     ///
-    /// - Throws: `storageFailed` for a file that can’t be read or moved aside; it isn’t changed.
+    /// - Throws: `storageFailed` for a file that can’t be read or moved aside; the file isn’t changed.
     package func load(at moment: Timestamp) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         do throws(Failure) {
             return (try read(), nil)

@@ -24,7 +24,7 @@ package enum SmallFile {
     package static func text(of path: String) -> String { String(decoding: (try? contents(path)) ?? [], as: UTF8.self) }
 
     /// Replaces a file atomically and durably. On a full disk a file of the same length is overwritten in place, which
-    /// needs no space, so that services can restart then.
+    /// needs no space, so that services can still restart.
     ///
     /// - Throws: `diskFull`; `badConfiguration` for a folder that is missing or not writable.
     package static func replace(_ path: String, with text: String) throws(Failure) {

@@ -8,7 +8,7 @@ import ProcessKit
 import SupervisorControl
 import WireMessages
 
-/// Publishes the supervisor’s alerts on the stream. It joins the bus for the first one, on threads of its own, so that
+/// Publishes the supervisor’s alerts on the stream. It joins the bus for the first alert, on its own threads, so that
 /// the supervisor neither waits for the bus nor depends on it.
 final class AlertLink: Sendable {
     enum Event: Sendable {
@@ -32,7 +32,7 @@ final class AlertLink: Sendable {
         var loop: ServiceLoop<AlertHandler>?
         /// The concerns by service, for the next loop.
         var concerns: [String: FleetConcern] = [:]
-        /// The number of failures to join or stay on the bus since there was no concern.
+        /// The number of failed or lost connections to the bus since the last time without a concern.
         var failures = 0
         var isRetryScheduled = false
         var isStopped = false
@@ -117,7 +117,7 @@ final class AlertLink: Sendable {
         }
     }
 
-    /// Joins again after a wait. A concern that arrives meanwhile waits too.
+    /// Joins again after a wait. Concerns that arrive meanwhile are published after it.
     private func retry(after error: any Error, _ state: inout State) {
         report(.failed((error as? Failure)?.message ?? "\(error)"))
         state.failures += 1
@@ -153,7 +153,7 @@ private struct AlertHandler: ServiceHandler {
         switch event {
         case .bus(.epochBegan): return [.publish(alerts.publications), .ready]
         case .input(.concern(let service, let concern)):
-            // Without a bus it is dropped, and published when the bus is back.
+            // Without a bus the publication is dropped, and published when the bus is available again.
             return [.publish(alerts.update(concern, of: service, at: now.wall))]
         case .bus(.command(let command)):
             let answering = alerts.answer(command.payload, at: now.wall)

@@ -5,7 +5,7 @@ import SupervisorControl
 
 /// The control socket. It is confined to the supervisor’s thread.
 ///
-/// A reserved descriptor accepts and refuses connections while the process has no other: `poll` would report them
+/// A reserved descriptor accepts and refuses connections while no other is free: otherwise `poll` would report them
 /// again and again. If even that fails, accepting pauses for a second.
 struct ControlListener {
     private var listener: Int32
@@ -54,7 +54,7 @@ struct ControlListener {
 
     private enum Refusal {
         case refused
-        /// Without a free descriptor the system reports EMFILE even then.
+        /// No connection waits. Without a free descriptor the system reports EMFILE even then.
         case noneWaits
         case impossible
     }

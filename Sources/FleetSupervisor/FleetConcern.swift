@@ -28,7 +28,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// The time at which a concern ends unless something happens; nil: none does.
+    /// The time at which a concern ends without a further event; nil if no concern ends by time.
     var concernDeadline: MonotonicTime? {
         services.compactMap { service -> MonotonicTime? in
             switch service.concern {

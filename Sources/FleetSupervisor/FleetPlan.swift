@@ -1,7 +1,7 @@
 import PodcastModel
 import WireMessages
 
-/// The supervisor’s data of a service, from its `ServiceDescription`.
+/// The supervisor’s data about a service, from its `ServiceDescription`.
 struct ServicePlan: Sendable, Hashable {
     var name: String
     var requires: [String]
@@ -46,15 +46,15 @@ struct SupervisorLimits: Sendable, Hashable {
     var startSilence: Duration = .seconds(90)
     /// The silence after which a service is late.
     var late: Duration = .seconds(3)
-    /// The silence after which it is hung.
+    /// The silence after which a service is hung.
     var hung: Duration = .seconds(10)
-    /// The silence after which it is hung while several are late, which suggests that the machine is slow.
+    /// The silence after which a service is hung while several are late, which suggests that the machine is slow.
     var hungTogether: Duration = .seconds(30)
     /// The time for a hung service’s crash report, between SIGABRT and SIGKILL.
     var crashReport: Duration = .seconds(2)
     /// The time between the crash report and SIGKILL.
     var afterCrash: Duration = .milliseconds(200)
-    /// An end within this time after READY is a failed start.
+    /// The time after READY within which an end is a failed start.
     var settling: Duration = .seconds(1)
     /// The waits after failed starts, with jitter so that services don’t retry at the same time.
     var retryBackoff = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)

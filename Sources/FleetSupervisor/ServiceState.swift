@@ -3,9 +3,9 @@ import SupervisorControl
 
 /// The end of a process.
 enum ProcessEnd: Sendable, Hashable {
-    /// It exited with this code.
+    /// The process exited with this code.
     case exited(Int32)
-    /// It was ended by this signal.
+    /// The process was ended by this signal.
     case signalled(Int32)
 
     var words: String {
@@ -62,22 +62,22 @@ struct ServiceState: Sendable, Hashable {
     var failuresInARow = 0
     /// The times of the restarts within the last hour.
     var restartTimes: [MonotonicTime] = []
-    /// The time of the last liveness report, READY being the first; nil before it: then silence isn’t checked.
+    /// The time of the last liveness report, the first of which is READY; nil before it, when silence isn’t checked.
     var lastSign: MonotonicTime?
     /// The time at which a silent start fails.
     var startDeadline: MonotonicTime?
-    /// The time at which it is killed, unless it has ended.
+    /// The time at which the process is killed, unless it has ended.
     var killAt: MonotonicTime?
-    /// The reason for which it is being ended, for `lastEnd`.
+    /// The reason for which the process is being ended, for `lastEnd`.
     var endReason: String?
-    /// Whether it is started again at once after a requested end.
+    /// Whether the service is started again at once after a requested end.
     var startsAgain = false
     /// Whether the last process crashed or hung.
     var hasCrashed = false
     var hasStarted = false
-    /// Whether it was ready before.
+    /// Whether the service has ever been ready.
     var hasServed = false
-    /// Whether it is only retried every few minutes; another failure keeps the circuit open.
+    /// Whether the service is only retried every few minutes; another failure keeps the circuit open.
     var circuitIsOpen = false
 
     init(_ plan: ServicePlan) { self.plan = plan }
@@ -108,7 +108,7 @@ struct ServiceState: Sendable, Hashable {
         readyAt = now
         startDeadline = nil
         hasServed = true
-        // Silence counts from here: a process may hang before its first liveness report.
+        // Silence is measured from here: a process may hang before its first liveness report.
         lastSign = now
     }
 

@@ -37,7 +37,7 @@ extension SupervisorLoop {
         }
         serveClients(ready)
         if now >= nextWatchdog {
-            // Not sent every turn: the service manager’s queue is short and must have room for other messages.
+            // It isn’t sent every turn: the service manager’s queue is short and must have room for other messages.
             notifier.watchdog()
             nextWatchdog = now.advanced(by: .milliseconds(500))
         }

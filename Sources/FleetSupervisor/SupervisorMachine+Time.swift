@@ -15,7 +15,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// Terminates each service that no running one requires.
+    /// Terminates each service that no running service requires.
     mutating func terminateUnrequired(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         for index in services.indices where services[index].runs {
             let name = services[index].plan.name

@@ -6,7 +6,7 @@ enum SupervisorEvent: Sendable, Hashable {
     case start
     /// The process runs.
     case spawned(String, pid: Int32)
-    /// There is no process, and a retry can’t help until something changes: no program, no memory.
+    /// The process couldn’t be started, and an immediate retry can’t help: no program, no memory.
     case unstartable(String, reason: String)
     /// The service’s current process has sent READY=1.
     case ready(String)
@@ -39,9 +39,9 @@ enum SupervisorEffect: Sendable, Hashable {
     case abort(String)
     /// Sends SIGKILL to the process and its group.
     case kill(String)
-    /// Every service is ready. It is repeated when a missing one is back.
+    /// Every service is ready. The effect is repeated when a missing service is ready again.
     case fleetReady
-    /// A service can’t be started; the sentence contains its name and the reason. It is retried all the same.
+    /// A service can’t be started; the sentence contains its name and the reason. The service is still retried.
     case fleetFailed(String)
     /// The concern about a service has changed; nil: it has ended.
     case concern(String, FleetConcern?)

@@ -29,7 +29,7 @@ struct Survivors {
         return Array(Set(pids)).sorted()
     }
 
-    /// Kills them, waits at most `limit` and returns those that still run.
+    /// Kills these processes, waits at most `limit` and returns those that still run.
     func clear(_ services: [ServicePlan], limit: Duration = .seconds(5)) -> [Int32] {
         ProcessEnding.end(with: SIGKILL, within: limit) { find(services) }.remaining
     }

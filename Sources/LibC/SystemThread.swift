@@ -56,7 +56,7 @@ package struct SystemThread: @unchecked Sendable {
 
     /// Blocks the process’s signals, also SIGPIPE, which a write to a closed connection may raise. Signals of this
     /// thread’s faults stay unblocked, and so does SIGPROF, with which the runtime stops each thread for a crash
-    /// report: threads that block it are missing there.
+    /// report: the report lacks threads that block it.
     private static func blockSignals() {
         var signals = sigset_t()
         _ = sigfillset(&signals)

@@ -36,11 +36,11 @@ package struct CommitPipeline: Sendable {
     package enum Effect: Sendable {
         case send(WireCommitBatch)
         case committed(NumberedTransaction)
-        /// The transaction will never be durable. `stored` is the first reply to a request that was answered before.
+        /// The transaction will never be durable. `stored` is the stored reply if its request was answered earlier.
         case refused(NumberedTransaction, Failure, stored: [UInt8]?)
         /// A newer process of the same service is registered, so this one must stop.
         case fenced(Failure)
-        /// The database is another one and needs the whole state at once.
+        /// The database was replaced and needs the owner’s whole state at once.
         case collectEverything
     }
 
@@ -53,11 +53,11 @@ package struct CommitPipeline: Sendable {
         /// Whether another part follows, and the number of earlier parts.
         var more = false
         var parts = 0
-        /// The transaction that it is a part of. The last part keeps it whole, so that the parts can be created again.
+        /// The ID of the item’s transaction. The last part keeps the whole transaction, to create the parts again.
         var partOf: TransactionID?
         /// The number of times that all its parts were sent.
         var attempts = 1
-        /// Whether it is sent in a message of its own.
+        /// Whether the item is sent in a message of its own.
         var isPart: Bool { more || parts > 0 }
     }
 
@@ -88,7 +88,7 @@ package struct CommitPipeline: Sendable {
 
     package var isIdle: Bool { batchInFlight == nil && queue.isEmpty }
 
-    /// Whether the database lacks the owner’s state, because it is another one and refused the write.
+    /// Whether the database was replaced and has refused the owner’s whole state, which it still lacks.
     package var needsRepair: Bool { needsReplacement && isIdle }
 
     package mutating func handle(_ event: Event) -> [Effect] {
@@ -222,7 +222,7 @@ extension CommitPipeline {
         size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
     }
 
-    /// The estimated size of changes in a message. The frequent ones aren’t encoded for it.
+    /// The estimated size of changes in a message. Frequent kinds of change are estimated without encoding them.
     private static func size(_ changes: [WireChange]) -> Int {
         changes.reduce(0) { sum, change in
             switch change.change {
@@ -281,7 +281,7 @@ extension CommitPipeline {
             return
         }
         if isAnother {
-            // The database refused it because it lacks earlier changes: those are written first.
+            // The database refused the batch because it lacks earlier changes, which are written first.
             let waiting = items.filter { $0.transaction != nil }
             queue.insert(contentsOf: waiting, at: 0)
             queuedBytes += waiting.reduce(0) { $0 + $1.size }
@@ -300,9 +300,9 @@ extension CommitPipeline {
         refuse(items[...], failure, stored: nil, &effects)
     }
 
-    /// Sends all parts of a transaction again, because the database lacks the earlier ones. The ID stays the same, so
+    /// Sends all parts of a transaction again, because the database lacks earlier parts. The ID stays the same, so
     /// that the transaction takes effect once.
-    /// - Returns: false if it isn’t a part of a transaction, or no resend is left.
+    /// - Returns: false if the item isn’t a part of a transaction, or no resend is left.
     private mutating func resendParts(_ part: Item) -> Bool {
         guard let id = part.partOf, Self.resendBackoff.allowsRetry(after: part.attempts) else { return false }
         let waiting = queue.filter { $0.partOf == id }
@@ -316,7 +316,7 @@ extension CommitPipeline {
         return true
     }
 
-    /// Refuses the first of `items` for its own reason, and all later ones because they build on it.
+    /// Refuses the first of `items` with its failure, and all later items because they build on it.
     private mutating func refuse(
         _ items: ArraySlice<Item>, _ failure: Failure, stored: [UInt8]?, _ effects: inout [Effect]
     ) {

@@ -1,8 +1,8 @@
 import PodcastModel
 import WireMessages
 
-/// Detects forgotten podcasts: the library is queried, one at a time, for those that the stream doesn’t show any more.
-/// The bus drops all values of a service that stays down, so their deletion alone proves nothing.
+/// Detects forgotten podcasts: the library is queried, one at a time, for podcasts that the stream no longer shows.
+/// The bus drops all values of a service that stays down, so the deletion of a value alone proves nothing.
 struct ForgottenPodcasts: Sendable {
     static let prefix = Topic.podcast("").text
     private static let queryBackoff = Backoff.exponential(first: .seconds(1), longest: .seconds(60))
@@ -68,7 +68,7 @@ struct ForgottenPodcasts: Sendable {
         case .failure(let failure):
             isGone = [.notFound, .ambiguous].contains(failure.known)
             if !isGone {
-                // It is verified again after the others.
+                // The podcast is verified again after the others.
                 if !isShown { verify([podcast]) }
                 pause(now)
                 return false

@@ -54,7 +54,7 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
         return value
     }
 
-    /// The write of a record’s current value for the database; a deletion if there is none.
+    /// The write of a record’s current value for the database; a deletion if there is no record.
     package func change(_ key: String) -> WireChange {
         values[key].map { .putting(collection, key, $0) } ?? .deleting(collection, key)
     }

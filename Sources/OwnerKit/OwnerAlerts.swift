@@ -6,8 +6,8 @@ package import WireMessages
 /// An owner’s alerts and their newest answers, which detect repeated ones. They are stored as the records `alert`/<id>
 /// and `answer`/<id>.
 ///
-/// An owner that keeps it in its speculative state calls `answer`; one that may only act on a durable answer uses
-/// `PendingAnswers`.
+/// An owner that keeps its alerts in its speculative state calls `answer`; an owner that may only act on a durable
+/// answer uses `PendingAnswers`.
 package struct OwnerAlerts: Sendable {
     /// The maximum number of stored answers; the oldest are evicted first.
     package static let answerLimit = 64
@@ -48,7 +48,7 @@ package struct OwnerAlerts: Sendable {
         return change
     }
 
-    /// Raises an alert unless there is one with its code and subject.
+    /// Raises an alert unless an alert with its code and subject is active.
     /// - Parameter isOver: alerts that are ignored in this check.
     package mutating func raise(unlessActive alert: WireAlert, except isOver: (WireAlert) -> Bool = { _ in false })
         -> OwnerChange
@@ -100,7 +100,7 @@ package struct OwnerAlerts: Sendable {
 
     // MARK: Records
 
-    /// The write of an alert’s current value for the database; a deletion if there is none.
+    /// The write of an alert’s current value for the database; a deletion if there is no alert.
     package func change(_ id: String) -> WireChange { alerts.change(id) }
 
     package var everything: [WireChange] { alerts.everything + answers.everything }
@@ -112,7 +112,7 @@ package struct OwnerAlerts: Sendable {
 
 /// Answers that are being committed, each with the requests that wait for it.
 ///
-/// The alert remains until then. A request that answers it meanwhile waits for the outcome.
+/// The alert remains until its answer is durable. A request that answers it meanwhile waits for the outcome.
 package struct PendingAnswers<Request: Sendable>: Sendable {
     package enum Start: Sendable {
         /// It takes effect when this is durable: the owner must call `committed`, or `refused` on failure.

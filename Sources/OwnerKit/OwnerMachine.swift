@@ -14,7 +14,7 @@ package protocol OwnerMachine: Sendable {
     associatedtype Action: Sendable
     /// The purpose of a call; it is returned with the answer.
     associatedtype Query: Sendable
-    /// Its timers. Setting an active timer reschedules it.
+    /// The machine’s timers. Setting an active timer reschedules it.
     associatedtype Timer: Sendable, Hashable
     /// The purpose of a transaction; it is returned with the outcome.
     associatedtype Step: Sendable = TransactionID
@@ -26,7 +26,7 @@ package protocol OwnerMachine: Sendable {
 
     /// The name under which it registers and commits.
     static var owner: ServiceName { get }
-    /// The prefixes of the topics that it observes.
+    /// The prefixes of the topics that the machine observes.
     static var observes: [String] { get }
     /// Whether it receives `podcastForgotten`.
     static var followsPodcasts: Bool { get }
@@ -47,13 +47,13 @@ package protocol OwnerMachine: Sendable {
     /// Its whole durable state as writes, for a database that has lost some of it (after a backup was restored).
     func everything() -> [WireChange]
 
-    /// The podcasts that it has data of. At the start the library is queried whether they still exist.
+    /// The podcasts that the machine has data of. At the start the library is queried for them.
     var knownPodcasts: Set<PodcastID> { get }
 
     mutating func handle(_ event: Event, now: Moment) -> [Effect]
 
-    /// After `.stopping`: whether the shell has reported all that must be saved. The process waits for it as long as
-    /// for its last commits.
+    /// After `.stopping`: whether the shell has reported all that must be saved. The process waits for it within the
+    /// time limit of its last commits.
     var hasStopped: Bool { get }
 }
 
@@ -97,8 +97,8 @@ package enum MachineEvent<Input: Sendable, Query: Sendable, Timer: Sendable & Ha
     case observed(StreamEvent)
     /// A podcast was forgotten: the library doesn’t have it any more.
     case podcastForgotten(PodcastID)
-    /// The database is another one, which lacks some records: the state in memory is being written to it. The machine
-    /// must fetch again what only the database had (a library’s episodes).
+    /// The database was replaced and lacks some records: the state in memory is being written to it. The machine must
+    /// fetch again what only the old database had (a library’s episodes).
     case databaseReplaced
     case timer(Timer)
     case input(Input)
@@ -114,8 +114,8 @@ package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & 
     case publish([Publication])
     /// Answers a command that commits nothing, or refuses it. It is sent after all earlier publications.
     case reply(RequestID, Result<[UInt8], Failure>)
-    /// Calls another service (downwards only: queue → playback → persistence). It is repeated with the same ID until it
-    /// is answered or refused.
+    /// Calls another service (downwards only: queue → playback → persistence). The call is repeated with the same ID
+    /// until it is answered or refused.
     case call(OwnerCall<Query>)
     /// Sets or reschedules a timer; nil cancels it.
     case timer(Timer, at: MonotonicTime?)

@@ -55,7 +55,7 @@ extension OwnerRuntime {
                 .log(.error, "the bus refuses \(topic): \(publication.payload.count) bytes are too large to publish"))
             publish([Publication(.put, Self.alertTopic(topic), Self.alert(topic, now).wireBytes)], &effects)
         case (.delta, "noPut") where refusedPuts.contains(topic):
-            // It follows the refused value, whose next attempt includes it.
+            // The delta follows the refused value, whose next put includes it.
             return
         case (.delta, _):
             effects.append(.log(.warning, "the bus refuses a delta of \(topic): \(code)"))

@@ -73,10 +73,10 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     /// The effects that follow a publication: performed before any other event is handled.
     private var afterPublish: [Machine.Effect] = []
     private var mayPublishFirst = false
-    /// The generation in which persistence was ready last, and whether it has changed.
+    /// The last ready generation of persistence, and whether it has changed.
     var persistenceGeneration: UInt32?
     var persistenceHasRestarted = false
-    /// The incarnation of the database that the machine was given.
+    /// The incarnation of the database whose records the machine has.
     var database: String?
 
     /// - Parameter perform: performs the shell’s actions, and must not block.
@@ -214,7 +214,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Publishes, but only after all retained values were put in this epoch: those include it.
+    /// Publishes if all retained values were put in this epoch; otherwise their first puts will include the changes.
     func publish(_ publications: [Publication], _ effects: inout [Effect]) {
         guard hasPublishedRetained, !publications.isEmpty else { return }
         effects.append(.publish(publications))
@@ -228,7 +228,7 @@ extension OwnerRuntime {
         }
         retryRefusedPuts(now, &effects)
         let due = timers.filter { $0.value <= now.monotonic }.sorted { $0.value < $1.value }
-        // A timer that an earlier one of these has rescheduled or cancelled isn’t due.
+        // A timer that an earlier due timer has rescheduled or cancelled isn’t due.
         for (timer, time) in due where timers[timer] == time {
             timers[timer] = nil
             run(.timer(timer), now, &effects)
@@ -271,7 +271,7 @@ extension OwnerRuntime {
         }
     }
 
-    /// Answers a request. A success without changes may build on a change that isn’t durable yet: it waits for that.
+    /// Answers a request. A success without changes may build on a change that isn’t durable yet, and waits for it.
     private mutating func reply(
         _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
     ) {

@@ -27,7 +27,7 @@ package struct OwnerSettings: Sendable {
 
     // MARK: Effective values
 
-    /// The effective value for a podcast (empty: for all): its own, or the one for all, or the default.
+    /// The effective value for a podcast (empty: for all): its own value, or the value for all, or the default.
     package func value(_ key: SettingKey, podcast: String = "") -> String {
         own(key, podcast: podcast) ?? own(key, podcast: "") ?? key.rule.defaultValue
     }
@@ -49,8 +49,8 @@ package struct OwnerSettings: Sendable {
     /// Sets a value; an empty one removes it.
     ///
     /// - Returns: nil if nothing changed.
-    /// - Throws: `invalidArgument` for an unknown key or one of another owner, an invalid value, an invalid podcast ID,
-    ///   and a key that podcasts can’t have.
+    /// - Throws: `invalidArgument` for an unknown key, a key of another owner or one that podcasts can’t have, an
+    ///   invalid value, and an invalid podcast ID.
     package mutating func set(_ setting: WireSetSetting) throws(Failure) -> OwnerChange? {
         guard let key = SettingKey(rawValue: setting.key), key.rule.owner == owner else {
             throw Failure(.invalidArgument, "The \(owner) service has no setting “\(setting.key)”.")
@@ -85,7 +85,7 @@ package struct OwnerSettings: Sendable {
         return reply
     }
 
-    /// Removes the settings of a forgotten podcast; nil if it had none.
+    /// Removes the settings of a forgotten podcast; returns nil if it had none.
     package mutating func forget(podcast: String) -> OwnerChange? {
         guard !podcast.isEmpty, let keys = values.removeValue(forKey: podcast)?.keys.sorted() else { return nil }
         return OwnerChange(changes: keys.map { record(podcast, $0) }, publications: [publication(of: podcast)])

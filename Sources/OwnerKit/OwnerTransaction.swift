@@ -26,9 +26,9 @@ package struct OwnerChange: Sendable {
 package struct OwnerTransaction<Step: Sendable>: Sendable {
     /// Its purpose, passed to `committed` and `refused`.
     package var step: Step
-    /// The writes; if there are none, only the reply is stored.
+    /// The writes; without writes only the reply is stored.
     package var changes: [WireChange]
-    /// Published in order once the changes are durable.
+    /// The publications, which are sent in order once the changes are durable.
     package var publications: [Publication]
     /// The command that it answers, and the reply, which is stored with the changes.
     package var answer: (request: RequestID, reply: [UInt8])?
@@ -94,7 +94,7 @@ package struct OwnerCall<Query: Sendable>: Sendable {
     package var payload: [UInt8]
     /// The request’s ID, derived (`RequestID.derived`) if the same call may be repeated after a crash; nil: a new one.
     package var request: RequestID?
-    /// The time limit; nil: it is repeated until it is answered.
+    /// The time limit; nil: the request is repeated until it is answered.
     package var limit: Duration?
     /// Whether the ID may have been used before, so that the service must look it up in the database first.
     package var mayBeRepeat: Bool

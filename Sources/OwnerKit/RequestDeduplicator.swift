@@ -11,7 +11,7 @@ package struct RequestDeduplicator: Sendable {
         case answered(RequestID, Result<[UInt8], Failure>)
         /// The reply waits for the database from now on.
         case committing(RequestID)
-        /// The bus was replaced and doesn’t know the tickets.
+        /// The bus was replaced, and the new bus doesn’t know the tickets.
         case connectionLost
         case tick
     }

@@ -31,7 +31,7 @@ package struct SpeculativeState<State: Sendable>: Sendable {
         pending.removeFirst(pending.firstIndex { $0.id > id } ?? pending.count)
     }
 
-    /// Rolls the transaction back, with all later ones. Does nothing for one that was already rolled back.
+    /// Rolls the transaction and all later ones back; does nothing if the transaction was already rolled back.
     package mutating func refused(_ id: TransactionID) {
         guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
         current = pending[index].before

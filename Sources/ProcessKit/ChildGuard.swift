@@ -2,8 +2,8 @@ import BusKit
 import CProcess
 import LibC
 
-/// Ends a service with its supervisor, in three ways, because each has a gap: the kernel’s parent death signal (Linux
-/// only), the check that the supervisor still ran when it was set, and the standard input, a pipe that then closes.
+/// Ends a service when its supervisor ends, by three means, because each has a gap: the kernel’s parent death signal
+/// (Linux only), a check after setting it that the supervisor still runs, and the end of standard input, a pipe.
 package enum ChildGuard {
     /// The supervisor’s pid; unset for a service that was started by hand.
     package static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"

@@ -10,10 +10,10 @@ import WireMessages
 /// that ran when the process crashed is suspect in the next one: it runs while no other suspect does, and after
 /// `crashLimit` crashes it is refused until it is released, or until `pause` has passed, because it may have run by
 /// chance. Completed work is no longer suspect, whatever its outcome. A crash counts if the supervisor reports that the
-/// previous process crashed or hung, and the work had begun at most `window` before: a process that was killed from
-/// outside proves nothing.
+/// previous process crashed or hung, and the work had begun at most `window` earlier; a process that was killed from
+/// outside doesn’t count.
 package final class CrashLoopQuarantine: Sendable {
-    /// The variable that gives a service the end of its previous process: `previousCrash`, or any other text.
+    /// The environment variable that says how the previous process ended: `previousCrash`, or any other text.
     package static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
     /// The previous process crashed, or was killed because it hung.
     package static let previousCrash = "crash"

@@ -4,7 +4,7 @@ import LibC
 
 /// Makes a thread hang on request, for tests; a stopped process would handle no signals. Debug builds only.
 enum HangInjection {
-    /// The variable that, with any value, makes the thread hang that receives SIGSYS.
+    /// The environment variable that, with any value, makes a thread hang when it receives SIGSYS.
     static let variable = "LOCKSTEP_HANG_INJECTION"
 
     static func install(environment: [String: String] = ProcessEnvironment.current) {

@@ -34,7 +34,7 @@ struct JSONLogHandler: LogHandler {
     /// The size that a writable pipe accepts at once (`PIPE_BUF`); a longer line could block in the middle.
     static let lineLimit = 4_096
 
-    /// The line, in at most `lineLimit` bytes; in a longer one the message is truncated and the metadata left out.
+    /// The line, in at most `lineLimit` bytes; if it would be longer, the message is truncated without metadata.
     func line(_ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata) -> String {
         let start =
             "{\"at\":\(SystemClocks.wall().milliseconds),\"level\":\"\(level.rawValue)\",\"service\":"

@@ -6,7 +6,7 @@ import LibC
 package struct ProcessNotifier: Sendable {
     private let address: [UInt8]?
 
-    /// Creates a notifier for the socket in the environment; a name that begins with `@` is an abstract one.
+    /// Creates a notifier for the socket in the environment; a name that begins with `@` is an abstract address.
     package init(environment: [String: String] = ProcessEnvironment.current) {
         guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@"),
             name.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path)

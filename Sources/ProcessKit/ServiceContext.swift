@@ -12,9 +12,9 @@ package struct ServiceContext: Sendable {
     /// The notifier of the process’s parent.
     package var notifier: ProcessNotifier
     package var environment: [String: String]
-    /// Called when it is ready for the first time; notifies the parent unless it is replaced.
+    /// Called when the service is ready for the first time; by default it notifies the parent.
     package var notifyReady: @Sendable () -> Void
-    /// Called once a second from its work loop, as long as the loop and the poll thread run.
+    /// Called once a second from the service’s work loop, as long as the loop and the poll thread run.
     package var notifyAlive: @Sendable () -> Void
 
     package init(

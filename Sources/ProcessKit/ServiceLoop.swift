@@ -19,7 +19,7 @@ package enum ServiceEvent<Input: Sendable>: Sendable {
 
 /// An effect of a service’s decision. Effects are performed in order.
 package enum ServiceEffect<Input: Sendable>: Sendable {
-    /// Publishes. Without a bus it is dropped, and retained values must be put again after the next `epochBegan`.
+    /// Publishes. Without a bus the publications are dropped; after `epochBegan` retained values must be put again.
     case publish([Publication])
     /// Answers a request, after all earlier publications.
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
@@ -29,7 +29,7 @@ package enum ServiceEffect<Input: Sendable>: Sendable {
     case run(@Sendable () -> Void)
     /// Writes a line to the log.
     case log(Logger.Level, String)
-    /// Reports READY to the bus, and the first time to the parent: its retained values are published.
+    /// Reports to the bus, and the first time to the parent, that all retained values are published (READY).
     case ready
     /// Ends the service: nil if that was requested, otherwise the reason.
     case stop(Failure?)
@@ -130,7 +130,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
             thread.stop()
             try await group.waitForAll()
             guard let failure else { return }
-            // Otherwise the next process is fenced too while its clock is behind the registered generation.
+            // Otherwise the next process is fenced too if its clock shows less than the registered generation.
             try context.recordGeneration(failure.fencingGeneration)
             throw failure
         }
@@ -214,7 +214,7 @@ private final class EventMailbox<Input: Sendable>: Sendable {
     /// Adds an event from another thread, and wakes the handler’s.
     func send(_ event: ServiceEvent<Input>) { add(event)?() }
 
-    /// - Returns: the closure that wakes the thread; nil if it needn’t be woken.
+    /// - Returns: the closure that wakes the thread; nil if the thread needn’t be woken.
     private func add(_ event: ServiceEvent<Input>) -> (@Sendable () -> Void)? {
         state.withLockedValue { state in
             guard !state.isClosed else { return nil }

@@ -2,7 +2,7 @@ import CProcess
 import LibC
 import PodcastModel
 
-/// Ends processes that aren’t children of this one, through pidfds, which aren’t affected by reused pids.
+/// Ends processes that aren’t children of this process, through pidfds, which aren’t affected by reused pids.
 package enum ProcessEnding {
     /// Sends a signal to the processes that `find` returns, and waits until they have ended.
     ///

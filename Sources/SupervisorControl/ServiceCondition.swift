@@ -5,14 +5,14 @@ package enum ServiceCondition: String, Sendable, Hashable, CaseIterable {
     /// The process runs and has not reported READY.
     case starting
     case ready
-    /// It serves, but sent no liveness report for 3 s.
+    /// The service works, but has sent no liveness report for 3 s.
     case late
-    /// It hung and is being killed.
+    /// The process hung and is being killed.
     case hung
     case stopping
-    /// It failed to start and will be retried.
+    /// The service failed to start and will be retried.
     case retrying
-    /// It failed too often, or can’t start with this configuration; it is retried every 5 min.
+    /// The service failed too often, or can’t start with this configuration; it is retried every 5 min.
     case failed
     case stopped
 }

@@ -9,7 +9,7 @@ package struct StraySupervisors: Sendable {
 
     package init(home: LockstepHome) { self.home = home }
 
-    /// Their processes; none while a supervisor holds the lock of `home`, or on systems without `/proc`.
+    /// Returns their processes; none while a supervisor holds the lock of `home`, or on systems without `/proc`.
     package func find() -> [Int32] {
         guard !FileLock.isHeld(home.fleetLock) else { return [] }
         return SystemCall.names(in: "/proc").compactMap { Int32($0) }.filter { pid in
@@ -45,7 +45,7 @@ package struct StraySupervisors: Sendable {
         return its?.dataDirectory == home.dataDirectory
     }
 
-    /// A supervisor that is starting or ending holds none.
+    /// Whether the process holds a deleted lock; a supervisor that is starting or ending holds none.
     private func holdsDeletedLock(_ folder: String) -> Bool {
         let name = home.fleetLock.split(separator: "/").last ?? ""
         return SystemCall.names(in: folder + "/fd").contains { descriptor in

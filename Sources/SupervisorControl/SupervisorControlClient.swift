@@ -38,8 +38,8 @@ package struct SupervisorControlClient: Sendable {
         _ = try ask(ControlRequest("down"), within: .seconds(40))
     }
 
-    /// Passes the last lines of a service, or of all, and with `follow` the new ones to `handle`, until it returns
-    /// false or the fleet stops.
+    /// Passes the last lines of a service, or of all, to `handle`, and with `follow` the new lines too, until `handle`
+    /// returns false or the fleet stops.
     package func logs(of service: String?, lines: Int, follow: Bool, _ handle: ([String]) -> Bool) throws(Failure) {
         let connection = try Connection(home)
         try connection.send(ControlRequest("logs", service: service, lines: lines, follow: follow))

@@ -8,7 +8,7 @@ import ProcessKit
 package struct SupervisorLauncher: Sendable {
     package enum Outcome: Sendable, Hashable {
         case started
-        /// Another call has started it.
+        /// Another call has started the supervisor.
         case alreadyRunning
     }
 

@@ -36,8 +36,8 @@ extension BusLoop {
         }
     }
 
-    /// Fails the requests that were sent to another bus. The service’s side ignores a smaller epoch: it may come from a
-    /// buffer of the old bus.
+    /// Ends the attempts that were sent to another bus. The service’s side ignores a smaller epoch, which may be in a
+    /// buffered message of the old bus.
     private mutating func epochSeen(_ seen: UInt64, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard seen != epoch else { return }
         if epoch != 0 { retry(.connectionLost, now, sockets) }

@@ -179,7 +179,7 @@ extension StreamReducer {
         switch phase {
         case .idle: return
         case .syncing: break
-        // The sockets have reconnected automatically. The rest of an answer could be taken for one of the next.
+        // The sockets have reconnected automatically. A remaining chunk could be taken for one of the next answer.
         case .fetching: return rejoin(now, &effects)
         // Connected to another bus: all pending work belongs to the old one.
         case .live: if epoch != self.epoch { return rejoin(now, &effects) }
