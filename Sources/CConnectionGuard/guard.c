@@ -27,7 +27,7 @@ enum { MOST_DESCRIPTORS = 1 << 16, LONG_MESSAGE = 64 << 10 };
 static _Atomic(struct lockstep_frames *) connections[MOST_DESCRIPTORS];
 static atomic_int reserve = -1;
 static atomic_int supervisor;
-// The spare descriptor: it is closed to accept and refuse a connection when no other descriptor is left.
+// The spare descriptor, which is closed to accept and refuse a connection when no other descriptor is free.
 static atomic_int spare = -1;
 static atomic_uint_fast64_t refused;
 static atomic_uint_fast64_t ended;
@@ -88,7 +88,7 @@ static int is_of_the_fleet(int connection) {
     return peer.pid == parent || parent_of(peer.pid) == parent;
 }
 
-// Whether the connection would use the reserve without being entitled to it.
+// Whether the connection would use the reserve and its peer isn’t a process of the fleet.
 static int must_refuse(int connection) {
     if (connection >= MOST_DESCRIPTORS) return 1;
     struct rlimit limit;
@@ -102,7 +102,7 @@ static int must_refuse(int connection) {
 static int refuse(int connection) {
     syscall(SYS_close, connection);
     atomic_fetch_add(&refused, 1);
-    // libzmq ignores these errors.
+    // libzmq ignores ECONNABORTED.
     errno = ECONNABORTED;
     return -1;
 }

@@ -29,7 +29,7 @@ static struct {
     void (*slist_free_all)(struct curl_slist *);
 } functions;
 
-// 7.80, where the callback for a made connection came.
+// 7.80, the first version with the callback for an established connection.
 static const unsigned int oldest_version = 0x075000;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -62,7 +62,7 @@ static void open_library(void) {
     };
     static const char *const names[] = {"libcurl.so.4", NULL};
     if (!library_load(names, wanted, sizeof wanted / sizeof *wanted, failure, sizeof failure)) return;
-    // Not safe beside other threads in older versions: here it runs once, before any other use.
+    // In older versions this isn't thread-safe: it is called once, before any other use.
     if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         snprintf(failure, sizeof failure, "libcurl cannot be initialised");
         return;

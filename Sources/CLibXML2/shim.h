@@ -1,4 +1,4 @@
-// Without ICU's declarations, which are not those of Foundation's own ICU: nothing here uses them.
+// ICU's declarations are left out: they differ from those of Foundation's own ICU, and nothing here uses them.
 #include <libxml/xmlversion.h>
 #undef LIBXML_ICU_ENABLED
 #include <libxml/parser.h>

@@ -10,7 +10,7 @@ bool library_load(
     for (; *name && !library; name++) {
         library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
         if (library || name != names) continue;
-        // The first is the usual one: what is said is why that cannot be opened.
+        // The error is that of the first library, which is the one usually installed.
         const char *reason = dlerror();
         if (reason) {
             snprintf(error, capacity, "%s", reason);

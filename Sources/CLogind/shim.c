@@ -45,12 +45,12 @@ struct clogind {
     void *context;
     sd_bus *bus;
     pthread_t thread;
-    // Readable once the thread is to end.
+    // The descriptor that becomes readable when the thread must end.
     int ending;
     pthread_mutex_t lock;
-    // Its being open holds the sleep up; -1 when it does not.
+    // The descriptor of the inhibitor lock, which delays the sleep while it is open; -1 without a lock.
     int inhibitor;
-    // The machine is about to sleep: what holds it up must not come now.
+    // Whether the machine is about to sleep: a lock that arrives now must not delay it.
     bool suspending;
 };
 
@@ -74,13 +74,13 @@ static bool open_library(char *error, size_t capacity) {
     return opened;
 }
 
-// Takes the lock that the manager has sent, unless the sleep is under way already.
+// Keeps the lock that the manager has sent, unless the machine is already about to sleep.
 static int handle_inhibitor(sd_bus_message *message, void *argument, void *unused) {
     (void)unused;
     struct clogind *logind = argument;
     int descriptor = -1;
     if (sd.message_is_method_error(message, NULL) || sd.message_read(message, "h", &descriptor) < 0) return 0;
-    // It belongs to the message.
+    // The descriptor belongs to the message, so it is duplicated.
     int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     pthread_mutex_lock(&logind->lock);
     if (logind->inhibitor < 0 && !logind->suspending) {
@@ -111,7 +111,7 @@ static int handle_signal(sd_bus_message *message, void *argument, void *unused) 
     return 0;
 }
 
-// How long `poll` may wait, in ms: the bus names a point in time, or none.
+// Returns the timeout for `poll` in ms, from the bus's next deadline; -1 if there is none.
 static int poll_timeout(sd_bus *bus) {
     uint64_t until;
     if (sd.get_timeout(bus, &until) < 0 || until == UINT64_MAX) return -1;

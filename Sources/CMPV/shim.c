@@ -7,8 +7,8 @@ static void ignore(const char *file, int line, const char *function, int error, 
     (void)file, (void)line, (void)function, (void)error, (void)format;
 }
 
-/// Silences libasound, if libmpv has brought it along: it writes eight lines about a device that it cannot open, for each
-/// file that is opened without one, and libmpv says it, too.
+/// Silences libasound, if libmpv has loaded it: without a device it writes eight lines for each opened file, although
+/// libmpv reports the missing device too.
 static void silence_libasound(void) {
     typedef void handler(const char *, int, const char *, int, const char *, ...);
     void *library = dlopen("libasound.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -41,7 +41,7 @@ const struct cmpv_functions *cmpv_open(char *error, size_t capacity) {
         {"mpv_free", (void **)&functions.free},
         {"mpv_free_node_contents", (void **)&functions.free_node_contents},
     };
-    // Version 2 of the library's interface, then version 1, whose part that is used here is the same.
+    // Version 2 of the library's interface, then version 1; the functions used here are the same in both.
     static const char *const names[] = {"libmpv.so.2", "libmpv.so.1", NULL};
     opened = library_load(names, wanted, sizeof wanted / sizeof *wanted, error, capacity);
     if (opened) silence_libasound();

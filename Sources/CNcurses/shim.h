@@ -7,7 +7,7 @@
 #include <curses.h>
 #include <term.h>
 
-// The attributes are macros of macros, which Swift does not see.
+// The attributes are nested macros, which Swift doesn't import.
 static const attr_t lockstep_attribute_normal = A_NORMAL;
 static const attr_t lockstep_attribute_bold = A_BOLD;
 static const attr_t lockstep_attribute_dim = A_DIM;

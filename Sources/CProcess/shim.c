@@ -96,7 +96,7 @@ pid_t lockstep_spawn(const char *path, char *const arguments[], char *const envi
     }
     setsid();
     for (int signal_number = 1; signal_number < NSIG; signal_number++) signal(signal_number, SIG_DFL);
-    // Duplicated above 2 first, because either may be 0, 1 or 2.
+    // The descriptors are first duplicated to numbers above 2, because either may be 0, 1 or 2.
     int in = fcntl(input, F_DUPFD, 3);
     int out = fcntl(output, F_DUPFD, 3);
     if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);

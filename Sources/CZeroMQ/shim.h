@@ -1,6 +1,6 @@
 #include <zmq.h>
 
-// Not in the modules of the C library that Swift knows.
+// Swift's modules of the C library don't contain this header.
 #ifdef __linux__
 #include <sys/eventfd.h>
 #include <sys/prctl.h>

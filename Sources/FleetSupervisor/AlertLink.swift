@@ -153,7 +153,7 @@ private struct AlertHandler: ServiceHandler {
         switch event {
         case .bus(.epochBegan): return [.publish(alerts.publications), .ready]
         case .input(.concern(let service, let concern)):
-            // Without a bus the publication is dropped, and published when the bus is available again.
+            // Without a bus this is dropped, and all alerts are published when the next epoch begins.
             return [.publish(alerts.update(concern, of: service, at: now.wall))]
         case .bus(.command(let command)):
             let answering = alerts.answer(command.payload, at: now.wall)

@@ -208,7 +208,7 @@ final class SupervisorLoop {
         }
         notifications = []
         log.close()
-        // In this order: a process that finds the fleet’s lock free finds the earlier one free too.
+        // The earlier lock is released first: a process that finds the fleet’s lock free finds both free.
         earlierLock = nil
         lock = nil
         for index in connections.indices {

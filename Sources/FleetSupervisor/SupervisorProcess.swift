@@ -28,7 +28,7 @@ package enum SupervisorProcess {
         }
     }
 
-    /// Redirects the runtime’s output to a file. The closing of the former output notifies the starting process.
+    /// Redirects the runtime’s output to a file. Closing the former output notifies the process that started this one.
     private static func redirectOutput(_ home: LockstepHome) {
         let path = home.logDirectory + "/supervisor.err"
         var file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

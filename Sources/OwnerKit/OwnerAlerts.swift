@@ -115,7 +115,7 @@ package struct OwnerAlerts: Sendable {
 /// The alert remains until its answer is durable. A request that answers it meanwhile waits for the outcome.
 package struct PendingAnswers<Request: Sendable>: Sendable {
     package enum Start: Sendable {
-        /// It takes effect when this is durable: the owner must call `committed`, or `refused` on failure.
+        /// The answer takes effect when this is durable: the owner must call `committed`, or `refused` on failure.
         case commit(OwnerChange)
         /// Another answer to this alert is being written. `committed` or `refused` returns the request.
         case joined

@@ -248,7 +248,7 @@ enum Wire {
         }
     }
 
-    @Test func `a slow consumer never delays the others and its buffers are bounded`() async throws {
+    @Test func `a slow consumer never delays other consumers, and its buffers are bounded`() async throws {
         try await LiveBus.with { live in
             var stalled = try live.subscriber(["stream/"], options: [.receiveHighWaterMark(10)])
             var queue = try live.serviceSocket("queue#1")
@@ -299,7 +299,7 @@ enum Wire {
         await live.end()
     }
 
-    @Test func `the epoch ascends even when the clock stepped back`() async throws {
+    @Test func `the epoch increases even if the clock was set back`() async throws {
         let times: [Int64] = [5_000, 4_000, 4_000, 9_000, -1]
         let folder = try TemporaryFolder()
         var epochs: [UInt64] = []
@@ -345,7 +345,7 @@ enum Wire {
         await live.end()
     }
 
-    @Test func `starting and stopping a hundred times leaks nothing`() async throws {
+    @Test func `starting and stopping a bus a hundred times leaks nothing`() async throws {
         let live = try LiveBus()
         try await live.bus.start()
         await live.bus.shutdown()

@@ -7,7 +7,7 @@ import ZeroMQ
 
 @Suite struct JoinTests {
     // SYNC is published in the stream’s own order, when the subscription is received.
-    @Test func `sync names the head at the moment of the subscription`() throws {
+    @Test func `SYNC contains the head at the time of the subscription`() throws {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
@@ -59,7 +59,7 @@ import ZeroMQ
         #expect(snapshot.frames[1].text == "feeds#9\nqueue#5")
     }
 
-    @Test func `an observer that missed a few events gets exactly these from the ring`() {
+    @Test func `an observer that missed a few events gets exactly those events from the ring`() {
         var bench = MachineBench()
         bench.hello("queue")
         for number in 0..<20 { bench.publish(.event, "stream/queue/a", Frame("\(number)")) }
@@ -98,7 +98,7 @@ import ZeroMQ
     }
 
     @Test(arguments: [(256, 1), (257, 2), (1_000, 4)])
-    func `long answers come in chunks of the same head`(_ topics: Int, _ chunks: Int) {
+    func `long answers are sent in chunks with the same head`(_ topics: Int, _ chunks: Int) {
         var bench = MachineBench()
         bench.serving("queue")
         for number in 0..<(topics - 1) {
@@ -141,7 +141,7 @@ import ZeroMQ
         #expect(bench.fetched.map(\.topic.text) == ["stream/queue/main", "stream/queue/main", "stream/queue/other"])
     }
 
-    @Test func `a snapshot contains only the included topics, without the excluded ones among them`() {
+    @Test func `a snapshot contains the included topics that aren’t excluded`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/main")
@@ -247,7 +247,7 @@ import ZeroMQ
         #expect(bench.rejections.count == 2)
     }
 
-    @Test func `a value that replaces a large one is not counted in addition to it`() {
+    @Test func `a replaced value no longer counts toward the size limit`() {
         var limits = BrokerLimits()
         limits.bytesPerService = 1_000
         var bench = MachineBench(limits: limits)

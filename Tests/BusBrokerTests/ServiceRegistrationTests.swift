@@ -65,7 +65,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting])
     }
 
-    @Test func `a larger generation fences the smaller`() {
+    @Test func `a newer generation fences the older one`() {
         var bench = MachineBench()
         bench.serving("queue", 5)
         bench.forget()
@@ -198,7 +198,7 @@ import ZeroMQ
             ])
     }
 
-    @Test func `before ready a late joiner still gets the old values`() {
+    @Test func `an observer that joins before READY still gets the old values`() {
         var bench = MachineBench()
         bench.serving("queue", 1)
         bench.publish(.put, "stream/queue/main", "old")

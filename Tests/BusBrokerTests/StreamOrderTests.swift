@@ -8,7 +8,7 @@ import ZeroMQ
 @testable import BusBroker
 
 @Suite struct StreamOrderTests {
-    @Test func `sequences are contiguous over all services`() {
+    @Test func `the events of all services have consecutive sequences`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.hello("feeds")

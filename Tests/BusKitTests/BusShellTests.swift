@@ -44,7 +44,7 @@ struct BusShellTests {
         return nil
     }
 
-    @Test func `a request is answered and an unknown service is unavailable`() async throws {
+    @Test func `a request is answered, and one to an unknown service fails as unavailable`() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { _ in
                 try await fleet.withClient(observes: nil) { client in

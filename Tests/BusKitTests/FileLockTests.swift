@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 struct FileLockTests {
-    @Test func `a second process that takes the lock gets the holder’s process ID`() throws {
+    @Test func `a second process that requests the lock gets the holder’s process ID`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         let first = try FileLock(path)

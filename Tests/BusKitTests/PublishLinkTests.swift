@@ -104,7 +104,7 @@ struct PublishLinkTests {
         #expect(hellos(link.handle(.reject(code: "helloRequired", epoch: 6, origin: 2), now: start)) == 0)
     }
 
-    @Test func `a newer process ends this one`() {
+    @Test func `a link that is fenced by a newer process ends`() {
         var link = welcomed()
         let effects = link.handle(.reject(code: "fenced", epoch: 5, origin: 0, generation: 9), now: start)
         #expect(

@@ -121,7 +121,7 @@ struct StreamReducerTests {
         #expect(trial.snapshots == 1)
     }
 
-    @Test func `loss at the tail is detected by the heartbeat`() {
+    @Test func `the loss of the newest event is detected by the heartbeat`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         let lost = bus.publish(.put, state, [1])
@@ -260,7 +260,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries.count == 12)
     }
 
-    @Test func `duplicates are dropped`() {
+    @Test func `duplicate events are dropped`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         let event = bus.publish(.put, state, [1])

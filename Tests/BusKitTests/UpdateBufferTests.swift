@@ -64,7 +64,7 @@ struct UpdateBufferTests {
         #expect(count == 16_384)
     }
 
-    @Test func `telemetry is dropped first`() async {
+    @Test func `telemetry is dropped before events`() async {
         let feed = UpdateBuffer(limit: 2)
         var bus = ModelBus(epoch: 5)
         let event = bus.publish(.event, .playbackState)
@@ -107,7 +107,7 @@ struct UpdateBufferTests {
         #expect(isOver)
     }
 
-    @Test func `cancelling ends the wait`() async {
+    @Test func `cancelling a task ends its wait for an update`() async {
         let feed = UpdateBuffer()
         let task = Task { await feed.next() == nil }
         task.cancel()

@@ -40,7 +40,7 @@ struct lockstep_guard_counts {
 /// Returns 0 if this build has no guard.
 int lockstep_guard_start(int reserve, int supervisor);
 
-/// Returns the actions of the guard so far.
+/// Returns the guard’s counts so far.
 struct lockstep_guard_counts lockstep_guard_count(void);
 
 /// The state of one connection's incoming frames. Zero it for a new connection.

@@ -4,17 +4,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Shared libraries that are opened on demand rather than linked: a program starts without them and says what is missing.
+// Opens shared libraries on demand; they aren't linked, so a program starts without them and reports what is missing.
 
-/// A function that is looked up, and where its address is put.
+/// The name of a function, and the variable for its address.
 struct library_function {
     const char *name;
     void **address;
 };
 
-/// Opens the first of the libraries `names`, whose list ends with NULL, that is there, and looks `functions` up in it.
+/// Opens the first available library of `names`, which ends with NULL, and looks up `functions` in it.
 ///
-/// False, with a sentence in `error`, if there is none or it lacks a function. The library stays open for good.
+/// Returns false, with a sentence in `error`, if there is none or it lacks a function. The library is never closed.
 bool library_load(
     const char *const *names, const struct library_function *functions, size_t count, char *error, size_t capacity);
 

@@ -3,32 +3,32 @@
 
 #include <stddef.h>
 
-// What systemd's login manager tells of the machine's sleep, through libsystemd's sd-bus. The library is opened on
-// demand, not linked: where it is missing there is no login manager either. Elsewhere than on Linux nothing is told.
+// The events of the machine's suspension from systemd's login manager, through libsystemd's sd-bus. The library is
+// opened on demand, not linked: without it there is no login manager either. Other systems than Linux send no events.
 
 enum clogind_event {
-    /// The machine is about to sleep. It waits, for some seconds at most, until `clogind_release`.
+    /// The machine is about to sleep. It waits, for a few seconds at most, until `clogind_release` is called.
     CLOGIND_SUSPENDS = 1,
     /// The machine is awake again.
     CLOGIND_WAKES = 2,
-    /// Nothing more will be told: the system's bus is gone.
+    /// No further event will follow: the connection to the system bus is lost.
     CLOGIND_ENDS = 3,
 };
 
 struct clogind;
 
-/// Begins to listen, on a thread of its own, which calls `handler` with `context`.
+/// Receives the events on a thread of its own, which calls `handler` with `context`.
 ///
-/// NULL, with a sentence in `error`, when there is no system bus or no library for it. A login manager that does not
-/// answer is no error: then the sleep is told, if it ever is, but not held up.
+/// Returns NULL, with a sentence in `error`, if there is no system bus or no library for it. If the login manager
+/// doesn't answer, which is no error, the machine's sleep isn't delayed.
 struct clogind *_Nullable clogind_open(
     void (*_Nonnull handler)(void *_Nullable context, enum clogind_event event), void *_Nullable context,
     char *_Nonnull error, size_t capacity);
 
-/// Lets the machine sleep. It is held up again once it has woken. From any thread.
+/// Lets the machine sleep. Its next sleep is delayed again. May be called from any thread.
 void clogind_release(struct clogind *_Nonnull logind);
 
-/// Ends the thread, frees all. Not to be called by the handler.
+/// Ends the thread and frees all memory. The handler must not call it.
 void clogind_close(struct clogind *_Nonnull logind);
 
 #endif

@@ -4,8 +4,8 @@
 #include <mpv/client.h>
 #include <stddef.h>
 
-// The functions of libmpv that the player uses. The library is opened on demand, not linked: it brings some 50 MB
-// and 90 ms that a player with nothing loaded need not pay.
+// The functions of libmpv that the player uses. The library is opened on demand, not linked: loading it takes about
+// 50 MB and 90 ms, which a player without a loaded episode saves.
 struct cmpv_functions {
     unsigned long (*_Nonnull client_api_version)(void);
     const char *_Nonnull (*_Nonnull error_string)(int error);
@@ -30,8 +30,8 @@ struct cmpv_functions {
     void (*_Nonnull free_node_contents)(mpv_node *_Nonnull);
 };
 
-// Opens libmpv, once per process, and gives its functions; null with a sentence in `error` when it is not
-// installed or lacks one of them. Not to be called from two threads at once. It is never closed.
+// Opens libmpv, once per process, and returns its functions; null with a sentence in `error` if it isn't installed
+// or lacks one of them. Two threads must not call it at once. The library is never closed.
 const struct cmpv_functions *_Nullable cmpv_open(char *_Nonnull error, size_t capacity);
 
 #endif

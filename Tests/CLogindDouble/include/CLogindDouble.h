@@ -1,23 +1,22 @@
 #ifndef LOCKSTEP_CLOGINDDOUBLE_H
 #define LOCKSTEP_CLOGINDDOUBLE_H
 
-// Stands in for systemd's login manager on a message bus of a test's own. None of it may be called from two threads at
-// once.
+// Simulates systemd's login manager on a test's own message bus. Only one thread at a time may call these functions.
 
 struct logind_double;
 
-/// Takes the manager's name on the bus at `address`; NULL when that fails.
+/// Requests the manager's name on the bus at `address`; returns NULL on failure.
 struct logind_double *_Nullable logind_double_open(const char *_Nonnull address);
 
-/// Waits until somebody asks to hold the sleep up, for 30 s at most, and grants it.
+/// Waits at most 30 s for a request for an inhibitor lock, and grants it.
 ///
-/// Returns a descriptor that hangs up when that is over; -1 when nobody has asked.
+/// Returns a descriptor that hangs up when the lock is released; -1 without a request.
 int logind_double_grant(struct logind_double *_Nonnull manager);
 
-/// Says that the machine is about to sleep, or has woken. Returns a negative number when it cannot be said.
+/// Announces that the machine is about to sleep, or has woken. Returns a negative number on failure.
 int logind_double_tell(struct logind_double *_Nonnull manager, int suspends);
 
-/// Leaves the bus.
+/// Disconnects from the bus and frees the manager.
 void logind_double_close(struct logind_double *_Nonnull manager);
 
 #endif
