@@ -1,6 +1,6 @@
 #include <zmq.h>
 
-// Swift's modules of the C library don't contain this header.
+// Swift's modules of the C library don't contain these headers.
 #ifdef __linux__
 #include <sys/eventfd.h>
 #include <sys/prctl.h>

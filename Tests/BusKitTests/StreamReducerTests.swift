@@ -448,7 +448,7 @@ struct StreamReducerTests {
     }
 
     @Test(arguments: 0..<40)
-    func `any order of loss, repetition and restarts ends in the state of the bus`(_ seed: Int) throws {
+    func `after loss, repetition and restarts in any order the replica equals the bus’s state`(_ seed: Int) throws {
         for run in 0..<50 {
             var trial = RandomTrial(seed: UInt64(seed) * 1_000 + UInt64(run))
             try trial.run()

@@ -64,7 +64,7 @@ struct UpdateBufferTests {
         #expect(count == 16_384)
     }
 
-    @Test func `telemetry is dropped before events`() async {
+    @Test func `telemetry beyond the limit is dropped`() async {
         let feed = UpdateBuffer(limit: 2)
         var bus = ModelBus(epoch: 5)
         let event = bus.publish(.event, .playbackState)
@@ -99,7 +99,7 @@ struct UpdateBufferTests {
         #expect(snapshot.position.sequence == 3)
     }
 
-    @Test func `the end of the thread is reported`() async {
+    @Test func `a consumer that waits for an update gets nil when the feed is finished`() async {
         let feed = UpdateBuffer()
         async let next = feed.next()
         feed.finish()

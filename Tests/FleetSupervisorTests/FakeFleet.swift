@@ -9,8 +9,8 @@ import Testing
 
 @testable import FleetSupervisor
 
-/// A home in its own folder with programs that talk to the supervisor like services: `/usr/bin/perl` scripts, whose
-/// behaviour is read at each start from a file beside them, `NAME.mode`.
+/// A home in its own folder with programs that communicate with the supervisor like services: `/usr/bin/perl` scripts,
+/// which read their behaviour at each start from a file beside them, `NAME.mode`.
 final class FakeFleet: Sendable {
     private let temporary: TemporaryFolder
     var folder: String { temporary.path }

@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `a stopped process is also killed`() throws {
+    @Test func `a process stopped by a signal is killed as hung`() throws {
         var configuration = fleet.configuration
         configuration.limits.hung = .milliseconds(1_500)
         try withFleet(configuration) {
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `a restart creates a new process`() throws {
+    @Test func `a restart of a service replaces its process`() throws {
         try withFleet {
             try fleet.client.ready()
             let pid = try #require(fleet.report("playback")?.pid)
@@ -184,7 +184,7 @@ import Testing
         #expect(Survivors(home: fleet.home).find(FleetPlan.default.services).isEmpty)
     }
 
-    @Test func `without a fleet clients fail at once`() throws {
+    @Test func `clients fail at once if no fleet is running`() throws {
         defer { fleet.end() }
         let start = SystemClocks.monotonic()
         #expect(throws: FleetPresence.noFleet) { try fleet.client.ps() }

@@ -10,7 +10,7 @@ private struct Bench {
     var now = MonotonicTime(nanoseconds: 1_000_000_000_000)
     var nextPid: Int32 = 100
     var effects: [SupervisorEffect] = []
-    /// The number of starts of a service whose process was running.
+    /// The number of times that a service was started while its process was running.
     var doubleStarts = 0
 
     /// Sends the event, and answers every spawn.
@@ -191,7 +191,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .retrying)
     }
 
-    @Test func `many restarts within an hour are reported and expire after the hour`() {
+    @Test func `many restarts within an hour raise a concern, which ends after the hour`() {
         var bench = Bench()
         bench.startAll()
         for count in 1...11 {
@@ -389,7 +389,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("playback")?.failures.isEmpty == true)
     }
 
-    @Test func `a stop before every service has started finishes`() {
+    @Test func `a stop request before every service has started is completed`() {
         var bench = Bench()
         bench.send(.start)
         bench.send(.stop)
@@ -398,7 +398,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func `in any order of events a process is never started twice and a stop always ends`(_ seed: UInt64) {
+    func `in any order of events no process is started twice, and a stop always completes`(_ seed: UInt64) {
         var bench = Bench()
         var random = Numbers(state: seed)
         let names = bench.machine.services.map(\.plan.name)

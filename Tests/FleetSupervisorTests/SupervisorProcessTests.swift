@@ -27,7 +27,7 @@ import Testing
         return text.isEmpty || text.contains(") Z ")
     }
 
-    @Test func `killing the supervisor leaves no process and starting again works`() throws {
+    @Test func `killing the supervisor leaves no process, and the fleet can be started again`() throws {
         defer { fleet.end() }
         #expect(try launcher.startDetached() == .started)
         let reports = try fleet.client.ps()

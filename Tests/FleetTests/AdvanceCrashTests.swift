@@ -13,9 +13,9 @@ import WireMessages
 struct AdvanceCrashTests {
     /// The step at which the crash happens.
     enum Step: Sendable, CaseIterable {
-        /// While the episode’s end, the advance or the next load is committed, before the writer gets the reply.
+        /// The crash happens while the episode’s end, the advance or the next load is committed, before the reply.
         case firstCommit, secondCommit, thirdCommit
-        /// At the first event on the stream that shows the step.
+        /// The crash happens at the first event on the stream that shows the step.
         case finishedSeen, advanceSeen, loadSeen, playingSeen
 
         /// The index of the commit after the episode’s end at which the crash happens.

@@ -46,7 +46,7 @@ struct GuaranteeChecks {
         loads.insert(session.loadID)
     }
 
-    /// Checks that what the player’s reply reports as done is stored.
+    /// Checks that the state that the player’s reply reports is stored.
     mutating func answerPlayer(
         _ id: RequestID, _ result: Result<[UInt8], Failure>, stored: [String: StoredRecord], shown: SimulatedScreen
     ) -> String? {

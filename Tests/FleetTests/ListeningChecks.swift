@@ -7,7 +7,7 @@ import WireMessages
 
 /// The playback position in each episode; only a request may move it back.
 struct ListeningChecks {
-    /// The maximum loss when a process is killed, including the inaccuracy of the two positions, in seconds.
+    /// The maximum loss of position when a process is killed, including the error of both positions, in seconds.
     private static let loss = 10.5
     /// The maximum rewind on resumption, in seconds.
     private static let rewind = 10.0
@@ -16,12 +16,12 @@ struct ListeningChecks {
 
     /// The position that both the engine and the player have reported, by episode, in seconds.
     private var places: [String: Double] = [:]
-    /// The load that was opened last, and the requested positions by episode.
+    /// The last opened load, and the requested positions by episode.
     private var opened = ""
     private var sought: [String: Double] = [:]
     /// The position at which each episode lost its device. Until playback has resumed, it may return there.
     private var losses: [String: Double] = [:]
-    /// The engine’s report reached the player so late that the player couldn’t have stored the position.
+    /// Whether the engine’s report reached the player too late for the position to be stored.
     private var isLate = false
     /// The number of restarts that were checked.
     private(set) var judged = 0
@@ -121,16 +121,16 @@ struct ListeningChecks {
         for episode in places.keys { places[episode] = stored[episode] ?? 0 }
     }
 
-    /// The restarted player has this session loaded.
+    /// Records that the restarted player has loaded this session.
     mutating func begin(with session: WireSessionRecord?) {
         opened = session.flatMap { $0.isKnown ? $0.loadID : nil } ?? ""
         if let session, session.isSought { sought[session.episode.id] = session.position }
     }
 
-    /// The deadline for storing the position has passed without a write.
+    /// Records that the deadline for storing the position has passed without a write.
     mutating func miss() { isLate = true }
 
-    /// Playback has resumed after its device was lost.
+    /// Records that playback has resumed after its device was lost.
     mutating func recover() { losses = [:] }
 
     /// Records that the position has been stored.

@@ -51,7 +51,7 @@ struct ListeningTests {
         }
     }
 
-    /// Plays two episodes to their ends; the third is truncated.
+    /// Plays two episodes to their ends and the third to the end of its truncated stream.
     private static func hear(_ fleet: WholeFleet, _ ids: [String]) async throws {
         for id in ids.prefix(2) {
             try await fleet.watcher.until("\(id) plays") {
@@ -74,7 +74,7 @@ struct ListeningTests {
         #expect(abs(kept - 4) < 1)
     }
 
-    /// The server works again: the alert’s `retry` resumes where the stream ended.
+    /// Repairs the server, and checks that the alert’s `retry` resumes at the position where the stream ended.
     private static func recover(_ fleet: WholeFleet, _ episode: String, heal: () -> Void) async throws {
         let failed = try #require(fleet.watcher.view.player)
         let alert = try #require(fleet.watcher.view.alertsInOrder.first)

@@ -21,7 +21,7 @@ struct OpenAndCloseTests {
             for _ in 0..<5 { try await once() }
             let before = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)
             for _ in 0..<100 { try await once() }
-            // Other tests hold descriptors and threads only briefly; a hundred leaks remain.
+            // Other tests hold descriptors and threads only briefly, whereas a hundred leaks would stay.
             var looks = 0
             while ThisProcess.descriptors > before.descriptors + 40 || ThisProcess.threads > before.threads + 20,
                 looks < 200

@@ -27,7 +27,7 @@ struct QueueModels: Equatable {
         for name in queues.keys { queues[name]?.observe(state) }
     }
 
-    /// Takes the revision and the new entries’ positions from the transaction.
+    /// Copies the revision and the new entries’ positions from the transaction.
     mutating func name(_ transaction: QueueMachine.Transaction) {
         for name in queues.keys { queues[name]?.take(transaction, of: name) }
     }
@@ -75,7 +75,7 @@ struct QueueModel: Equatable {
         request.restore.revision = known[random.below(known.count)]
     }
 
-    /// Takes the revision and the positions of entries that are inserted at the mark from a transaction.
+    /// Copies from a transaction the revision and the positions of entries that are inserted at the mark.
     mutating func take(_ transaction: QueueMachine.Transaction, of name: String) {
         for change in transaction.changes {
             guard case .put(let record)? = change.change, record.collection == "history/\(name)", undone == 0,

@@ -6,7 +6,7 @@ import WireMessages
 
 /// Faults of the disk, the device and the files.
 extension QueueSimulation {
-    /// Causes or ends a fault; every third time a service is killed soon after.
+    /// Causes or ends a fault; in one of three cases a service is killed soon after.
     func trouble() {
         switch random.below(8) {
         case 0: fullFor = 5 + random.below(60)
@@ -70,7 +70,7 @@ extension QueueSimulation {
         return positions
     }
 
-    /// Whether the player has nothing unsaved but the last seconds.
+    /// Whether the player has saved everything except the last seconds.
     private var isSaved: Bool {
         playerCommits.isEmpty && !playerInbox.contains(where: \.isCommitted) && !isOverdue
             && playerTimers[.retry] == nil
@@ -91,9 +91,9 @@ extension QueueSimulation {
     /// The behaviour of a device that was lost during playback.
     enum Return: CaseIterable {
         case works
-        /// It can’t be used until a second later.
+        /// The device can’t be used until a second later.
         case worksLater
-        /// It accepts sound, but playback doesn’t advance.
+        /// The device accepts sound, but playback doesn’t advance.
         case stalls
         /// The player is killed before the device returns.
         case afterDeath
@@ -154,7 +154,7 @@ extension QueueSimulation {
 }
 
 extension MachineEvent where Input == PlaybackInput {
-    /// The load whose audio can’t be read further.
+    /// The load whose remaining audio can’t be read.
     fileprivate var brokenLoad: String? {
         if case .input(.engine(.failed(let load, _))) = self { load.text } else { nil }
     }

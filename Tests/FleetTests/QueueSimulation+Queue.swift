@@ -78,7 +78,7 @@ extension QueueSimulation {
         }
     }
 
-    /// Whether the transaction is the change that the models have just made: a command’s or an advance.
+    /// Whether the transaction is the change that the models have just made, for a command or an advance.
     private func isCarried(by transaction: QueueMachine.Transaction) -> Bool {
         if transaction.answer != nil { return true }
         return transaction.changes.contains { change in
@@ -100,7 +100,7 @@ extension QueueSimulation {
         checkLists("after a commit")
     }
 
-    /// The disk is full: pending changes are refused, and the models roll them back.
+    /// Refuses pending changes because the disk is full, and rolls the models back.
     private func refuseQueue() {
         checks.note("the disk refuses the queue")
         checks.refusals += 1

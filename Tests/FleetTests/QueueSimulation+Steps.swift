@@ -138,7 +138,7 @@ extension QueueSimulation {
         }
     }
 
-    /// Adds to the command the queue in which it steps, or leaves the name empty for the playing queue.
+    /// Adds to the command the name of its queue, or leaves it empty for the playing queue.
     private func step(_ request: inout WireQueueRequest, _ fill: (inout WireQueueRequest) -> Void) {
         if random.below(2) == 0 { request.queue = "" }
         fill(&request)

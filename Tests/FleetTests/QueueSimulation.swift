@@ -137,7 +137,7 @@ final class QueueSimulation {
 
     // MARK: Time
 
-    /// Advances the time; due timers fire on time or late.
+    /// Advances the time; due timers fire at their deadlines or later.
     func pass(_ seconds: Double) throws {
         let end = now.monotonic.advanced(by: .seconds(seconds))
         for _ in 0..<8 {

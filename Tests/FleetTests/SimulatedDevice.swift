@@ -26,7 +26,7 @@ struct SimulatedDevice {
     /// The times of the device’s return as the player received it and of the player’s last attempt.
     private var returned: MonotonicTime?
     private var triedAt: MonotonicTime?
-    /// The number of times that the player resumed, and that it stopped retrying.
+    /// The number of times that the player resumed, and the number that it stopped retrying.
     private(set) var resumptions = 0
     private(set) var surrenders = 0
 
@@ -39,13 +39,13 @@ struct SimulatedDevice {
         if !listFirst { engine.setDevices([], works: false) }
     }
 
-    /// Lists the device again, usable or not.
+    /// Adds the device to the list again, usable or not.
     mutating func bring(_ engine: SimulatedEngine, works: Bool) {
         (isThere, self.works) = (true, works)
         engine.setDevices(Self.listed, works: works)
     }
 
-    /// Gives a new engine the current device list.
+    /// Passes the current device list to a new engine.
     mutating func give(to engine: SimulatedEngine) {
         if !isThere { engine.setDevices([], works: false) }
         if !works { engine.setSilent(true) }
@@ -96,10 +96,10 @@ struct SimulatedDevice {
         return after.isToPlay ? "its device is lost and it plays on" : nil
     }
 
-    /// The player opens a file, which may be silent at first.
+    /// Records that the player opens a file, which may be silent at first.
     mutating func opens() { (isOpen, heard) = (true, nil) }
 
-    /// The player closes its file.
+    /// Records that the player closes its file.
     mutating func closes() { (isOpen, heard) = (false, nil) }
 
     /// The player opens its output again.
@@ -125,12 +125,12 @@ struct SimulatedDevice {
 }
 
 extension WirePlaybackState {
-    /// Whether it plays or will play.
+    /// Whether the player plays or will play.
     var isToPlay: Bool { status == .playing || status == .loading && willPlay }
 }
 
 extension WirePlaybackRequest {
-    /// Whether it requests or prevents playback.
+    /// Whether the command requests or prevents playback.
     var isWish: Bool {
         switch command {
         case .load, .setPaused, .seek, .stop, .unload: true

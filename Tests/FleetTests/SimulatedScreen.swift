@@ -8,7 +8,7 @@ struct SimulatedScreen: Equatable {
     var alerts: [Topic: WireAlert] = [:]
     var next = WireQueueNext()
 
-    /// The alerts of an episode that can’t be played further.
+    /// The alerts for episodes whose playback has failed.
     var failures: [WireAlert] { alerts.values.filter { $0.actions.contains("skip") } }
 
     func entries(_ name: String) -> [WireQueueEntry] { queues[.queue(name)]?.entries ?? [] }

@@ -10,9 +10,9 @@ struct SimulatedSources {
     /// The fault of an episode’s audio.
     enum Fault: CaseIterable {
         case none
-        /// A file that nothing can decode.
+        /// The file can’t be decoded.
         case broken
-        /// The server doesn’t have it any more.
+        /// The server no longer has the audio.
         case gone
         /// The server is too busy.
         case busy

@@ -65,7 +65,7 @@ struct SimulationChecks {
         leftLoads.subtract(shownLoads[(saved ?? 0)...])
     }
 
-    /// Compares the player’s published state with the one before.
+    /// Compares the player’s published state with the previous state.
     mutating func compare(_ before: WirePlaybackState, with screen: SimulatedScreen, isRestarting: Bool) {
         let player = screen.player
         if before.loadID != player.loadID || before.status != player.status || before.retry != player.retry {

@@ -111,7 +111,7 @@ struct StreamFaultTests {
                 $0.player?.status == .playing && $0.player?.anchor.running == true && $0.alerts.isEmpty
                     && $0.player?.hasRetry == false
             }
-            // A cut may lose what was read last: playback stops at the last position played, at most at the cut.
+            // A truncated stream may lose its last bytes: playback stops at or before the point of truncation.
             let broken = states.withLockedValue { $0 }.last { $0.hasRetry || $0.status == .failed }
             let position = try #require(broken?.anchor.position)
             #expect(position <= fault.position + 0.6)
@@ -135,7 +135,7 @@ struct StreamFaultTests {
         }
     }
 
-    @Test func `a server that sends 1 kB/s is waited for`() async throws {
+    @Test func `playback waits for a server that sends 1 kB/s`() async throws {
         try await play { fleet, server, states in
             let slow = HTTPTestResponse(
                 headers: [("Content-Type", "audio/mpeg")], body: .bytes(Tone.slowMP3(seconds: 30)),
@@ -212,7 +212,7 @@ struct StreamFaultTests {
         "a stall after 20 s", audio.with(.stall(afterBytes: 320_044)), .streamFailed, triesAgain: true, at: 20,
         later: audio.with(.stall(afterBytes: -1)))
 
-    /// Faults that prevent the opening, and faults that interrupt playback.
+    /// The faults that prevent the opening of a stream, and the faults that interrupt playback.
     static let faultsBefore = [faults[0], faults[3], faults[6], faults[8], stalling]
 
     @Test(arguments: faultsBefore)

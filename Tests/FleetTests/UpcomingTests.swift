@@ -66,7 +66,7 @@ struct UpcomingTests {
             }
             #expect(second.player?.chapters.map(\.title) == ["One", "Two"])
             #expect(second.player?.chapters.map(\.start) == [0, 2.5])
-            // Back at the first entry: its file isn’t read again within a day, and its chapters are shown.
+            // The first entry plays again: its file isn’t read again within a day, and its chapters are shown.
             try await fleet.queue { $0.previous = WirePrevious() }
             try await fleet.watcher.until("the chapters are there again") {
                 $0.player?.episode.id == ids[0] && $0.player?.chapters.count == 3

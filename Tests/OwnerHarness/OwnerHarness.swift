@@ -4,7 +4,7 @@ package import PodcastModel
 package import WireMessages
 
 /// An owner’s machine with its runtime and database in memory, which respond at once or as late as a test requires.
-/// An `OwnerRig` adds what else the machine needs: a library, a player, a disk.
+/// An `OwnerRig` adds the machine’s environment: a library, a player, a disk.
 package final class OwnerHarness<Machine: OwnerMachine> {
     /// The pending items, in order.
     enum Item {

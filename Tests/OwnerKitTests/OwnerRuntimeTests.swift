@@ -283,7 +283,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.words.current.isEmpty)
     }
 
-    @Test func `a reply that waits for an absent database is “not saved” after five seconds`() {
+    @Test func `a reply that waits for an unavailable database becomes “not saved” after five seconds`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.command("count")
@@ -470,7 +470,7 @@ struct OwnerRuntimeTests {
         #expect(trial.replies.last?.result == .success([1]))
     }
 
-    @Test func `a late commit of a fenced process stops it`() {
+    @Test func `a process whose late commit is fenced stops`() {
         var trial = OwnerTrial.serving()
         var next = OwnerTrial.serving(trial.database, generation: 2)
         trial.database = next.database

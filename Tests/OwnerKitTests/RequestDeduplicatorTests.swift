@@ -24,7 +24,7 @@ struct RequestDeduplicatorTests {
     private var command: Command { command(mayBeRepeat: false) }
     private func ticket(_ number: UInt64) -> ReplyTicket { ReplyTicket(epoch: 5, number: number) }
 
-    @Test func `a repeat of a running request joins it`() {
+    @Test func `a repeat of a running request gets the same reply`() {
         var requests = RequestDeduplicator()
         #expect(requests.handle(arrival(1), now: start) == [.start(command)])
         #expect(requests.handle(arrival(2, mayBeRepeat: true), now: start).isEmpty)
@@ -45,7 +45,7 @@ struct RequestDeduplicatorTests {
         #expect(requests.handle(.found(id, .success([7])), now: start) == [.answer(ticket(1), id, .success([7]))])
     }
 
-    @Test func `a repeat without a stored reply begins`() {
+    @Test func `a repeat without a stored reply is executed`() {
         var requests = RequestDeduplicator()
         _ = requests.handle(arrival(1, mayBeRepeat: true), now: start)
         #expect(requests.handle(.found(id, .success(nil)), now: start) == [.start(command(mayBeRepeat: true))])

@@ -40,7 +40,7 @@ struct CrashLoopQuarantineTests {
         clock.withLockedValue { $0 = $0.advanced(by: duration) }
     }
 
-    @Test func `work over which the process crashed twice is refused until it is released`() {
+    @Test func `work that crashed its process twice is refused until it is released`() {
         _ = begin(["a"], in: process())
         _ = begin(["a"], in: process())
         let third = process()
@@ -50,7 +50,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["-a"])
     }
 
-    @Test func `suspects run one at a time, so that only the one that crashes is set aside`() {
+    @Test func `suspects run one at a time, so that only the work that crashes is quarantined`() {
         _ = begin(["a", "b", "c"], in: process())
         let second = process()
         let log = begin(["a", "b", "c", "d"], in: second)
@@ -93,7 +93,7 @@ struct CrashLoopQuarantineTests {
 
     @Test func `a crash counts once for the work in progress`() {
         _ = begin(["a"], in: process())
-        // This one crashes before it begins anything.
+        // This process crashes before it begins any work.
         _ = process()
         let third = process()
         #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
@@ -125,7 +125,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a", "b", key], in: process()).withLockedValue(\.self) == ["+a", "-b", "+\(key)"])
     }
 
-    @Test func `work that was set aside is retried after a day`() {
+    @Test func `quarantined work is retried after a day`() {
         _ = begin(["a"], in: process())
         _ = begin(["a"], in: process())
         let third = process()
@@ -136,7 +136,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["-a"])
     }
 
-    @Test func `work that was set aside before a reboot can be released after it`() {
+    @Test func `work that was quarantined before a reboot can be released after the reboot`() {
         _ = begin(["a"], in: process())
         _ = begin(["a"], in: process())
         _ = begin(["b"], in: process())
@@ -168,7 +168,7 @@ struct CrashLoopQuarantineTests {
     }
 
     @Test(arguments: ["", "garbage", "1 2\n", "x 1 1 a\n", "9999999999999999999999 1 1 a\n", "2 0 -1 other\n"])
-    func `an unreadable file sets nothing aside`(text: String) throws {
+    func `an unreadable file quarantines no work`(text: String) throws {
         try text.write(toFile: folder.path + "/work", atomically: true, encoding: .utf8)
         #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["+a"])
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import ProcessKit
 
 @Suite(.timeLimit(.minutes(1))) struct ProcessNotifierTests {
-    /// Receives datagrams until one is `line`; the number of those before it, or nil when none comes.
+    /// Receives datagrams until one is `line`. Returns the number of earlier datagrams; nil if `line` isn’t received.
     private static func count(_ socket: Int32, before line: String) -> Int? {
         var buffer = [UInt8](repeating: 0, count: 256)
         var sender: pid_t = 0

@@ -89,7 +89,7 @@ struct BusLimitTests {
             #expect(services["bus"]?.restarts == 0)
             sockets = []
             strangers.context.terminate()
-            // Others can connect again once the strangers have disconnected.
+            // Other programs can connect again once the foreign connections are closed.
             _ = try await fleet.succeed("queue")
         }
     }

@@ -69,7 +69,7 @@ struct CrashLoopTests {
         }
     }
 
-    @Test func `a download that crashes the service is set aside with an alert, and others continue`() async throws {
+    @Test func `a download that crashes the service is quarantined with an alert, and others continue`() async throws {
         try await with(["Show": ["Poison", "Sound"]]) { fleet in
             "transfer:\(try await Self.episode("Poison", of: fleet))"
         } _: { fleet, observer in

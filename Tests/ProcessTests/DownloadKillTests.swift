@@ -87,7 +87,7 @@ struct DownloadKillTests {
                     try await observer.untilReady()
                     _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
                     _ = try await fleet.succeed("play", "One")
-                    // A player that restarted at the beginning would be detected.
+                    // The test would detect a player that restarts at the beginning.
                     _ = try await fleet.succeed("seek", "1:00")
                     _ = try await fleet.succeed("download", "add", "One")
                     var random = SeededGenerator(seed: seed)

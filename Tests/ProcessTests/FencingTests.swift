@@ -7,7 +7,7 @@ import Testing
 import WireMessages
 import ZeroMQ
 
-/// Tests that a generation ahead of the clock, from a stranger or an earlier clock, locks no service out.
+/// Tests that a generation ahead of the clock, from another program or an earlier clock, locks no service out.
 @Suite(.serialized)
 struct FencingTests {
     private static let ahead = UInt32(clamping: SystemClocks.wall().milliseconds / 1_000) + 1_000_000
@@ -25,7 +25,7 @@ struct FencingTests {
             ) { client in
                 _ = try await client.request(.persistence, payload, within: .seconds(60))
             }
-            // The first commit is fenced; the client repeats the command until the queue is back.
+            // The first commit is fenced; the client repeats the command until the queue is ready again.
             _ = try await fleet.succeed("queue", "create", "later")
             try await Self.queueIsBack(fleet)
         }

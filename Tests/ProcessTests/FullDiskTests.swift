@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Tests a disk that fills up during a download: only that fails, and it completes once there is space.
+/// Tests a disk that fills up during a download: only the download fails, and it completes once there is space.
 @Suite(.serialized, .enabled(if: SmallDisk.isAvailable, SmallDisk.isMissing))
 struct FullDiskTests {
     private static let pattern: [UInt8] = {
@@ -145,7 +145,7 @@ struct FullDiskTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a file of unknown length on the database’s own disk stops before that is full`() async throws {
+    func `a download of unknown length to the database’s disk stops before the disk is full`() async throws {
         try await with({ $0.dataDirectory }, size: 224) { fleet, observer, server in
             let filler = try SmallDisk.path(fleet.home.dataDirectory + "/filler", of: fleet)
             #expect(try SmallDisk.fill(filler, bytes: 80 << 20) == 80 << 20)

@@ -67,7 +67,7 @@ struct KillTests {
         }
     }
 
-    /// Edits the queue while `blow` runs, and checks the result.
+    /// Edits the queue while `blow` kills processes, and checks the result.
     private func survive(_ blow: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void) async throws {
         try await ProcessFleet.with(podcast: 20) { fleet in
             try await FleetObserver.with(2, of: fleet) { observers in

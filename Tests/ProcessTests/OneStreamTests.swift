@@ -62,7 +62,7 @@ struct OneStreamTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a program whose reader is gone ends without a further event`() async throws {
+    func `a program whose output is closed ends without a further event`() async throws {
         try await ProcessFleet.with { fleet in
             let commands = [
                 ["watch", "--json"], ["watch", "--for", "600"], ["mini", "--plain"], ["expanded", "--json"],

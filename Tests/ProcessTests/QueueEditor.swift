@@ -7,7 +7,7 @@ import WireMessages
 
 /// Edits the queue of a running fleet and records what was acknowledged.
 final class QueueEditor: Sendable {
-    /// The known facts about an episode in the queue.
+    /// The expected state of an episode in the queue.
     enum Belief: Sendable, Hashable {
         case present
         case absent

@@ -6,7 +6,7 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
-/// Tests the restored playback after processes are killed.
+/// Tests that playback is restored after processes are killed.
 @Suite(.serialized)
 struct RestoreTests {
     @Test(.timeLimit(.minutes(5)))
@@ -43,7 +43,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `after a crash of every process the fleet restarts paused, at most ten seconds behind`() async throws {
+    func `after a crash of every process the fleet restarts paused, at most ten seconds earlier`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             try await fleet.killEverything()
@@ -74,7 +74,7 @@ struct RestoreTests {
         }
     }
 
-    /// Checks that it is the same episode, at most ten seconds behind.
+    /// Checks that the same episode is loaded and its position is at most ten seconds earlier.
     private func expect(_ after: ProcessFleet.StatusLine, isWhere before: ProcessFleet.StatusLine) {
         #expect(after.episode?.id == before.episode?.id)
         #expect(after.position >= before.position - 10)

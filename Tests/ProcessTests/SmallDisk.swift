@@ -30,7 +30,7 @@ struct SmallDisk: Sendable {
     /// Whether it is read-only, even for root.
     var isReadOnly = false
 
-    /// Starts a fleet on it.
+    /// Starts a fleet that has this disk mounted.
     func up(_ fleet: ProcessFleet) async throws {
         let script = #"mkdir -p "$1" && mount -t tmpfs -o "size=$2m,mode=700,$3" none "$1" && exec "$4" up --detach"#
         let outcome = try await fleet.run(
@@ -44,7 +44,7 @@ struct SmallDisk: Sendable {
         }
     }
 
-    /// Returns a path in it as this process sees it.
+    /// Returns a path on the disk as this process can open it.
     static func path(_ path: String, of fleet: ProcessFleet) throws -> String {
         guard let pid = fleet.pid("downloads") else {
             throw ProcessFleet.Unexpected(description: "there is no process of downloads")

@@ -110,7 +110,7 @@ struct SoundFleet: Sendable {
         }
     }
 
-    /// Waits until the player has paused because its device is gone, and reports that.
+    /// Waits until the player has paused because its device was lost, and has reported it.
     func untilLost() async throws {
         try await observer.until("the loss of the device is reported") { view in
             view.player?.status == .paused && view.player?.pausedBy == .soundDevice

@@ -27,7 +27,7 @@ final class SoundServer: Sendable {
     }
     static let isMissing: Comment = "PulseAudio, PipeWire and WirePlumber aren’t all installed"
 
-    /// The number of servers that may still start: sound is real-time, and many at once would fall behind.
+    /// The number of servers that may still start: sound is real-time, and too many servers at once would be late.
     private static let turns = Awaited(4)
 
     let kind: Kind

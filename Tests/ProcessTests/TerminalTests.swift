@@ -49,7 +49,7 @@ struct TerminalTests {
         screen.text.contains("Part 1 of many") && screen.text.contains(place)
     }
 
-    /// Checks that modes, cursor and screen are those from before the player.
+    /// Checks that modes, cursor and screen are the same as before the player’s start.
     private static func expectRestored(_ shell: TerminalShell) {
         #expect(shell.modesNow == shell.modes)
         #expect(shell.screen.isCursorVisible)
@@ -132,7 +132,7 @@ struct TerminalTests {
                     shell.resize(columns: columns, rows: rows)
                     try await shell.until("a screen of \(columns) by \(rows)") { screen in
                         guard Self.shows("0:00", screen) else { return false }
-                        // The most important parts remain.
+                        // The most important parts remain visible.
                         if rows < 10 { return screen.lines.contains { $0.hasPrefix("‖ 0:00") && $0.count == 20 } }
                         return screen.lines[0].hasPrefix("Lockstep") && screen.lines[0].hasSuffix("ready")
                             && screen.lines[0].count == columns
@@ -149,7 +149,7 @@ struct TerminalTests {
                 let whole = "‖ 0:00/10:00 ──────────────────── Part 1 of many — Many parts"
                 // Nothing is drawn any more, and the cursor is at the start of the line.
                 try await shell.until("the episode") { $0.lines.contains(whole) && $0.cursor.column == 0 }
-                // Whole lines are compared: part of one could be a remnant of the line before.
+                // Whole lines are compared, because a part could be a remnant of a previous line.
                 for (columns, line) in [
                     (40, "‖ 0:00/10:00 Part 1 of many — Many par…"),
                     (100, whole),

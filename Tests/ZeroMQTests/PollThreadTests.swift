@@ -113,7 +113,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start"] + (0..<100).map(String.init) + ["stop"])
     }
 
-    @Test func `the thread has its name`() async throws {
+    @Test func `a poll thread has the requested name`() async throws {
         let journal = Journal()
         let thread = try PollThread(name: "poll-name") { EchoHandler(nil, journal) }
         try await thread.started()
@@ -121,7 +121,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await thread.shutdown()
     }
 
-    @Test func `the deadline wakes the handler`() async throws {
+    @Test func `the handler is called at its deadline`() async throws {
         let journal = Journal()
         let thread = try Self.thread(nil, journal)
         try await thread.started()
@@ -149,7 +149,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start", "stop"])
     }
 
-    @Test func `accepted commands are handled before the end`() async throws {
+    @Test func `accepted commands are handled before the thread ends`() async throws {
         let journal = Journal()
         let thread = try Self.thread(nil, journal)
         let accepted = (0..<5_000).count { thread.send(.say("\($0)")) == .accepted }
