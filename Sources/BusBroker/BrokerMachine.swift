@@ -21,7 +21,7 @@ package struct BrokerMachine: Sendable {
     var unacknowledged: [Int] = []
     /// The snapshot of the retained events at `head`, reused for other clients that fetch at the same head.
     var snapshot: (head: UInt64, events: [StoredEvent])?
-    /// The number of observers that have left since this was last read.
+    /// The number of observers that have left since the property was last read.
     private var departures = 0
 
     /// Creates a bus that has published nothing.
@@ -97,7 +97,7 @@ package struct BrokerMachine: Sendable {
 
     private mutating func endTurn(_ now: Moment, _ effects: inout [BrokerEffect]) {
         flushAcknowledgements(&effects)
-        // After the bus itself was suspended, the silence of the services must not count.
+        // While the bus itself was suspended, it received nothing: that time doesn’t count as the services’ silence.
         if now.monotonic.since(lastTurn) > limits.heartbeatInterval * 4 { registry.restartSilence(now.monotonic) }
         lastTurn = now.monotonic
         expireRequests(now, &effects)

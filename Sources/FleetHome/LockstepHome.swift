@@ -118,7 +118,7 @@ package struct LockstepHome: Sendable, Hashable {
     /// The lock that a fleet’s supervisor holds. It is stored beside the database, because two fleets must not share
     /// one database, even with different run directories; it contains the fleet’s run directory.
     package var fleetLock: String { dataDirectory + "/supervisor.lock" }
-    /// The lock of versions before this one. A supervisor holds it too, so that fleets of both versions exclude each other.
+    /// The lock of earlier versions. A supervisor holds it too, so that fleets of both versions exclude each other.
     package var earlierFleetLock: String { runFile("supervisor.lock") }
     package var controlSocket: String { runFile("control.sock") }
     /// The name of the socket on which the bus serves clients.

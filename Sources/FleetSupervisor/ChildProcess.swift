@@ -26,7 +26,7 @@ struct ChildProcess {
             close(input[1])
             return nil
         }
-        // The parent death signal depends on the thread that starts the child: the supervisor’s own, which lasts.
+        // The kernel sends the parent death signal when the thread that started the child ends: the supervisor’s own.
         let pid = SystemCall.spawn(
             path, [], environment: environment, input: input[0], output: output[1], parentDeathSignal: SIGKILL,
             directory: nil)
@@ -45,7 +45,7 @@ struct ChildProcess {
         self.output = output[0]
     }
 
-    /// Returns the lines since the last call; at most about 256 KiB are read, so that no child delays the others.
+    /// Returns the lines since the last call; reads at most about 256 KiB, so that no child delays other children.
     mutating func newLines() -> [[UInt8]] {
         var lines: [[UInt8]] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)

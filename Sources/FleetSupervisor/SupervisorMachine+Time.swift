@@ -59,7 +59,7 @@ extension SupervisorMachine {
         lastTick = now
     }
 
-    /// Ignores time in which the supervisor itself wasn’t running, so that services don’t count as silent.
+    /// Excludes time in which the supervisor itself wasn’t running from the services’ silence.
     private mutating func excuseOwnDelay(now: MonotonicTime) {
         guard let lastTick, now.since(lastTick) > .seconds(2) else { return }
         let gap = now.since(lastTick)

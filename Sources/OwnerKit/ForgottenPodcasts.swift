@@ -19,7 +19,7 @@ struct ForgottenPodcasts: Sendable {
         topic.text.hasPrefix(prefix) ? PodcastID(String(topic.text.dropFirst(prefix.count))) : nil
     }
 
-    /// Queues podcasts that may be forgotten for verification.
+    /// Enqueues podcasts, which may be forgotten, for verification.
     mutating func verify(_ podcasts: Set<PodcastID>) {
         guard !podcasts.isEmpty else { return }
         unverified += podcasts.subtracting(unverified).sorted()

@@ -9,7 +9,7 @@ import WireMessages
 package final class OwnerService<Machine: OwnerMachine>: Service {
     private let loop: ServiceLoop<OwnerRuntime<Machine>>
 
-    /// - Parameter perform: performs the shell’s actions. It must not block: it starts tasks or threads, which report
+    /// - Parameter perform: performs the shell’s actions. It must not block, but start tasks or threads, which report
     ///   through the inputs.
     package init(
         _ machine: Machine, context: ServiceContext,

@@ -26,7 +26,7 @@ struct JSONLogHandler: LogHandler {
         all.merge(event.metadata ?? [:]) { _, new in new }
         if let error = event.error { all["error"] = "\(error)" }
         let line = self.line(event.level, event.message.description, all)
-        // One call per line, so that threads’ lines never mix; lines that the reader doesn’t accept are lost.
+        // One call writes each line, so that threads’ lines never mix; lines that the pipe can’t accept are lost.
         guard Self.isWritable else { return }
         _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     }

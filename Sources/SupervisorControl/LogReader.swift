@@ -32,7 +32,7 @@ package struct LogReader: Sendable {
         return lines.suffix(count)
     }
 
-    /// The time in a line; nil if it has none: it stays with its service’s other lines.
+    /// The time in a line; nil if it has none: the line keeps its position among its service’s lines.
     private static func key(_ line: String) -> Int64? {
         guard let range = line.firstRange(of: "\"at\":") else { return nil }
         return Int64(line[range.upperBound...].prefix { $0.isASCII && $0.isNumber })

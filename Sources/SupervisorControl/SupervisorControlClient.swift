@@ -73,7 +73,7 @@ private final class Connection {
         let home = home.ofRunningFleet()
         try home.checkSocketPaths()
         var descriptor = lockstep_connect(home.controlSocket)
-        // `EAGAIN` means that the listening socket’s backlog is full.
+        // `EAGAIN` means that the listening socket’s backlog is full, so connecting is retried.
         for _ in 0..<20 where descriptor < 0 && errno == EAGAIN {
             _ = poll(nil, 0, 4)
             descriptor = lockstep_connect(home.controlSocket)

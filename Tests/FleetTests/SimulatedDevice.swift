@@ -26,7 +26,7 @@ struct SimulatedDevice {
     /// The times of the device’s return as the player received it and of the player’s last attempt.
     private var returned: MonotonicTime?
     private var triedAt: MonotonicTime?
-    /// The number of times that the player resumed, and the number that it stopped retrying.
+    /// The number of times that the player resumed, and the number of times that it stopped retrying.
     private(set) var resumptions = 0
     private(set) var surrenders = 0
 

@@ -110,7 +110,7 @@ enum ChapterAudio {
             frames.append(frame("CHAP", body))
         }
         var tag = Data("ID3".utf8) + Data([3, 0, 0])
-        // The size has seven bits in each byte.
+        // ID3 encodes the size with seven bits per byte.
         tag.append(contentsOf: [21, 14, 7, 0].map { UInt8(truncatingIfNeeded: frames.count >> $0) & 0x7f })
         tag.append(frames)
         if tag.count % 2 == 1 { tag.append(0) }

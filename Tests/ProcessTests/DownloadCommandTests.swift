@@ -79,7 +79,7 @@ struct DownloadCommandTests {
         }
     }
 
-    @Test func `an unavailable folder loses no download, and its files are found when it is back`() async throws {
+    @Test func `an unavailable folder loses no download, and its files are found once it is available`() async throws {
         try await with { fleet, observer, server in
             let path = try await add(fleet, observer)
             let folder = fleet.home.downloadDirectory

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `an answer’s key clears the alert on every player`() async throws {
+    @Test func `a key that answers an alert removes it from every player`() async throws {
         try await Self.withEpisode(answering: .status(404)) { fleet in
             #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)
             try await Self.withPlayers(fleet, showing: "An episode") { mini, expanded in

@@ -26,7 +26,7 @@ import WireMessages
         }
     }
 
-    @Test func `superseded play commands end at once`() async throws {
+    @Test func `a play command that another one supersedes ends at once`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             _ = try await fleet.succeed("queue", "add", "Part 1", "Part 2", "Part 3", "Part 4")
             for round in 0..<8 {

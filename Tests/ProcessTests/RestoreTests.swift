@@ -43,7 +43,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `after a crash of every process the fleet restarts paused, at most ten seconds earlier`() async throws {
+    func `after a crash of every process the fleet restarts paused and has lost at most ten seconds`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             try await fleet.killEverything()

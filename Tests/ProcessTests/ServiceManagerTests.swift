@@ -29,7 +29,7 @@ import Testing
             try #require(socket >= 0)
             defer { close(socket) }
             let process = Process()
-            // ExecStart runs the same command.
+            // `ExecStart` of the unit runs the same command.
             process.executableURL = URL(fileURLWithPath: ProcessFleet.binaries + "/lockstep")
             process.arguments = ["up"]
             process.environment = fleet.environment.merging(

@@ -16,7 +16,7 @@ struct TerminalScreen: Sendable {
     private var isWrapDue = false
     /// Whether text that is longer than a line continues on the next.
     private var goesOn = true
-    /// Whether lines that no longer fit are wrapped, as in newer terminals, or truncated.
+    /// Whether lines that are too long after a resize are wrapped, as in newer terminals, or truncated.
     private let wraps: Bool
     /// The rows that continue the line of the row above, since the terminal became narrower.
     private var continued: Set<Int> = []

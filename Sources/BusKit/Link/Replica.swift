@@ -87,7 +87,7 @@ package struct Replica: Sendable {
     /// Whether it contains values of an earlier epoch, whose services are not ready in this one.
     var hasStaleValues: Bool { !staged.isEmpty }
 
-    /// Replaces the values of earlier epochs, which a new observer doesn’t have, with what their services have put in
+    /// Replaces the values of earlier epochs, which a new observer doesn’t have, with those that their services put in
     /// this epoch.
     mutating func dropStaleValues() {
         for (owner, values) in staged {
@@ -142,7 +142,7 @@ package enum ConnectionState: Sendable, Hashable {
     case resyncing
     /// The observer is synchronised.
     case live
-    /// No message was received from the bus since then; the values are stale.
+    /// No message was received from the bus since that time; the values are stale.
     case disconnected(since: MonotonicTime)
 }
 

@@ -40,7 +40,7 @@ package final class UpdateBuffer: Sendable {
                 state.buffer.append(update)
                 state.bytes += update.bytes
             } else if case .live = update {
-                // Telemetry is lossy by nature.
+                // Telemetry beyond the limit is dropped: it is lossy by definition.
             } else {
                 state.buffer = [.snapshot(replica), .connection(connection)]
                 state.bytes = 0
