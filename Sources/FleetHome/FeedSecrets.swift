@@ -43,7 +43,7 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
 
     package mutating func remove(_ podcast: String) { podcasts[podcast] = nil }
 
-    /// Returns the secrets of these podcasts only.
+    /// Returns only the secrets of the given podcasts.
     package func only(of podcasts: Set<String>) -> FeedSecrets {
         var selected = self
         selected.podcasts = self.podcasts.filter { podcasts.contains($0.key) }
@@ -57,7 +57,7 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         }
     }
 
-    // The descriptions don’t contain the secrets.
+    // Neither the description nor the mirror contains the secrets.
     package var description: String { "(secrets of \(podcasts.count) podcasts)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }

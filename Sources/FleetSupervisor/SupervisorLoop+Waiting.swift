@@ -97,7 +97,7 @@ extension SupervisorLoop {
     private func readExits(_ ready: Set<Int32>) {
         for (name, child) in children where child.pidDescriptor < 0 || ready.contains(child.pidDescriptor) {
             guard let end = child.end() else { continue }
-            // The messages that it sent before its exit count.
+            // The messages that the process sent before its exit are handled first.
             readNotifications(Set(notifications.map(\.descriptor)))
             recordExit(name, end)
         }

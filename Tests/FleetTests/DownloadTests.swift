@@ -44,7 +44,7 @@ struct DownloadTests {
         return (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     }
 
-    /// Waits until part of a file has been received; the partial file shows that first.
+    /// Waits until part of a file has been received, by polling the size of the partial file.
     private func untilBytesHaveCome(_ fleet: WholeFleet) async throws {
         let folder = fleet.bus.home.downloadDirectory + "/.partial"
         let deadline = ContinuousClock.now.advanced(by: .seconds(60))

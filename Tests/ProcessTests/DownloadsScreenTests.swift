@@ -134,7 +134,7 @@ import WireMessages
                 try await shell.until(sees: "50 % ━")
                 for (columns, rows) in [(50, 24), (100, 30), (40, 10), (80, 24)] {
                     shell.resize(columns: columns, rows: rows)
-                    // No update arrives meanwhile that would redraw it.
+                    // No update that would redraw the table arrives meanwhile.
                     try await shell.until("only the table on \(columns) columns is shown") { screen in
                         screen.lines[0] == "above" && screen.lines[1].hasPrefix("Title of e1")
                             && screen.lines[1].count == columns - 1 && screen.lines[2].hasPrefix("Title of e2")

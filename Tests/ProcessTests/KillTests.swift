@@ -50,7 +50,7 @@ struct KillTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a crash of the supervisor leaves no process and up works again`() async throws {
+    func `a crash of the supervisor leaves no process, and the fleet can be started again`() async throws {
         try await ProcessFleet.with { fleet in
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count)

@@ -18,7 +18,7 @@ final class TerminalShell: Sendable {
     private struct Display {
         var screen: TerminalScreen
         var written: [UInt8] = []
-        /// Keeps the terminal open until something has been written; before, it would appear closed.
+        /// Keeps the terminal open until a program has written to it; without it the terminal would appear closed.
         var keeper: Int32
 
         mutating func take(_ bytes: ArraySlice<UInt8>) {

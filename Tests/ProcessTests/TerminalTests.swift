@@ -22,7 +22,7 @@ struct TerminalTests {
         """
     }
 
-    /// Runs a fleet with a long silent episode, paused after half a second, and another entry after it.
+    /// Runs a fleet with a long silent episode, paused after half a second, and another entry after the episode.
     private static func withPaused(_ body: @Sendable (ProcessFleet) async throws -> Void) async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("play", "Part 1 of many")
@@ -124,7 +124,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the screen follows the size of the window`() async throws {
+    func `the screen is redrawn for the window’s new size`() async throws {
         try await Self.withPaused { fleet in
             try await TerminalShell.with(fleet, Self.script("expanded")) { shell in
                 try await shell.until("the episode") { Self.shows("0:00", $0) }
@@ -168,7 +168,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: [false, true])
-    func `mini leaves no remains on the screen when the terminal becomes narrower`(wraps: Bool) async throws {
+    func `mini leaves no old text on the screen when the terminal becomes narrower`(wraps: Bool) async throws {
         try await Self.withPaused { fleet in
             let script = "echo above\n" + Self.script("mini")
             try await TerminalShell.with(fleet, script, columns: 200, wraps: wraps) { shell in
@@ -254,7 +254,7 @@ struct TerminalTests {
             ] {
                 shell.type(key)
                 try await shell.until("the whole of \(key)") { screen in
-                    // The text is wrapped between words, at any width.
+                    // The text is wrapped between words at every width.
                     let text = screen.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
                     guard let begin = text.range(of: beginning) else { return false }
                     return text[begin.upperBound...].contains(end) && !text.contains("…")

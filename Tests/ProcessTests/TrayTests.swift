@@ -12,7 +12,7 @@ struct TrayTests {
     private static func last(_ screen: TerminalScreen) -> String { screen.lines.last { !$0.isEmpty } ?? "" }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the tray shows the current episode and toggles on Enter, also when the bus is killed`() async throws {
+    func `the tray shows the current episode, and Enter toggles playback even after the bus is killed`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("play", "Part 1 of many")
             try await fleet.succeed("pause")
@@ -38,7 +38,7 @@ struct TrayTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `without a fleet the tray reports that and ends at once`() async throws {
+    func `the tray reports a missing fleet and ends at once`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let outcome = try await fleet.run(Self.tray, [])
             #expect(outcome.output == "No fleet is running. Start one with `lockstep up --detach`.\n")

@@ -25,7 +25,7 @@ final class Journal: Sendable {
     }
 }
 
-/// Echoes the messages of a router and records the events. It isn’t copyable, because a handler needn’t be.
+/// Echoes the messages of a router and records the events. It isn’t copyable, to test that a handler needn’t be.
 struct EchoHandler: PollHandler, ~Copyable {
     enum Command: Sendable {
         case say(String)
@@ -102,7 +102,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         return try dealer.receive(wait: true)
     }
 
-    @Test func `messages and commands reach the handler`() async throws {
+    @Test func `the handler receives messages and commands`() async throws {
         let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
@@ -173,7 +173,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start", "0", "1", "2", "stop"])
     }
 
-    @Test func `a handler that throws ends the thread in order`() async throws {
+    @Test func `an error in a handler’s callback ends the thread in order`() async throws {
         let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)

@@ -4,11 +4,11 @@ import Testing
 
 @testable import ZeroMQ
 
-/// ETERM of zmq.h: the context was shut down under the call.
+/// ETERM of zmq.h: the context was shut down before or during the call.
 private let terminated: Int32 = 156_384_765
 
 @Suite struct SocketTests {
-    /// Long enough for a machine under load.
+    /// The receive timeout, which is long enough for a machine under load.
     private static let receiveTimeout = SocketOption.receiveTimeout(30_000)
 
     @Test(arguments: [
@@ -17,7 +17,7 @@ private let terminated: Int32 = 156_384_765
         [Frame([UInt8](repeating: 7, count: 33)), Frame([UInt8](repeating: 8, count: 34))],
         [Frame([UInt8](repeating: 9, count: 300_000)), Frame([0, 0xff, 0])],
     ])
-    func `messages arrive as they were sent`(_ message: Message) throws {
+    func `a received message has the frames that were sent`(_ message: Message) throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -69,7 +69,7 @@ private let terminated: Int32 = 156_384_765
         #expect(try dealer.receive() == nil)
     }
 
-    @Test func `subscriptions arrive in band`() throws {
+    @Test func `an extended publisher receives subscriptions as messages`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
