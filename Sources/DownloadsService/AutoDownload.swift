@@ -4,7 +4,7 @@ import WireMessages
 
 /// The rule `autoDownload`: downloads the newest episodes of subscribed podcasts.
 struct AutoDownload: Sendable {
-    /// The last observed number of episodes of each podcast. It shows new episodes whose event was missed.
+    /// The last observed number of episodes of each podcast. It reveals new episodes whose event was missed.
     private var episodeCounts: [String: UInt32] = [:]
     private var subscribed: Set<String> = []
 
@@ -12,12 +12,12 @@ struct AutoDownload: Sendable {
         subscribed.contains(podcast) ? UInt32(settings.number(.autoDownload, podcast: podcast)) : 0
     }
 
-    /// Records podcasts from the library, except those that the stream has shown: the stream is newer.
+    /// Records podcasts from the library, except those that the stream has reported: its values are newer.
     mutating func update(from podcasts: [WirePodcast]) {
         for podcast in podcasts where episodeCounts[podcast.id] == nil { _ = podcastChanged(podcast) }
     }
 
-    /// - Returns: whether the podcast may have new episodes to download.
+    /// Records a podcast; returns whether it may have new episodes to download.
     mutating func podcastChanged(_ podcast: WirePodcast) -> Bool {
         let before = episodeCounts.updateValue(podcast.episodeCount, forKey: podcast.id)
         guard podcast.subscribed else {

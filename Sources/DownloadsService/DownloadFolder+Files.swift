@@ -23,7 +23,7 @@ extension DownloadFolder {
         }
         guard unlinkat(folder, parts.name, 0) == 0 else { return failure("The file can’t be deleted", path) }
         fsync(folder)
-        // Succeeds only if the folder is empty.
+        // The removal succeeds only if the folder is empty.
         if let top = try? openRoot(making: false) {
             unlinkat(top, parts.folder, AT_REMOVEDIR)
             close(top)

@@ -23,15 +23,15 @@ extension DownloadFolder {
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: markerLimit)
         let count = read(file, &bytes, bytes.count)
-        // A folder of that name isn’t a marker.
+        // A folder with the marker’s name doesn’t count as a marker.
         guard count >= 0 else { return errno == EISDIR ? "" : nil }
         let text = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
         return text.allSatisfy { (0x21...0x7e).contains($0) } ? String(decoding: text, as: UTF8.self) : ""
     }
 
-    /// Writes a marker into the folder, synchronised to the disk, unless it has one.
+    /// Writes a marker into the folder, synchronised to the disk, unless the folder has one.
     ///
-    /// - Returns: the content of its marker.
+    /// - Returns: the content of the folder’s marker.
     func mark(_ id: String) throws(Failure) -> String {
         let top = try openRoot(making: false)
         defer { close(top) }

@@ -1,15 +1,15 @@
 import LibC
 import PodcastModel
 
-/// The folder of downloads. Every file in it is opened relative to the descriptor of its folder, without following
-/// symbolic links, so that a planted link isn’t followed.
+/// The folder of downloads. Every file is opened relative to the descriptor of its folder and without following
+/// symbolic links, so that a planted link has no effect.
 struct DownloadFolder: Sendable {
     /// The free space that is reserved for other programs, in bytes.
     static let reserve: UInt64 = 50_000_000
     static let partial = ".partial"
 
     let root: String
-    /// The marker of the folder. If it is empty, any folder is accepted, and a missing one is created.
+    /// The expected marker. If it is empty, any folder is accepted, and a missing folder is created.
     var marker = ""
 
     func marked(_ marker: String) -> DownloadFolder { DownloadFolder(root: root, marker: marker) }
@@ -25,7 +25,7 @@ struct DownloadFolder: Sendable {
 
     // MARK: Fetching
 
-    /// The name of the partial file of this version: two versions are never mixed.
+    /// The name of a version’s partial file. Each version has its own, so that their bytes are never mixed.
     static func partialName(_ episode: String, _ version: FileVersion) -> String {
         "\(episode)-\(EpisodeID.derived(from: "\(version.etag)\n\(version.lastModified)").text.dropFirst())"
     }
@@ -95,8 +95,8 @@ struct DownloadFolder: Sendable {
         return false
     }
 
-    /// Moves the complete file to its path, after it is synchronised to the disk. An existing
-    /// different file isn’t replaced: the move fails.
+    /// Moves the complete file to its path, after it is synchronised to the disk. The move fails if a different file
+    /// exists there.
     func finish(_ partial: borrowing Partial, _ name: String, at path: String) throws(Failure) {
         guard fsync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", path) }
         let from = try openFolder(Self.partial, making: false)

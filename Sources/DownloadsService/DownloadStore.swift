@@ -42,7 +42,7 @@ struct DownloadStore: Sendable {
 
     var all: Dictionary<String, WireDownload>.Values { downloads.values.values }
 
-    /// The number of other downloads of its podcast that `keepDownloads` prefers to this one; failed ones don’t count.
+    /// The number of downloads of the same podcast that `keepDownloads` ranks before this one, without failed ones.
     func newerDownloads(than download: WireDownload) -> Int {
         all.count {
             $0.podcastID == download.podcastID && $0.episode != download.episode && $0.state != .failed
@@ -50,7 +50,7 @@ struct DownloadStore: Sendable {
         }
     }
 
-    /// Returns a path relative to the folder; nil if it is outside the folder, where nothing is changed.
+    /// Converts an absolute path to one relative to the folder; nil if it is outside the folder.
     func relative(_ path: String) -> String? {
         path.hasPrefix(root + "/") ? String(path.dropFirst(root.count + 1)) : nil
     }
@@ -62,7 +62,7 @@ struct DownloadStore: Sendable {
     }
 }
 
-/// A change of the store, with the records that it writes and what it publishes.
+/// A change of the store, with the records to write and the values to publish.
 struct DownloadStoreChange: Sendable {
     /// The store after the change.
     private(set) var store: DownloadStore
@@ -96,7 +96,7 @@ struct DownloadStoreChange: Sendable {
         endAlerts { $0.episode == download.episode }
     }
 
-    /// Ends a download; its file, or its partial file, is deleted once that is durable.
+    /// Ends a download; its file, or its partial file, is deleted once the change is durable.
     mutating func remove(_ download: WireDownload, _ reason: String) {
         let isWhole = download.state == .downloaded
         let path = isWhole ? store.relative(download.path) ?? "" : ""
@@ -109,7 +109,7 @@ struct DownloadStoreChange: Sendable {
                 : .delete(episode: download.episode, path: path, folder: store.folder.marker))
     }
 
-    /// Ends a download that has only a partial file, which is deleted once that is durable.
+    /// Ends a download that has only a partial file, which is deleted once the change is durable.
     mutating func drop(_ download: WireDownload) {
         removeKeepingFile(download)
         actions.append(.discard(episode: download.episode))

@@ -3,11 +3,11 @@ package import WireMessages
 
 /// The version of a file, as its server reports it.
 package struct FileVersion: Sendable, Hashable {
-    /// The header fields; empty: none was sent.
+    /// The values of the header fields; empty if the server sent none.
     package var etag, lastModified: String
 
-    /// The `If-Range` value that requests the rest of this version only (RFC 9110, section 13.1.5: no weak ETags).
-    /// Empty: there is none, so the download can’t be continued.
+    /// The `If-Range` value that requests the rest of this version only (RFC 9110, section 13.1.5: no weak ETags). It
+    /// is empty if there is none, so that the download can’t be continued.
     package var condition: String { etag.isEmpty || etag.hasPrefix("W/") ? lastModified : etag }
 }
 
@@ -24,7 +24,7 @@ package enum FoundFile: Sendable, Hashable {
 package struct FolderSnapshot: Sendable, Hashable {
     /// The content of the folder’s marker; empty if the marker or the folder is missing.
     package var marker = ""
-    /// The podcasts’ folders in it that are on another device.
+    /// The podcasts’ folders that are on another device than the folder of downloads.
     package var mounts: Set<String> = []
 }
 
@@ -33,7 +33,7 @@ package struct TransferOrder: Sendable, Hashable {
     /// The number of the transfer in its reports.
     package var number: UInt64
     package var download: WireDownload
-    /// The marker of the folder of downloads; empty: it has none yet.
+    /// The marker of the folder of downloads; empty if the folder has none yet.
     package var folder = ""
 
     package var episode: String { download.episode }

@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension DownloadsMachine {
-    /// Handles a command; one about downloaded files is handled again after they have been checked.
+    /// Handles a command. A command about downloaded files is handled again after the files have been checked.
     mutating func handle(_ command: Command, isChecked: Bool = false, now: Moment, _ effects: inout Effects) {
         do throws(Failure) {
             guard let request = try? WireDownloadsRequest(wireBytes: command.payload) else {

@@ -4,12 +4,12 @@ import PodcastModel
 import WireMessages
 
 extension DownloadsMachine {
-    /// The purpose of a question to persistence.
+    /// The purpose of a query to the persistence service.
     package enum Query: Sendable {
         case add(Command, [String])
         /// The titles of episodes without a download, for the refusal of a command about them.
         case titles(Command, [String])
-        /// An episode that was never downloaded.
+        /// The explanation of an episode that was never downloaded.
         case why(Command)
         case newest(podcast: String)
         case podcasts
@@ -112,7 +112,7 @@ extension DownloadsMachine {
     }
 
     /// Records whether episodes have been played, completes older records without the date, and moves downloads to the
-    /// current addresses: a feed may have corrected one that failed.
+    /// current addresses: a feed may have corrected an address that failed.
     private mutating func refreshed(_ episodes: [WireEpisode], now: Moment, _ effects: inout Effects) {
         rules.update(from: episodes)
         var change = change(now)
@@ -145,7 +145,7 @@ extension DownloadsMachine {
             guard event.header.kind == .put, let state = try? WirePlaybackState(wireBytes: event.payload),
                 let before = rules.playerChanged(state)
             else { return }
-            // The event that it was played to its end may have been missed.
+            // The event that the previous episode was played to its end may have been missed.
             if store.current.downloads[before] != nil { refresh([before], &effects) }
             rules.applySoon(now: now, &effects)
         case ("playback"?, "states"?):

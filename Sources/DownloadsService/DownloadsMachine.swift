@@ -6,7 +6,7 @@ package import WireMessages
 /// Owns the downloads: decides which files are fetched, retried and deleted.
 ///
 /// A request is durable before anything is fetched; a file is complete and at its path before it is reported as
-/// downloaded; its removal is durable before it is deleted. See `protocols/downloads.md`.
+/// downloaded; the removal of a download is durable before its file is deleted. See `protocols/downloads.md`.
 package struct DownloadsMachine: OwnerMachine {
     package typealias Input = DownloadsInput
     package typealias Action = DownloadsAction
@@ -31,7 +31,7 @@ package struct DownloadsMachine: OwnerMachine {
 
     package struct Step: Sendable {
         fileprivate var id: TransactionID
-        /// The actions that are performed once it is durable.
+        /// The actions that are performed once the transaction is durable.
         fileprivate var actions: [DownloadsAction]
     }
 
@@ -146,7 +146,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .marked(let marker): files.folder.marked(marker, &change)
         case .markFailed(let failure): effects.append(.log(.info, "\(failure)"))
         case .deleted(let episode, let failure):
-            // A file that could not be deleted is deleted after the next start; one that isn’t ours is never deleted.
+            // A file that could not be deleted is deleted after the next start; a foreign file is never deleted.
             if failure?.retry != true { change.recordDeletion(episode) }
             if let failure { effects.append(.log(.warning, "The file of \(episode) wasn’t deleted: \(failure)")) }
         case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change)

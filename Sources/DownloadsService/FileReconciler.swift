@@ -11,7 +11,7 @@ struct FileReconciler: Sendable {
         var since: MonotonicTime
         /// The checked files by episode.
         var files: [String: DownloadedFile]
-        /// The commands that are handled when it is finished.
+        /// The commands that are handled when the check is finished.
         var waiters: [Command]
     }
 
@@ -19,7 +19,7 @@ struct FileReconciler: Sendable {
     struct DownloadedFile: Sendable, Equatable {
         /// The path, relative to the downloads folder.
         var path: String
-        /// The time in ms since 1970.
+        /// The time at which the download was completed, in ms since 1970.
         var finishedAt: Int64
     }
 
@@ -32,7 +32,7 @@ struct FileReconciler: Sendable {
     private var lastCheck: UInt64 = 0
     private var nextWaiters: [Command] = []
     private var isRecheckDue = false
-    /// The files when the scan began: its result doesn’t cover later ones.
+    /// The files when the scan began; its result doesn’t cover files that were completed later.
     private var filesAtScan: [String: DownloadedFile] = [:]
     /// The time of the next check of all files.
     private var nextCheck: MonotonicTime?
@@ -67,7 +67,7 @@ struct FileReconciler: Sendable {
         guard episodes.contains(where: { store.downloads[$0]?.state == .downloaded }) else { return false }
         guard let since = fileCheck?.since else { return check([command], store, now: now, &effects) }
         guard now.monotonic.since(since) < Self.checkTimeout else { return false }
-        // The check in progress may have an outdated result for these.
+        // The check in progress may have an outdated result for these episodes.
         nextWaiters.append(command)
         effects.append(.timer(.fileCheckTimeout, at: since.advanced(by: Self.checkTimeout)))
         return true
@@ -148,7 +148,7 @@ struct FileReconciler: Sendable {
         effects.append(.perform(.scanFolder))
     }
 
-    /// Reconciles the store with all files in the folder, if it is the right one. Unknown files are left alone.
+    /// Reconciles the store with all files in the folder, if the folder is recognised. Unknown files are left alone.
     mutating func folderScanned(
         _ files: [String: UInt64], _ snapshot: FolderSnapshot, _ change: inout DownloadStoreChange
     ) {
@@ -200,7 +200,7 @@ struct FileReconciler: Sendable {
         return folder.reconcile(found, snapshot, unchanged, &change)
     }
 
-    /// Raises an alert about unknown files, unless there was one about the same files.
+    /// Raises an alert about unknown files, unless an earlier alert was about the same files.
     private func reportUnknown(_ files: [String], _ change: inout DownloadStoreChange) {
         let names = files.prefix(3).joined(separator: ", ")
         let more = files.count > 3 ? " and \(files.count - 3) more" : ""

@@ -106,7 +106,7 @@ struct FolderAvailability: Sendable {
 
     private static func folder(of path: String) -> String { String(path.prefix { $0 != "/" }) }
 
-    /// Keeps one alert while these folders are unavailable; this process doesn’t raise a dismissed one again.
+    /// Keeps one alert while these folders are unavailable; this process doesn’t raise a dismissed alert again.
     private mutating func report(_ folders: [String], _ change: inout DownloadStoreChange) {
         guard folders != reportedFolders || folders.isEmpty else { return }
         reportedFolders = folders

@@ -2,9 +2,9 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The network and the hour at the last check, and the downloads that wait for them.
+/// The network and the hour at the last check, and the download that probes an unreachable network.
 struct NetworkConditions: Sendable {
-    /// The interval between checks while a download waits for them.
+    /// The interval between checks while a download waits for the network or the hour.
     private static let checkInterval = Duration.seconds(10)
     /// The interval between retries of one of the downloads that failed without a network.
     private static let probeBackoff = Backoff.constant(.seconds(120))
@@ -17,7 +17,7 @@ struct NetworkConditions: Sendable {
     private var probe = ""
     private var lastProbe = ""
     private var lastProbeTime: MonotonicTime?
-    /// The time of the next check; nil: no download waits for them.
+    /// The time of the next check; nil if no download waits for the network or the hour.
     private var nextCheck: MonotonicTime?
 
     /// Records the conditions. Downloads that failed without a network are retried when the network has changed. If it
@@ -37,7 +37,7 @@ struct NetworkConditions: Sendable {
         }
     }
 
-    /// Retries one failed download; each call retries another one, because one server may be down permanently.
+    /// Retries one of the unreachable downloads in rotation, because a single server may be down permanently.
     private mutating func probeOne(_ change: inout DownloadStoreChange) {
         let now = change.now.monotonic
         let waiting = change.store.ordered.filter(\.isUnreachable)

@@ -4,7 +4,7 @@ import PodcastModel
 struct Pace {
     private static let saveInterval = Duration.seconds(10)
     private static let reportInterval = Duration.milliseconds(250)
-    /// The interval in bytes; below the reserve, so that the reserve is never used up.
+    /// The interval between checks of the free space in bytes; below the reserve, so that the reserve is never used up.
     private static let spaceCheckInterval: UInt64 = 8 << 20
 
     private var saved: MonotonicTime

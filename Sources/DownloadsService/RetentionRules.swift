@@ -20,7 +20,7 @@ struct RetentionRules: Sendable {
     private var dueAt: MonotonicTime?
     private var isTimerSet = false
 
-    /// - Returns: the previously loaded episode; nil if the loaded episode hasn’t changed.
+    /// Records the loaded episode; returns the previously loaded one, or nil if the episode hasn’t changed.
     mutating func playerChanged(_ state: WirePlaybackState) -> String? {
         hasSeenPlayer = true
         let before = loaded
@@ -109,7 +109,7 @@ struct RetentionRules: Sendable {
         }
     }
 
-    /// Whether an episode was played after its request; one that is requested later is to be played again.
+    /// Whether an episode was played after its request; a request after it was played means to play it again.
     private func isPlayedSinceRequest(_ download: WireDownload) -> Bool {
         playedAt[download.episode].map { $0 > download.requestedAt } ?? false
     }
@@ -149,8 +149,8 @@ struct RetentionRules: Sendable {
     }
 }
 
-/// A queue as it is retained on the stream. It is decoded only where it is read: thousands of entries change with every
-/// episode that is added.
+/// A queue as it is retained on the stream. It is decoded only where it is read: it may have thousands of entries and
+/// changes with every added episode.
 private struct ObservedQueue: Sendable {
     var put: [UInt8]
     var deltas: [[UInt8]] = []

@@ -40,7 +40,7 @@ extension TransferClient {
 }
 
 extension TransferFailure {
-    /// Converts the error of a transfer, of the network or the disk.
+    /// Converts an error of the network or the disk that ended a transfer.
     init(from error: any Error) {
         switch error {
         case let error as TransferFailure: self = error

@@ -37,7 +37,7 @@ final class TransferClient: Sendable {
             state.tasks[order.number] = Task {
                 do {
                     let bytes = try await self.fetch(order, report)
-                    // This applies to a cancelled transfer too: the file is at its path.
+                    // A cancelled transfer is also reported as completed if its file is at its path.
                     report(.completed(order.number, bytes: bytes))
                 } catch {
                     if !Task.isCancelled { report(.failed(order.number, TransferFailure(from: error))) }
@@ -55,7 +55,7 @@ final class TransferClient: Sendable {
     }
 
     func limit(bytesPerSecond: UInt64) {
-        // The debt at the old rate is dropped.
+        // A new bucket discards the wait that was accumulated at the old rate.
         state.withLockedValue { $0.bucket = TokenBucket(rate: bytesPerSecond, now: SystemClocks.monotonic()) }
     }
 
@@ -114,7 +114,7 @@ final class TransferClient: Sendable {
             }
             start.offset = asked
             start.total = range.total
-            // Some servers omit them in partial responses.
+            // Some servers omit the version’s header fields in partial responses.
             if start.version.etag.isEmpty { start.version.etag = order.download.version.etag }
             if start.version.lastModified.isEmpty { start.version.lastModified = order.download.version.lastModified }
         }

@@ -11,25 +11,25 @@ struct TransferSchedule: Sendable {
         var host: String
         /// The path, relative to the folder of downloads.
         var path: String
-        /// The size of its complete file in bytes, kept until that is durable; nil: it is still being fetched.
+        /// The size of the complete file in bytes, kept until its record is durable; nil while it is being fetched.
         var completed: UInt64?
-        /// The number of bytes of the partial file when it was begun.
+        /// The number of bytes of the partial file when the transfer was begun.
         var offset: UInt64 = 0
         var received: UInt64 = 0
     }
 
     /// The wait before each retry.
     static let retryBackoff = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
-    /// The duration for which nothing is begun after a refused change.
+    /// The duration for which no transfer is begun after a refused change.
     private static let refusalBackoff = Backoff.constant(.seconds(5))
 
     private(set) var transfers: [UInt64: Transfer] = [:]
-    /// Transfers that have been cancelled, and may be complete before they end.
+    /// Cancelled transfers that haven’t ended yet and may still be completed.
     private(set) var cancelled: [UInt64: Transfer] = [:]
     /// The number of the newest transfer; numbers aren’t reused.
     private var lastTransfer: UInt64 = 0
     private var isStopping = false
-    /// The time before which nothing is begun, after a refused change.
+    /// The time before which no transfer is begun, after a refused change.
     private var pausedUntil: MonotonicTime?
 
     var hasStopped: Bool { transfers.isEmpty && cancelled.isEmpty }
@@ -86,7 +86,7 @@ struct TransferSchedule: Sendable {
         }
     }
 
-    /// Records complete transfers again whose record could not be saved.
+    /// Records complete transfers again if their record could not be saved.
     private func completeAgain(_ change: inout DownloadStoreChange) {
         for transfer in transfers.values.sorted(by: { $0.episode < $1.episode }) {
             guard let bytes = transfer.completed, let download = change.store.downloads[transfer.episode],
@@ -99,7 +99,7 @@ struct TransferSchedule: Sendable {
     }
 
     /// Begins the downloads that may begin, the oldest request first.
-    /// - Returns: the time at which the next of the others is due, in ms since 1970.
+    /// - Returns: the time at which the next waiting download is due, in ms since 1970.
     private mutating func begin(_ change: inout DownloadStoreChange, _ obstacle: (WireDownload) -> String?) -> Int64? {
         let settings = change.store.settings
         let perHost = Int(settings.number(.downloadsPerHost))
@@ -189,7 +189,7 @@ struct TransferSchedule: Sendable {
         change.put(download)
     }
 
-    /// Records the fetched part of a download that was paused, or when the service stopped.
+    /// Records the fetched part of a download that was paused or that the end of the service interrupted.
     func stopped(_ episode: String, _ version: FileVersion, _ received: UInt64, _ change: inout DownloadStoreChange) {
         guard var download = change.store.downloads[episode], download.version == version,
             download.state == .paused || isStopping && download.state == .downloading
@@ -272,7 +272,7 @@ struct TransferSchedule: Sendable {
 }
 
 extension TransferSchedule.Transfer {
-    /// An attempt that fetched more than this counts as progress even if the next one starts over, in bytes.
+    /// The number of bytes above which an attempt counts as progress even if the next attempt starts over.
     private static let progress: UInt64 = 256 << 10
 
     /// Whether this attempt resets the number of attempts.

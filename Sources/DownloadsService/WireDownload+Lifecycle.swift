@@ -4,10 +4,10 @@ import PodcastModel
 import WireMessages
 
 extension WireDownload {
-    /// The factor by which a file must be smaller than its feed announces to be mentioned in the note: sizes in feeds
+    /// The factor by which a file must be smaller than announced before the download’s note mentions it: sizes in feeds
     /// are often outdated or don’t include the advertisements.
     private static let smallness: UInt64 = 10
-    /// Announced sizes under this, in bytes, are ignored: many feeds give the seconds, or 1.
+    /// Announced sizes under this, in bytes, are ignored: many feeds announce the duration in seconds, or 1.
     private static let minimumSize: UInt64 = 1_000_000
 
     /// Creates a download of an episode of the library, not requested yet.
@@ -69,10 +69,10 @@ extension WireDownload {
         clearError()
     }
 
-    /// Changes it to the present address of the episode’s audio.
+    /// Replaces the download’s address with the current address of the episode’s audio.
     mutating func move(to other: WireDownload) {
-        // URLs that differ only in the query usually refer to the same file; if not, its server reports another version.
-        // Any other address counts as another file.
+        // URLs that differ only in the query usually refer to the same file; if not, the server reports another
+        // version. Any other address counts as another file.
         if url.prefix(while: { $0 != "?" }) != other.url.prefix(while: { $0 != "?" }) {
             (etag, lastModified, receivedBytes) = ("", "", 0)
             (totalBytes, path, note) = (0, "", "")
@@ -88,13 +88,13 @@ extension WireDownload {
         (automatic ? published : max(published, requestedAt), episode)
     }
 
-    /// The order in which transfers begin: older requests first, and the newest first of one rule’s episodes.
+    /// The order in which transfers begin: older requests first; of one rule’s episodes, the newest first.
     var startOrder: (Int64, Int64, String) { (requestedAt, automatic ? -published : 0, episode) }
 
-    /// Whether it has failed because the network, or the server, could not be reached.
+    /// Whether the download failed because the network or the server could not be reached.
     var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }
 
-    /// Whether it was set aside because it crashed the service repeatedly.
+    /// Whether the download was quarantined because it crashed the service repeatedly.
     var isQuarantined: Bool { state == .failed && error.code == FailureCode.quarantined.rawValue }
 
     func failureAlert(now: Moment) -> WireAlert {
@@ -118,8 +118,8 @@ extension WireDownload {
         return totalBytes > 0 ? totalBytes - 1 : .max
     }
 
-    /// Explains in its note why it can’t be continued after an interruption: its server doesn’t identify the version of
-    /// the file, or doesn’t send parts of it.
+    /// Explains in the note why the download can’t be continued after an interruption: its server doesn’t identify the
+    /// version of the file, or doesn’t send parts of it.
     mutating func explainRestarts(isPartRefused: Bool) {
         let host = WebAddress(url)?.host ?? "its server"
         let hasVersion = !version.condition.isEmpty

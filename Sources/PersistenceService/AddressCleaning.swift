@@ -41,8 +41,8 @@ struct AddressCleaning {
         _ = try Int.fetchOne(db, sql: "PRAGMA secure_delete = \(["OFF", "ON", "FAST"][min(max(mode, 0), 2)])")
     }
 
-    /// Calls `body` with the rows that a query selects, in bounded portions. The query’s arguments are the key after
-    /// which it begins and the number of rows; its first column is the key, in ascending order.
+    /// Calls `body` with the rows that a query selects, in batches of at most `rangeLength`. The query’s arguments are
+    /// the key after which it begins and the number of rows; its first column is the key, in ascending order.
     private static func forEachRange(_ db: Database, _ sql: String, _ body: ([Row]) throws -> Void) throws {
         var last = Int64.min
         while true {
@@ -65,7 +65,7 @@ struct AddressCleaning {
             let (id, value): (String, Data) = (row[0], row[1])
             guard let cleaned = MessageCleaning.cleaned([UInt8](value)) else { continue }
             let old = try WirePodcast(serializedBytes: value)
-            // The present address is set last, so that it takes precedence.
+            // The current address is set last, so that it takes precedence.
             for address in old.previousUrls + [old.url] { keepCredentials(in: address, of: id, isGiven: true) }
             var podcast = try WirePodcast(serializedBytes: cleaned)
             podcast.previousUrls = podcast.previousUrls.filter { $0 != podcast.url }
@@ -159,7 +159,7 @@ struct AddressCleaning {
 enum MessageCleaning {
     private static let depthLimit = 16
 
-    /// The message without credentials; nil: it has none.
+    /// Returns the message without credentials; nil if it contains none.
     static func cleaned(_ bytes: [UInt8]) -> [UInt8]? {
         isSuspicious(bytes[...]) ? message(bytes[...], depth: 0) ?? text(bytes[...]) : nil
     }
@@ -175,7 +175,7 @@ enum MessageCleaning {
         return cleaned == text ? nil : Array(cleaned.utf8)
     }
 
-    /// The message without credentials; nil: it isn’t a message, or has no credentials.
+    /// Returns the message without credentials; nil if it isn’t a message or contains none.
     private static func message(_ bytes: ArraySlice<UInt8>, depth: Int) -> [UInt8]? {
         guard depth < depthLimit else { return nil }
         var output: [UInt8] = []

@@ -62,7 +62,7 @@ struct BatchIntake: Sendable {
     }
 
     /// Records the answer to a batch that was written.
-    /// - Returns: the requests that repeat it and wait for the same answer.
+    /// - Returns: the requests with copies of the batch, which wait for the same answer.
     mutating func answered(_ ticket: Ticket, _ answer: Result<[UInt8], Failure>) -> [Ticket] {
         guard let name = newest.first(where: { $0.value.ticket == ticket })?.key else { return [] }
         newest[name]?.answer = answer

@@ -9,7 +9,7 @@ import WireMessages
 /// transaction, at a third of the cost.
 struct EpisodeTexts {
     private struct Change {
-        /// The indexed text, which the index needs to remove it, because it keeps no copy.
+        /// The indexed text, from which FTS5 determines the words to remove, because the index keeps no copy.
         var old: EpisodeText?
         var new: EpisodeText?
     }
@@ -47,9 +47,9 @@ struct EpisodeTexts {
         try insert(new, at: rowID)
     }
 
-    /// Passes a text through `change`.
+    /// Applies `change` to each part of a text.
     ///
-    /// - Returns: whether that has changed it.
+    /// - Returns: whether the text has changed.
     mutating func change(at rowID: Int64, _ change: (String) -> String) throws -> Bool {
         guard let old = try text(at: rowID) else { return false }
         var new = old
@@ -60,7 +60,7 @@ struct EpisodeTexts {
         return new != old
     }
 
-    /// Updates the index.
+    /// Applies the collected changes to the full-text index.
     mutating func index() throws {
         guard !changes.isEmpty else { return }
         let deletion = try db.cachedStatement(

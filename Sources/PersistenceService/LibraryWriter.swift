@@ -4,18 +4,18 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Writes podcasts, episodes, their states and aliases, and keeps the full text index in step with them.
+/// Writes podcasts, episodes, their states and aliases, and updates the full-text index with them.
 ///
 /// It serves one transaction; `finish` must be called before its end.
 struct LibraryWriter {
     let db: Database
     let now: Timestamp
     private var texts: EpisodeTexts
-    /// The added episodes that are not in their podcasts’ counts yet: all, and the played ones.
+    /// The numbers of added episodes, and of played ones among them, that the podcasts’ counts don’t include yet.
     private var added: [String: (episodes: Int, played: Int)] = [:]
     /// Podcasts that are known to exist.
     private var podcasts: Set<String> = []
-    /// The maximum number of aliases of each episode to which this transaction has added some.
+    /// An upper bound for the aliases of each episode to which this transaction has added some.
     private var aliasCounts: [String: Int] = [:]
 
     /// The maximum number of aliases of an episode; the newest are kept.
@@ -40,7 +40,7 @@ struct LibraryWriter {
         added = [:]
     }
 
-    /// - Returns: the podcast as it was stored before; nil: it wasn’t, or can’t be read.
+    /// Stores a podcast; returns the one that it replaces, or nil if there was none or it can’t be read.
     @discardableResult func put(_ podcast: WirePodcast) throws -> WirePodcast? {
         guard PodcastID(podcast.id) != nil else {
             throw Failure(.invalidArgument, "“\(podcast.id)” isn’t a valid podcast ID.")
@@ -76,10 +76,10 @@ struct LibraryWriter {
                 """, arguments: ["id": id])
     }
 
-    /// Stores an episode of an existing podcast. Its date determines its order among the others.
+    /// Stores an episode of an existing podcast. The publication date determines its order.
     ///
-    /// - Throws: `invalidArgument` for an episode that belongs to another podcast: IDs are derived from feeds, so a hostile
-    ///   feed can produce an existing one.
+    /// - Throws: `invalidArgument` for an episode that belongs to another podcast: IDs are derived from feeds, so a
+    ///   hostile feed can produce an existing ID.
     mutating func put(_ episode: WireEpisode) throws {
         guard EpisodeID(episode.id) != nil else {
             throw Failure(.invalidArgument, "“\(episode.id)” isn’t a valid episode ID.")
@@ -216,7 +216,7 @@ struct LibraryWriter {
 }
 
 extension WirePodcast {
-    /// Whether both are equal in a side snapshot; the next refresh restores the other fields.
+    /// Whether both have the same ID, URL, title and subscription; the next refresh restores the other fields.
     func isSameInSnapshot(as other: WirePodcast) -> Bool {
         (id, url, title, subscribed) == (other.id, other.url, other.title, other.subscribed)
     }

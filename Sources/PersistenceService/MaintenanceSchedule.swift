@@ -33,7 +33,7 @@ struct MaintenanceSchedule: Sendable {
     /// The maximum sleep, so that the wall clock is checked.
     static let longestSleep = Duration.seconds(300)
 
-    /// One kind of work, with one run at a time.
+    /// A kind of work of which at most one run is in progress.
     private struct Job: Sendable {
         /// The time at which it is due; nil: there is nothing to do.
         var at: MonotonicTime?
@@ -49,9 +49,9 @@ struct MaintenanceSchedule: Sendable {
         }
     }
 
-    /// A backup was requested.
+    /// Whether a backup was requested.
     var wantsBackup = false
-    /// The search index is damaged.
+    /// Whether the search index is damaged and must be rebuilt.
     var wantsRebuild = false
     private var lastBackup: Timestamp?
     private var backup: Job
@@ -131,7 +131,7 @@ struct MaintenanceSchedule: Sendable {
         guard backup.isDue(now) else { return false }
         guard let lastBackup else { return true }
         let age = now.wall.milliseconds - lastBackup.milliseconds
-        return age >= Self.backupInterval || age < -Self.backupInterval  // or the clock was wrong
+        return age >= Self.backupInterval || age < -Self.backupInterval  // or it is dated in the future
     }
 
     /// Starts the work that is due; `isIdle`: nothing is being written. When the service stops, only changes since the

@@ -5,7 +5,7 @@ import PodcastModel
 
 /// Reports the progress of opening the database every two seconds; a step that hangs reports nothing.
 ///
-/// SQLite calls it during its statements, because one of an upgrade may take minutes for a large library.
+/// SQLite calls it while a statement runs, because a statement of an upgrade may take minutes.
 package final class OpeningProgress: Sendable {
     package static let interval = Duration.seconds(2)
     /// The number of SQLite’s virtual machine instructions between two clock checks: less than a millisecond.
@@ -15,7 +15,7 @@ package final class OpeningProgress: Sendable {
     private let report: @Sendable () -> Void
     private let due: NIOLockedValueBox<MonotonicTime>
 
-    /// Calls `report` on the thread that works on the database.
+    /// Creates a reporter that calls `report` on the thread that works on the database.
     package init(every interval: Duration = OpeningProgress.interval, _ report: @escaping @Sendable () -> Void) {
         self.interval = interval
         self.report = report

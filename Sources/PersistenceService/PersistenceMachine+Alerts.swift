@@ -5,7 +5,7 @@ import SwiftProtobuf
 import WireMessages
 
 extension PersistenceMachine {
-    /// An answer to an alert, and the request that gave it.
+    /// An answer to an alert, and the request that contains it.
     typealias AlertAnswer = (ticket: Ticket, answer: WireAnswerAlert)
 
     /// Answers an alert; if the alert is a record, once the answer is durable.
@@ -21,7 +21,7 @@ extension PersistenceMachine {
         }
     }
 
-    /// The answer is durable, or could not be saved. Requests that have waited for it are handled now.
+    /// Handles an answer that is durable or could not be saved, and the requests that waited for it.
     mutating func alertAnswered(
         _ request: AlertAnswer, _ failure: Failure?, now: Moment, _ effects: inout [Effect]
     ) {
@@ -56,7 +56,7 @@ extension PersistenceMachine {
         if !raised.isEmpty { effects.append(.publish(raised)) }
     }
 
-    /// Ends the alerts of this code: their cause is gone.
+    /// Ends the alerts with this code, because their cause no longer exists.
     mutating func endAlerts(code: String, _ effects: inout [Effect]) {
         let ended = alerts.end { $0.code == code }.publications
         if !ended.isEmpty { effects.append(.publish(ended)) }

@@ -5,7 +5,7 @@ package import WireMessages
 
 /// The state of a store after it is opened.
 package struct StoreFacts: Sendable {
-    /// The identity of the database: another one after a copy was restored.
+    /// The identity of the database; it changes when a copy is restored.
     package var incarnation: String
     /// The service’s own records: alerts and their answers.
     package var ownRecords: [WireRecord] = []
@@ -16,14 +16,14 @@ package struct StoreFacts: Sendable {
     package var needsCheck = false
     /// Whether a backup is made regardless of the last one’s age, because it replaces copies with passwords.
     package var needsBackup = false
-    /// The pages that the write-ahead log may hold.
+    /// The number of pages that the write-ahead log may contain.
     package var loggedPages = 0
 }
 
 extension PersistenceMachine {
     package enum Event: Sendable {
         case started
-        /// A request arrived; its payload, and the time after which it must not begin.
+        /// A request arrived, with its payload and the deadline after which it must not begin.
         case request(Ticket, [UInt8], deadline: MonotonicTime?)
         case wrote(StoreBatchResult)
         case answered(Ticket, Result<WirePersistenceReply, Failure>)
@@ -61,7 +61,7 @@ extension PersistenceMachine {
         case suspect
         case reply(Ticket, Result<[UInt8], Failure>)
         case publish([Publication])
-        /// Send `wake` at this time; it replaces an earlier request.
+        /// Send `wake` at this time, which replaces the one of an earlier effect.
         case wake(at: MonotonicTime)
         case log(LogLevel, String)
         /// End the service; it is restarted if there is a failure.

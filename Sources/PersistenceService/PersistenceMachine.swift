@@ -66,7 +66,7 @@ package struct PersistenceMachine: Sendable {
         status.lastBackup = facts.lastBackup?.milliseconds ?? 0
     }
 
-    /// All events that are now retained on the stream under its name.
+    /// All events that are now retained on the stream under the service’s name.
     package func retained() -> [Publication] {
         [Publication(.put, .persistenceStatus, status.wireBytes)] + alerts.retained
     }
@@ -246,7 +246,7 @@ package struct PersistenceMachine: Sendable {
         }
     }
 
-    // MARK: Upkeep
+    // MARK: Maintenance
 
     private mutating func copied(
         _ kind: DatabaseCopy.Kind, _ result: Result<DatabaseCopy, Failure>, now: Moment, _ effects: inout [Effect]

@@ -50,7 +50,7 @@ private struct StoreQueues: Sendable {
     let readers = DispatchQueue(label: "lockstep.persistence.readers", attributes: .concurrent)
     let upkeep = DispatchQueue(label: "lockstep.persistence.upkeep", qos: .utility)
 
-    /// Waits until their work is finished, before the store is closed.
+    /// Waits until the work of all queues is finished, before the store is closed.
     func drain() async {
         for queue in [writer, readers, upkeep] {
             await withCheckedContinuation { continuation in
@@ -129,7 +129,7 @@ private struct PersistenceHandler: ServiceHandler {
         return nil
     }
 
-    /// Begins work of the store; its end is an event.
+    /// Begins work on the store; its result is sent as an event.
     private func run(_ queue: DispatchQueue, _ work: @escaping @Sendable (Store) -> PersistenceMachine.Event) {
         queue.async { [store, inputs] in inputs.send(work(store)) }
     }

@@ -19,7 +19,7 @@ enum Schema {
 
     /// Migrates a database of any earlier version to this one.
     ///
-    /// Users and passwords in the addresses of an old one are written to `movedSecrets` before they are removed.
+    /// Users and passwords in the addresses of an older database are written to `movedSecrets` before they are removed.
     static func migrator(movedSecrets: SecretsFile) -> DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { db in
@@ -38,7 +38,7 @@ enum Schema {
             var cleaning = AddressCleaning(db)
             try cleaning.run()
             if !cleaning.secrets.isEmpty {
-                // It may already contain credentials of another copy.
+                // The file may already contain credentials of another copy.
                 var secrets = try movedSecrets.load(at: SystemClocks.wall()).secrets
                 secrets.merge(cleaning.secrets)
                 try movedSecrets.write(secrets)
@@ -51,7 +51,7 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 4")
         }
         migrator.registerMigration("5") { db in
-            // The writer counts the episodes that a transaction adds; a trigger counted each one.
+            // The writer counts the episodes that a transaction adds; older versions counted them by this trigger.
             try db.execute(sql: "DROP TRIGGER episode_added")
             try db.execute(sql: "PRAGMA user_version = 5")
         }
@@ -122,7 +122,7 @@ enum Schema {
     /// move to `commit_id` in batches, so that most commits don’t write that table.
     private static let recentCommits = "ALTER TABLE owner ADD COLUMN recent BLOB NOT NULL DEFAULT x''"
 
-    /// Moves fetched chapters, which were records of feeds.
+    /// Moves fetched chapters, which older versions stored as records of `feeds`, to documents.
     private static func moveChapters(_ db: Database) throws {
         let chapters = "owner = 'feeds' AND collection GLOB 'chapters/*'"
         for row in try Row.fetchAll(db, sql: "SELECT collection, key, value FROM record WHERE \(chapters)") {
@@ -168,7 +168,7 @@ enum Schema {
 
     /// The keys of `meta`.
     enum Meta {
-        /// The identity of the database: another one after a copy was restored.
+        /// The identity of the database; it changes when a copy is restored.
         static let incarnation = "incarnation"
         /// The time of the state in a copy, in ms since 1970.
         static let reaches = "reaches"

@@ -89,7 +89,7 @@ enum SearchText {
         }
     }
 
-    /// Whether the tokenizer makes words of it: letters, numbers and private use (FTS5’s `unicode61`).
+    /// Whether the tokenizer treats a scalar as part of a word: letters, numbers and private use (FTS5’s `unicode61`).
     private static func isWordScalar(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .decimalNumber,

@@ -76,7 +76,7 @@ private struct NameSearch {
     let what: String
     let table: String
     let text: String
-    /// A condition that narrows it, and its argument.
+    /// A condition that narrows the search, and its argument.
     let filter: String
     let scope: [String]
 

@@ -290,7 +290,7 @@ struct EpisodeReader {
         return episode
     }
 
-    /// Adds the chapters in its file, which the player stores after it has opened the file.
+    /// Adds the chapters in the episode’s file, which the player stores after it has opened the file.
     private mutating func addChaptersOfFile(_ episode: inout WireEpisode) throws {
         let value = try Data.fetchOne(
             db.cachedStatement(

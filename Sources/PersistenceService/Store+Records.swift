@@ -51,7 +51,7 @@ extension Store {
         }
     }
 
-    /// Returns all records of an owner with few, such as the service itself.
+    /// Returns all records of an owner that has few records, such as the service itself.
     package func allRecords(of owner: String) throws(Failure) -> [WireRecord] {
         var query = WireLoadRecords()
         query.owner = owner

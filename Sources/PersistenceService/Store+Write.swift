@@ -90,7 +90,7 @@ extension Store {
         return StoreBatchResult(results: results, failures: [failure])
     }
 
-    /// Loads from a full disk: the generation is kept in memory until it can be written.
+    /// Loads an owner while the disk is full: the generation is kept in memory until it can be written.
     private func loadInMemory(_ load: WireLoad) -> Result<WirePersistenceReply, Failure> {
         do throws(Failure) {
             let row = try read("loading") { db in try OwnerRow.fetch(db, load.owner) }
@@ -170,7 +170,7 @@ struct OwnerRow: Sendable, Hashable {
         }
     }
 
-    /// An unknown owner has generation and revision 0.
+    /// Reads the row of an owner; an unknown owner has generation and revision 0.
     static func fetch(_ db: Database, _ name: String) throws -> OwnerRow {
         let statement = try db.cachedStatement(sql: "SELECT generation, revision, recent FROM owner WHERE name = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return OwnerRow() }

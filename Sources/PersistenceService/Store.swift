@@ -12,7 +12,7 @@ import WireMessages
 /// waiting for it. A write is on the disk when the call returns: the log is synchronised at each transaction.
 package final class Store: Sendable {
     package let files: StoreFiles
-    /// The identity of the database: another one after a copy was restored.
+    /// The identity of the database; it changes when a copy is restored.
     package let incarnation: String
     let pool: DatabasePool
     /// Generations by owner that could not be written because the disk was full; they fence until the process ends.

@@ -28,7 +28,7 @@ struct StoreRecovery {
     var progress = OpeningProgress {}
 
     /// The maximum size, in bytes, of a database that is read completely at each start. In a larger one only the
-    /// essential tables are; the service reads the rest once it serves.
+    /// essential tables are read; the service reads the rest while it runs.
     static let wholeCheckLimit: UInt64 = 24 << 20
     /// The tables that owners need to start.
     static let essentialTables = ["meta", "owner", "record", "commit_id", "reply", "podcast", "podcast_count"]
@@ -42,7 +42,7 @@ struct StoreRecovery {
         case unusable(kind: String, why: String, DatabaseDamage? = nil)
     }
 
-    /// - Returns: the recovery; nil: the database is undamaged or new.
+    /// Recovers the database if necessary; returns nil if it is undamaged or new.
     func run() throws -> Recovery? {
         switch try inspect(files.database) {
         case .sound:
@@ -60,7 +60,7 @@ struct StoreRecovery {
 
     private func recover(reason: String, kind: String = "lost") throws -> Recovery {
         var recovery = Recovery(reason: reason)
-        // A lost database may have left its log, which must not be applied to another one.
+        // A lost database may have left its log, which must not be applied to another database.
         if ([""] + DatabaseCopy.companions).contains(where: { StoreFiles.exists(files.database + $0) }) {
             recovery.movedTo = try files.moveAside(kind, at: now)
         }

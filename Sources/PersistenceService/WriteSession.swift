@@ -127,7 +127,7 @@ struct WriteSession {
         return outcomes
     }
 
-    /// Applies or refuses a commit of an owner that isn’t fenced; no commit before it was refused.
+    /// Applies or refuses a commit of an owner that isn’t fenced; no earlier commit of its batch was refused.
     private mutating func apply(_ commit: WireCommit, of name: String) throws -> WireCommitOutcome {
         let row = try owner(name)
         var outcome = WireCommitOutcome()
@@ -160,7 +160,7 @@ struct WriteSession {
         return outcome
     }
 
-    /// Whether its ID has moved from the owner’s row to the table.
+    /// Whether a commit’s ID has moved from the owner’s row to the table.
     private func isCommitted(_ id: Data, by owner: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT 1 FROM commit_id WHERE owner = ? AND id = ?")
         return try Int.fetchOne(statement, arguments: [owner, id]) != nil
@@ -189,7 +189,7 @@ struct WriteSession {
         }
     }
 
-    /// Errors that are caused by the data of a commit, not by the state of the database.
+    /// Whether an error is caused by the data of a commit, not by the state of the database.
     private static func concernsOneCommit(_ error: DatabaseError) -> Bool {
         switch error.resultCode {
         case .SQLITE_CONSTRAINT, .SQLITE_TOOBIG, .SQLITE_MISMATCH, .SQLITE_RANGE: true
