@@ -86,7 +86,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `the same file at the path after a crash is accepted, another one is left alone`()
+    @Test func `a file at the path after a crash is accepted if it is the same, else left alone`()
         throws
     {
         try withFolder { folder, _ in

@@ -13,7 +13,7 @@ struct DownloadStateTests {
     private let rig = DownloadsRig()
     private let cut = TransferFailure(Failure(.streamFailed, "cut"))
 
-    // MARK: Files that are gone
+    // MARK: Missing files
 
     @Test(arguments: [FoundFile.nothing, .file(999), .other])
     func
@@ -74,7 +74,7 @@ struct DownloadStateTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    @Test func `files are checked every 15 s while there are any, and never otherwise`() throws {
+    @Test func `files are checked every 15 s while a download is complete, and never otherwise`() throws {
         func looks() -> Int { rig.actions.count { if case .checkFiles = $0 { true } else { false } } }
         rig.add("e1")
         for _ in 0..<20 { rig.advance(5) }
@@ -208,7 +208,7 @@ struct DownloadStateTests {
         #expect(Set(rig.orders.map(\.episode)) == ["e4", "e5"])
     }
 
-    @Test func `a download that was paused while its feed moved it continues at the new address`() throws {
+    @Test func `a download that was paused while its feed changed the address continues at the new address`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.library["e1"]?.enclosureURL = "http://host1/new.mp3"
@@ -224,7 +224,7 @@ struct DownloadStateTests {
     // MARK: Removed podcasts
 
     @Test
-    func `the settings of a forgotten podcast are deleted, but not those of one that a page missed`() {
+    func `the settings of a forgotten podcast are deleted, but not those of one that no page contains`() {
         var other = rig.library["e1"] ?? WireEpisode()
         (other.id, other.podcastID) = ("f1", "p2")
         rig.library["f1"] = other

@@ -60,7 +60,7 @@ struct DownloadsMachineTests {
         #expect(rig.actions.last == .delete(episode: "e2", path: "Show/Part 2 [e2].mp3"))
     }
 
-    @Test func `a command that doesn’t apply to one of its episodes changes none`() throws {
+    @Test func `a command that doesn’t apply to one of its episodes changes none of them`() throws {
         rig.add("e1", "e2")
         try rig.complete("e2")
         #expect(rig.send { $0.pause.episodes = ["e1", "e2"] }?.failure?.known == .invalidArgument)
@@ -106,7 +106,7 @@ struct DownloadsMachineTests {
         #expect(rig.machine.everything().contains { $0.put.collection == "answer" && $0.put.key == alert.id })
     }
 
-    @Test func `progress resets the attempts, and a server’s Retry-After is kept`() throws {
+    @Test func `progress resets the attempts, and a server’s Retry-After is respected`() throws {
         rig.add("e1")
         for _ in 0..<5 {
             let number = try rig.order("e1").number
@@ -273,7 +273,7 @@ struct DownloadsMachineTests {
     }
 
     @Test
-    func `a rule for all podcasts applies to each at once and after a start, unless the podcast has its own`()
+    func `a rule for all podcasts applies to each at once and after a start, unless the podcast has its own rule`()
         throws
     {
         rig.library["e5"]?.podcastID = "p2"
@@ -316,7 +316,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test func `a rule deletes played files, but never loaded or queued ones, and each file explains why`() throws {
+    @Test func `a rule deletes played files, but never loaded or queued ones, and the explanations say why`() throws {
         rig.add("e1", "e2", "e3")
         for episode in ["e1", "e2", "e3"] { try rig.complete(episode) }
         rig.set(.deletePlayed, "on")

@@ -41,7 +41,7 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.last == .delete(episode: "e1", path: "Show/Part 1 [e1].mp3"))
     }
 
-    @Test func `ended transfers are forgotten`() throws {
+    @Test func `ended transfers are removed from the schedule`() throws {
         for _ in 0..<50 {
             rig.add("e1")
             let number = try rig.order("e1").number
@@ -64,7 +64,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloading)
     }
 
-    @Test func `the newest answers to alerts are kept`() throws {
+    @Test func `only the 64 newest answers to alerts are stored`() throws {
         var alerts: [String] = []
         for _ in 0..<70 {
             rig.add("e1")
@@ -81,7 +81,7 @@ struct DownloadsRegressionTests {
         #expect(kept == Set(alerts.suffix(64)))
     }
 
-    @Test func `an episode that was never downloaded explains why`() {
+    @Test func `the explanation of an episode says why it was never downloaded`() {
         #expect(rig.why("e1").contains("never downloaded"))
         rig.library["e2"]?.enclosureURL = "file:///a/2.mp3"
         #expect(rig.why("e2") == "It is a file on this machine; there is nothing to download.")
@@ -124,7 +124,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloading && rig.orders.count == orders + 1)
     }
 
-    @Test func `a file that was at its path when the process died is found and not fetched again`() throws {
+    @Test func `a file that was at its path when the process crashed is found and not fetched again`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -229,12 +229,12 @@ struct DownloadsRegressionTests {
     // MARK: Existing files
 
     @Test
-    func `a file that was complete when the process died is found even without an announced size`()
+    func `a file that was complete when the process crashed is found even without an announced size`()
         throws
     {
         rig.add("e1", "e2")
         rig.begin(try rig.order("e1").number, bytes: 0)
-        // A file existed at this one’s path before it was begun.
+        // A file existed at the path of this download before it was begun.
         var start = TransferStart(
             total: 0, offset: 0, version: FileVersion(etag: "", lastModified: ""), contentType: "")
         start.isPathFree = false
@@ -245,7 +245,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloading)
     }
 
-    @Test func `a file at the path of a failed download isn’t mistaken for it`() throws {
+    @Test func `a file at the path of a failed download isn’t mistaken for the download`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number, bytes: 0)
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "cut"))))
@@ -254,7 +254,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .queued && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
-    @Test func `a file that couldn’t be deleted is deleted after the next start, a foreign one never`() throws {
+    @Test func `a file that couldn’t be deleted is deleted after the next start, a foreign file never is`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -308,7 +308,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e6") == .downloading)
     }
 
-    @Test func `a missed end of an episode is looked up when another one is loaded`() throws {
+    @Test func `a missed end of an episode is found when another episode is loaded`() throws {
         holdNothing()
         rig.set(.deletePlayed, "on")
         rig.add("e1")
@@ -392,7 +392,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `a forgotten episode that returns to a queue keeps its file only as long as it is there`(restarts: Bool)
+    func `an episode of a forgotten podcast keeps its file only as long as it is in a queue`(restarts: Bool)
         throws
     {
         func queue(_ episodes: [String]) {
@@ -444,7 +444,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    // MARK: Returning networks and files
+    // MARK: Restored networks and files
 
     private func failUnreachable(_ episodes: String...) throws {
         for wait in [5.0, 15, 60, 0] {
@@ -462,7 +462,7 @@ struct DownloadsRegressionTests {
         }
     }
 
-    @Test func `a network that returns behind the same route is detected, with one alert`() throws {
+    @Test func `a network that works again over the same route is detected without new alerts`() throws {
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.add("e1", "e2")
         try failUnreachable("e1", "e2")
@@ -480,7 +480,7 @@ struct DownloadsRegressionTests {
         #expect(rig.stored("e2")?.attempt == 0)
     }
 
-    @Test func `unknown files raise one alert, and another one when they change`() throws {
+    @Test func `unknown files raise one alert, and a second alert when another file is added`() throws {
         rig.report(.folderScanned(["mine.txt": 1]))
         let alert = try #require(rig.alerts.first)
         rig.send {
@@ -496,7 +496,7 @@ struct DownloadsRegressionTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a folder that was moved with all its files is used as it is`() throws {
+    @Test func `a folder that was moved with all its files keeps its downloads at the new path`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.start(root: "/elsewhere/d")
@@ -520,7 +520,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloaded && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
-    @Test func `a broken file stays where it is`() throws {
+    @Test func `a file that exists but that the player couldn’t play stays downloaded`() throws {
         rig.add("e1")
         try rig.complete("e1")
         var alert = WireAlert()

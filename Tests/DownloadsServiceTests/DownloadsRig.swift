@@ -19,13 +19,13 @@ final class DownloadsRig: OwnerRig {
     var overlooked: Set<String> = []
     /// Podcasts of the library that are unsubscribed.
     var unsubscribed: Set<String> = []
-    /// The contents at the paths of episodes’ files, if they aren’t the file.
+    /// The results of file checks by episode; without an entry, the downloaded file is found.
     var found: [String: FoundFile] = [:]
     /// Whether the disk is unreadable.
     var isDiskOut = false
     /// Whether the disk hangs: file checks stay unanswered.
     var isDiskHanging = false
-    /// The folder's marker, and the podcasts' folders that are mounted; nil: nothing can be marked.
+    /// The folder’s marker; nil if it can’t be marked.
     var marker: String? = ""
     var mounts: Set<String> = []
     private(set) var unanswered: [UInt64] = []
@@ -123,7 +123,7 @@ final class DownloadsRig: OwnerRig {
         if case .mark(let id) = action { mark(id) }
     }
 
-    /// The folder’s present snapshot.
+    /// The folder’s current snapshot.
     var snapshot: FolderSnapshot { FolderSnapshot(marker: marker ?? "", mounts: mounts) }
 
     private func answer(_ number: UInt64, _ paths: [String: String]) {

@@ -50,7 +50,7 @@ struct UnavailableFolderTests {
         let orders = rig.orders.count
         rig.add("e3")
         #expect(rig.orders.count == orders && rig.shown("e3")?.waitsFor.contains("folder of downloads") == true)
-        // The folder is back.
+        // The folder is available again.
         rig.marker = marker
         rig.found["e1"] = nil
         rig.advance(16)
@@ -67,7 +67,7 @@ struct UnavailableFolderTests {
     }
 
     @Test(arguments: ["", "another"])
-    func `a folder that has all files is the right one with any marker`(marker: String) throws {
+    func `a folder that has all files is accepted with any marker`(marker: String) throws {
         let before = try download()
         rig.marker = marker
         rig.advance(16)
@@ -93,7 +93,7 @@ struct UnavailableFolderTests {
         #expect(rig.marker?.isEmpty == false && rig.state("e1") == .downloaded)
     }
 
-    @Test func `a dismissed alert is not raised again for the same absence`() throws {
+    @Test func `a dismissed alert is not raised again while its folder stays unavailable`() throws {
         _ = try download()
         rig.marker = ""
         rig.isDiskOut = true
@@ -105,7 +105,7 @@ struct UnavailableFolderTests {
     }
 
     @Test
-    func `a transfer that finds another folder waits for the right one without counting an attempt`()
+    func `a transfer that finds another folder waits for the right folder without counting an attempt`()
         throws
     {
         let marker = try download()
@@ -140,7 +140,7 @@ struct UnavailableFolderTests {
         #expect(rig.orders.count == 1)
     }
 
-    @Test func `a folder that can’t be marked is used as it is`() throws {
+    @Test func `a folder that can’t be marked is used without a marker`() throws {
         rig.marker = nil
         rig.add("e1")
         try rig.complete("e1")
@@ -178,7 +178,7 @@ struct UnavailableFolderTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test func `a download removed while its folder is unavailable is deleted once the folder is back`() throws {
+    @Test func `a download removed while its folder is unavailable is deleted once the folder is available`() throws {
         let marker = try download()
         rig.marker = ""
         rig.isDiskOut = true
@@ -194,7 +194,7 @@ struct UnavailableFolderTests {
         #expect(rig.actions.count { $0 == deletion } == 2 && rig.alerts.isEmpty)
     }
 
-    // MARK: On disk
+    // MARK: The marker on the disk
 
     @Test
     func `a folder is marked once, and one with another marker is neither created, read nor changed`()

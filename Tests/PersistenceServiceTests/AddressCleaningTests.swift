@@ -223,7 +223,7 @@ import WireMessages
         }
     }
 
-    @Test func `a backup that is made before the old pages are gone has none of them`() throws {
+    @Test func `a backup that is made before the old pages are removed contains none of them`() throws {
         let fixture = try StoreFixture()
         try older(fixture)
         let store = try fixture.open()

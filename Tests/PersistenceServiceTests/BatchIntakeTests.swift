@@ -56,7 +56,7 @@ struct BatchIntakeTests {
             Issue.record("what is overtaken is not refused")
             return
         }
-        // A new generation restarts the sequence; the store decides about an older one.
+        // A new generation restarts the sequence; the store decides about an older generation.
         #expect(written(accept(batch(1, generation: 2), 6)) != nil)
         #expect(written(accept(batch(9), 7)) != nil)
         #expect(intake.answered(.init(7), refusal).isEmpty)

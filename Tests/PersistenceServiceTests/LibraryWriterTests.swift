@@ -73,7 +73,7 @@ import WireMessages
         try expectConsistency()
     }
 
-    @Test func `a refused commit leaves the texts and counts of those before it`() throws {
+    @Test func `a refused commit leaves the texts and counts of earlier commits`() throws {
         let commits = [
             WireCommit("a", at: 0, [.podcast("p1"), .episode("e1", title: "Kept")]),
             WireCommit("b", at: 1, [.episode("e2", title: "Refused"), deleting(podcast: "p1"), .put("", "", "")]),
@@ -114,7 +114,7 @@ import WireMessages
             let revision = try store.revision("feeds")
             let commits = (0..<3).map { index -> WireCommit in
                 var changes = (0...number(8)).map { _ in change() }
-                // A commit with an episode without its podcast is refused, and so is this one.
+                // This change makes the store refuse its commit, as an episode of a missing podcast does.
                 if number(6) == 0 { changes.append(.put("", "", "")) }
                 return WireCommit("r\(round).\(index)", at: revision + UInt64(index), changes)
             }

@@ -121,7 +121,7 @@ extension [PersistenceMachine.Effect] {
             bench.send(.answered(.init(4), .failure(Failure(.notFound, "no")))).work == ["refuse 4 notFound", "ask 7"])
     }
 
-    @Test func `bad requests are refused`() {
+    @Test func `malformed, unknown and expired requests are refused`() {
         var bench = MachineBench()
         #expect(bench.send(.request(.init(1), [0xFF, 0xFF], deadline: nil)).work == ["refuse 1 malformed"])
         #expect(bench.send(.request(.init(2), [], deadline: nil)).work == ["refuse 2 unknownCommand"])
@@ -156,7 +156,7 @@ extension [PersistenceMachine.Effect] {
         let alert = try #require(effects.published.first { $0.topic.text.contains("/alert/") })
         #expect(try WireAlert(wireBytes: alert.payload).code == "diskFull")
         #expect(bench.machine.retained().count == 2)
-        // The disk is still full: one alert stays, and it is probed every five seconds.
+        // The disk is still full: one alert stays, and the disk is probed every five seconds.
         #expect(bench.pass(4).work == [])
         #expect(bench.pass(1).work == ["write 1"])
         #expect(bench.send(.wrote(refused)).published.isEmpty)
@@ -174,7 +174,7 @@ extension [PersistenceMachine.Effect] {
         _ = bench.request(1) { $0.commit.owner = "queue" }
         _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         #expect(bench.pass(239).work.contains("copy snapshot") == false)
-        // A later change does not postpone it.
+        // A later change does not postpone the snapshot.
         _ = bench.request(2) { $0.commit.owner = "queue" }
         _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
         #expect(bench.pass(1).work == ["copy snapshot"])
@@ -186,7 +186,7 @@ extension [PersistenceMachine.Effect] {
         #expect(!bench.pass(290).work.contains("copy snapshot"))
     }
 
-    /// Writes once; the log grows by a number of pages.
+    /// Performs one write, which adds a number of pages to the log.
     private func write(_ number: UInt64, pages: Int, _ bench: inout MachineBench) -> [String] {
         let begun = bench.request(number) { $0.commit.owner = "queue" }.work
         return begun + bench.send(.wrote(MachineBench.done(1) { $0.pages = pages })).work
@@ -221,7 +221,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(5).work == [])
         #expect(bench.send(.wrote(MachineBench.done(1) { $0.pages = 4 })).work == ["reply 2"])
         #expect(bench.pass(2).work == ["checkpoint"])
-        // Commits that arrive meanwhile wait in the same queue; the service does not stop before it is done.
+        // Commits that arrive meanwhile wait in the same queue; the service does not stop before the checkpoint ends.
         #expect(bench.send(.stopping).work == [])
         #expect(bench.send(.checkpointed(.success(0))).work == ["stop "])
     }
@@ -237,13 +237,13 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(1).work == ["checkpoint"])
     }
 
-    @Test func `the log of a killed service is copied once the new one is idle`() {
+    @Test func `the log that a killed service left is copied once the next service is idle`() {
         var bench = MachineBench { $0.loggedPages = 2_000 }
         #expect(bench.send(.started).work == [])
         #expect(bench.pass(2).work == ["checkpoint"])
     }
 
-    @Test func `a change during a snapshot causes another one`() {
+    @Test func `a change during a snapshot causes another snapshot`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
@@ -332,7 +332,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.machine.retained().count == 1)
     }
 
-    @Test func `an answer that can’t be written leaves the alert`() throws {
+    @Test func `an answer that can’t be written doesn’t end its alert`() throws {
         var (bench, alert) = try recovered()
         _ = bench.request(1, answer(alert.id, "dismiss"))
         let failed = bench.send(.wrote(StoreBatchResult(results: [.failure(full)], failures: [full])))
@@ -341,7 +341,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(2, answer(alert.id, "dismiss")).work == ["write 1"])
     }
 
-    @Test func `damage ends the service and makes the next start check everything`() {
+    @Test func `damage ends the service and makes the next start check the whole database`() {
         let damage = Failure(code: StorageFailure.damaged, message: "bad page", retry: true)
         for event: PersistenceMachine.Event in [
             .checked(DatabaseDamage(["bad page"])), .answered(.init(1), .failure(damage)),

@@ -56,7 +56,7 @@ import WireMessages
                     #expect(FileManager.default.fileExists(atPath: backup.backup.path))
                     let list = try await ask(client) { $0.listBackups = WireListBackups() }
                     #expect(list.backups.entries.contains { $0.path == backup.backup.path && !$0.sideSnapshot })
-                    // The stop has saved the queue beside the database.
+                    // The service saved the queue in a side snapshot when it stopped.
                     #expect(list.backups.entries.count >= 1)
                 }
             }

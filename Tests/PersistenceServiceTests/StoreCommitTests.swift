@@ -15,7 +15,7 @@ import WireMessages
         store = try fixture.open()
     }
 
-    @Test func `commits advance the revision and outlive the store`() throws {
+    @Test func `commits advance the revision and persist when the store is reopened`() throws {
         let outcomes = try store.commit(
             WireCommitBatch(
                 "queue",
@@ -43,7 +43,7 @@ import WireMessages
         #expect(try store.texts("queue") == ["entry/q1=later"])
     }
 
-    @Test func `commits in flight when the service died can be repeated, and later ones follow`() throws {
+    @Test func `commits in flight when the service crashed can be repeated, and later ones follow`() throws {
         let first = WireCommit("c1", at: 0, [.put("entry", "q1", "one")])
         _ = try store.commit(WireCommitBatch("queue", [first]))
         store.close()
@@ -106,13 +106,13 @@ import WireMessages
         #expect(try !store.foundReply(query).found)
     }
 
-    @Test func `replies and commit IDs are pruned after their time`() throws {
+    @Test func `replies and commit IDs are pruned after their retention time`() throws {
         let commit = WireCommit("c1", at: 0, [.put("entry", "q1", "one")], request: "r", reply: "ok")
         let others = (1...OwnerRow.recentLimit).map { WireCommit("d\($0)", at: UInt64($0), []) }
         _ = try store.commit(WireCommitBatch("queue", [commit] + others), at: 0)
         let revision = try store.revision("queue")
         _ = try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: revision, [])]), at: 100)
-        // The reply, and the IDs that have moved from the owner’s row.
+        // The rows are the reply and the IDs that have moved from the owner’s row.
         #expect(try store.prune(before: StoreFixture.moment(50)) == 1 + 1 + OwnerRow.recentLimit)
         var query = WireFindReply()
         query.owner = "queue"
@@ -137,14 +137,14 @@ import WireMessages
         #expect(try store.texts("queue") == ["e/1=old"])
         #expect(throws: Failure.self) { try store.load("queue", generation: 5) }
         store.close()
-        // The fence persists after the process.
+        // The fence persists when the store is reopened.
         let again = try fixture.open()
         let later = try again.commit(WireCommitBatch("queue", generation: 5, [WireCommit("b", at: 1, [])]))
         #expect(later.outcomes[0].failure.code == "fenced")
         #expect(try again.load("queue", generation: 6).revision == 1)
     }
 
-    @Test func `an owner that continues over a restored copy commits under its own generation`() throws {
+    @Test func `an owner that continues on a restored copy commits under its own generation`() throws {
         _ = try store.load("queue", generation: 3)
         var commit = WireCommit("whole", at: 41, [.put("entry", "q9", "nine")])
         commit.replacesEverything = true

@@ -22,7 +22,7 @@ import WireMessages
     }
 
     /// Limits the size of the database, so that SQLite itself reports SQLITE_FULL.
-    @Test func `a full disk refuses commits, serves reads and is recovered from`() throws {
+    @Test func `a store on a full disk refuses commits, serves reads and recovers when there is space`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         _ = store.write([commit("queue", at: 0)], now: StoreFixture.moment())
@@ -82,7 +82,7 @@ import WireMessages
         }
     }
 
-    @Test func `owners can begin on a full disk and are still fenced`() throws {
+    @Test func `owners can load from a full disk and are still fenced`() throws {
         let fixture = try StoreFixture()
         let isFull = NIOLockedValueBox(false)
         let watch = WatchedFiles(fixture.folder + "/state") { event in

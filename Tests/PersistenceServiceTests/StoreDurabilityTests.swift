@@ -16,7 +16,7 @@ import WireMessages
             "c\(number)", at: UInt64(number), [.put("entry", "q\(number)", "value \(number)")], request: "r\(number)")
     }
 
-    @Test func `every commit synchronises once`() throws {
+    @Test func `every transaction synchronises the log once`() throws {
         let fixture = try StoreFixture()
         let syncs = NIOLockedValueBox(0)
         let watch = WatchedFiles(fixture.folder) { event in
@@ -52,7 +52,7 @@ import WireMessages
         }
     }
 
-    @Test func `counting synchronisations finds a commit that doesn’t wait`() throws {
+    @Test func `the count of synchronisations reveals a commit that doesn’t wait for the disk`() throws {
         let fixture = try StoreFixture()
         let syncs = NIOLockedValueBox(0)
         let watch = WatchedFiles(fixture.folder) { event in
@@ -138,7 +138,7 @@ import WireMessages
         }
     }
 
-    @Test func `half of an interrupted transaction is never seen`() throws {
+    @Test func `a refused commit applies none of its changes`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         let many = (0..<200).map { WireChange.put("entry", "q\($0)", String(repeating: "x", count: 500)) }

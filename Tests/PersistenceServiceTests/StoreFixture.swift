@@ -27,7 +27,7 @@ final class StoreFixture: Sendable {
         try Store.open(files, now: Self.moment(seconds))
     }
 
-    /// The names in the folder of the database.
+    /// The names of the files in the folder of the database.
     func names() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder + "/state").sorted()
     }
@@ -40,7 +40,7 @@ final class StoreFixture: Sendable {
 }
 
 extension Data {
-    /// 16 bytes that are the same for the same name.
+    /// Derives 16 bytes from a name.
     static func id(_ name: String) -> Data {
         var bytes = Data(name.utf8.prefix(16))
         bytes.append(Data(repeating: 0x2E, count: 16 - bytes.count))

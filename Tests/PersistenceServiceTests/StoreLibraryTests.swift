@@ -61,7 +61,7 @@ import WireMessages
             if page.next.isEmpty { break }
             after = page.next
             round += 1
-            // Newer ones appear in front, and one that was seen is deleted.
+            // Newer episodes are added in front, and an episode that was already listed is deleted.
             try store.apply(
                 "feeds", [.episode("enew\(round)", published: 1_000_000 + Int64(round)), .deleting(episode: seen[0])])
         }
@@ -117,7 +117,7 @@ import WireMessages
         #expect(try !store.episodes().downloadedOnly)
     }
 
-    @Test func `a query for downloaded episodes survives an unreadable record, and an empty search reports it`() throws
+    @Test func `a query for downloaded episodes skips an unreadable record, and an empty page names the filter`() throws
     {
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         let download = WireDownload.with { ($0.episode, $0.state) = ("e1", .downloaded) }
@@ -188,7 +188,7 @@ import WireMessages
         #expect(try store.podcasts(query).podcasts.first?.title == "Aardvark")
     }
 
-    @Test func `long show notes end a page early and lose nothing`() throws {
+    @Test func `long show notes end a page early, and no episode is omitted`() throws {
         let notes = String(repeating: "x<b>y</b> ", count: 10_000)
         for number in 1...12 {
             try store.apply("feeds", [.podcast("p1"), .episode("e\(number)", notes: notes, published: Int64(number))])

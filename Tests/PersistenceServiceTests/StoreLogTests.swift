@@ -20,7 +20,7 @@ import WireMessages
         return store.write([.commit(WireCommitBatch("queue", [commit]))], now: StoreFixture.moment())
     }
 
-    @Test func `commits leave the database’s file alone until a checkpoint`() throws {
+    @Test func `commits don’t change the database file until a checkpoint`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         _ = try store.checkpoint()
@@ -39,14 +39,14 @@ import WireMessages
         #expect(try store.texts("queue").count == 400)
     }
 
-    @Test func `a log without an idle moment stays bounded`() throws {
+    @Test func `the log stays bounded without an idle moment`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         let limit = UInt64(Store.forcedCheckpointPages) * 4_200
         for number in 0..<60 { _ = write(number, bytes: 1_000_000, to: store) }
         #expect(size(fixture.files.database + "-wal") < limit + 2_000_000)
         #expect(try store.texts("queue").count == 60)
-        // An idle moment frees the space.
+        // A checkpoint frees the space.
         _ = try store.checkpoint()
         _ = write(60, to: store)
         #expect(size(fixture.files.database + "-wal") <= UInt64(Store.logSizeLimit))
@@ -154,7 +154,7 @@ import WireMessages
         let store = try fixture.open()
         for number in 0..<OwnerRow.recentLimit * 3 { _ = write(number, to: store) }
         let pages = (0..<OwnerRow.recentLimit).map { write(OwnerRow.recentLimit * 3 + $0, to: store).pages }
-        // The record, the reply and the owner; sometimes pages are split, or the IDs move.
+        // A commit changes the record, the reply and the owner; sometimes pages are split, or the IDs move.
         #expect(pages.sorted()[pages.count / 2] == 3)
     }
 

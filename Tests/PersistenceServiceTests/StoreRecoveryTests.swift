@@ -108,7 +108,7 @@ import WireMessages
         #expect(try fixture.names().contains { $0.contains("damaged") })
     }
 
-    @Test func `the alert of a damaged database has the first finding and a count, and the rest is for the log`() throws
+    @Test func `the alert of a damaged database has the first finding and a count, and the details have all`() throws
     {
         let page = "Tree 12 page 99 cell 3: Rowid 7 out of order"
         let damage = try #require(
@@ -118,7 +118,7 @@ import WireMessages
         #expect(damage.details.contains("row 98 missing"))
         #expect(DatabaseDamage(["ok"]) == nil)
         #expect(DatabaseDamage(["a"])?.description == "a")
-        // The number of unused pages in the header, which only the check of a suspected database compares.
+        // This byte belongs to the header’s number of unused pages, which only a check of the whole database compares.
         var bytes = try filled()
         bytes[39] ^= 0xFF
         try fixture.overwrite(bytes)

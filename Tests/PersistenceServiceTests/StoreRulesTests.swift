@@ -14,7 +14,7 @@ import WireMessages
         store = try fixture.open()
     }
 
-    @Test func `an episode stays with its podcast when another one puts its ID`() throws {
+    @Test func `an episode stays with its podcast when another podcast puts its ID`() throws {
         try store.apply(
             "feeds",
             [
@@ -92,7 +92,7 @@ import WireMessages
         #expect(try snapshots("playback", [.deleting("session", "current")]))
     }
 
-    @Test func `files of chapters leave the records when an older database is opened`() throws {
+    @Test func `chapters move from records to documents when an older database is opened`() throws {
         let folder = try StoreFixture()
         try folder.files.prepare()
         let old = try DatabaseQueue(path: folder.files.database, configuration: Store.configuration)
