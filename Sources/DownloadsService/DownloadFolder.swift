@@ -135,7 +135,7 @@ struct DownloadFolder: Sendable {
 
     // MARK: Space
 
-    /// - Throws: `insufficientStorage` if too little space would be left.
+    /// Checks that `reserve` stays free after `bytes`; throws `insufficientStorage` if it doesn’t.
     func requireSpace(for bytes: UInt64) throws(Failure) {
         let top = try openRoot(making: true)
         defer { close(top) }

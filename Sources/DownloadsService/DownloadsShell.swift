@@ -96,7 +96,7 @@ private final class DownloadsWorker: Sendable {
 
     private static func key(_ episode: String) -> String { "transfer:\(episode)" }
 
-    /// Begins a transfer, unless the process crashed during it before.
+    /// Begins a transfer; fails it if earlier crashes of the process have quarantined it.
     private func start(_ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void) {
         quarantine.begin(order.number, Self.key(order.episode)) { [client, quarantine] in
             client.start(order) { input in

@@ -99,7 +99,7 @@ private struct PersistenceHandler: ServiceHandler {
         machine.handle(event, now: now).compactMap { perform($0) }
     }
 
-    /// Begins the work of the store; nil: the bus isn’t involved.
+    /// Starts work on the store; returns the effect that concerns the bus, or nil if there is none.
     private mutating func perform(_ effect: PersistenceMachine.Effect) -> Effect? {
         switch effect {
         case .reply(let ticket, let result):

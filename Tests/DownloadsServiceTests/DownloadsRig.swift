@@ -23,9 +23,9 @@ final class DownloadsRig: OwnerRig {
     var found: [String: FoundFile] = [:]
     /// Whether the disk is unreadable.
     var isDiskOut = false
-    /// Whether the disk hangs: file checks stay unanswered.
+    /// Whether the disk hangs: file checks report no result.
     var isDiskHanging = false
-    /// The folder’s marker; nil if it can’t be marked.
+    /// The folder’s marker; nil if the folder can’t be marked.
     var marker: String? = ""
     var mounts: Set<String> = []
     private(set) var unanswered: [UInt64] = []
