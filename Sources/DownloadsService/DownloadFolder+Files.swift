@@ -4,7 +4,7 @@ import PodcastModel
 extension DownloadFolder {
     /// Deletes a downloaded file, which must be a regular file whose name contains the episode’s ID.
     ///
-    /// - Returns: the failure, which allows a retry if the file is a download; nil if the file is deleted or didn’t exist.
+    /// - Returns: the failure, which allows a retry if the file is a download; nil if the file no longer exists.
     func delete(_ episode: String, at path: String) -> Failure? {
         guard let parts = try? Self.parts(of: path), parts.name.contains("[\(episode)].") else {
             return foreignFile("\(path) isn’t a path of a download of \(episode)")

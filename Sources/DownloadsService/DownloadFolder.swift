@@ -77,8 +77,8 @@ struct DownloadFolder: Sendable {
         guard fdatasync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", Self.partial) }
     }
 
-    /// Whether nothing exists at the path of a file of this size in bytes (0: unknown). An existing file of that size is
-    /// accepted: an earlier process may have moved it there and ended before it recorded the move.
+    /// Whether nothing exists at the path of a file of this size in bytes (0: unknown). An existing file of that size
+    /// is accepted: an earlier process may have moved it there and ended before it recorded the move.
     ///
     /// - Throws: `storageFailed` if something else exists at the path; a retry doesn’t help.
     func isFree(_ path: String, for bytes: UInt64) throws(Failure) -> Bool {

@@ -206,8 +206,8 @@ package struct DownloadsMachine: OwnerMachine {
         effects.append(.publish(publications))
     }
 
-    /// Whether an action is still needed: a partial file is kept if its episode has been requested again, and a transfer
-    /// that is no longer wanted isn’t begun.
+    /// Whether an action is still needed: a partial file is kept if its episode has been requested again, and a
+    /// transfer that is no longer wanted isn’t begun.
     private func isDue(_ action: DownloadsAction) -> Bool {
         switch action {
         case .discard(let episode): store.current.downloads[episode] == nil

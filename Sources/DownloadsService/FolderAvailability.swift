@@ -3,8 +3,8 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Detects whether the folder of downloads and the mounts in it are available. Files in an unavailable folder keep their
-/// recorded state, and nothing is fetched into an empty mount point.
+/// Detects whether the folder of downloads and the mounts in it are available. Files in an unavailable folder keep
+/// their recorded state, and nothing is fetched into an empty mount point.
 struct FolderAvailability: Sendable {
     private static let alertCode = "downloadsAway"
 

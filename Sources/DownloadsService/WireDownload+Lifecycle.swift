@@ -111,8 +111,8 @@ extension WireDownload {
 
     var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
 
-    /// The maximum number of bytes of its partial file that are kept. The last byte of a complete file is fetched again,
-    /// so that the server confirms its version.
+    /// The maximum number of bytes of its partial file that are kept. The last byte of a complete file is fetched
+    /// again, so that the server confirms its version.
     var resumableBytes: UInt64 {
         guard !version.condition.isEmpty else { return 0 }
         return totalBytes > 0 ? totalBytes - 1 : .max

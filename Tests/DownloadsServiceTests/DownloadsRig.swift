@@ -25,7 +25,7 @@ final class DownloadsRig: OwnerRig {
     var isDiskOut = false
     /// Whether the disk hangs: file checks report no result.
     var isDiskHanging = false
-    /// The folder’s marker; nil if the folder can’t be marked.
+    /// The folder’s marker (nil if it can’t be written), and the podcasts’ folders that are mounted.
     var marker: String? = ""
     var mounts: Set<String> = []
     private(set) var unanswered: [UInt64] = []

@@ -74,7 +74,7 @@ import WireMessages
     }
 
     @Test(arguments: ["", "   ", "\n\t"])
-    func `a blank search excludes no episode`(text: String) throws {
+    func `a blank search finds all episodes`(text: String) throws {
         #expect(try found(text).count == 5)
     }
 
