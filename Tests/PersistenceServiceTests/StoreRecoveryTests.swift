@@ -108,8 +108,7 @@ import WireMessages
         #expect(try fixture.names().contains { $0.contains("damaged") })
     }
 
-    @Test func `the alert of a damaged database has the first finding and a count, and the details have all`() throws
-    {
+    @Test func `the alert of a damaged database has the first finding and a count, and the details have all`() throws {
         let page = "Tree 12 page 99 cell 3: Rowid 7 out of order"
         let damage = try #require(
             DatabaseDamage(["*** in database main ***\n\(page)"] + (0..<99).map { "row \($0) missing from index i" }))
