@@ -135,12 +135,11 @@ struct PendingEffects: Sendable {
 
     mutating func endAlerts(_ cause: PlayerAlerts.Cause) { save(alerts.end(cause), as: PendingWrites.Item.alert) }
 
-    /// Removes a notice from the messages of all alerts, and publishes the state, which no longer contains it either.
+    /// Removes a notice from the messages of all alerts.
     mutating func withdraw(_ notice: String) {
         for alert in alerts.active.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(notice) {
             let message = String(alert.message.dropLast(notice.count))
             save(alerts.reword(alert, message), as: PendingWrites.Item.alert)
-            state = true
         }
     }
 

@@ -57,7 +57,7 @@ extension PlaybackSession {
             case .resume: serverReturned(&pending)
             case .stopWaiting:
                 pending.log(.info, "\(episode.id): the server has been unavailable for too long; playback won’t resume")
-                pending.withdraw(recovery.limits.autoResumeNotice)
+                withdrawAutoResumeNotice(&pending)
             case .identify(let tag): identify(tag, &pending)
             }
         }
@@ -89,6 +89,7 @@ extension PlaybackSession {
     private mutating func closeFile(_ pending: inout PendingEffects) {
         if engine.hasFile { pending.command(.unload) }
         engine = .closed
+        if case .failed = lookup { lookup = .failed(wasOpened: false) }
         buffering = false
         recovery.closed()
     }
@@ -104,7 +105,13 @@ extension PlaybackSession {
     }
 
     mutating func stopProbing(_ pending: inout PendingEffects) {
-        if recovery.stopProbing() { pending.withdraw(recovery.limits.autoResumeNotice) }
+        if recovery.stopProbing() { withdrawAutoResumeNotice(&pending) }
+    }
+
+    /// Removes the notice from the alerts and from the published failure, which has it only while the server is probed.
+    private func withdrawAutoResumeNotice(_ pending: inout PendingEffects) {
+        pending.withdraw(recovery.limits.autoResumeNotice)
+        pending.state = true
     }
 
     // MARK: Downloaded files

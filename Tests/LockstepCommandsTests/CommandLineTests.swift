@@ -235,7 +235,8 @@ import WireMessages
 
     @Test(arguments: [
         ["bookmark", "note", "b1", ""], ["bookmark", "add", "--note", ""], ["bookmark", "add", "--note="],
-        ["--home", "", "status"],
+        ["--home", "", "status"], ["bookmark", "add", "--note=a="], ["bookmark", "add", "--note", "--a="],
+        ["status", "--format={title}="],
     ])
     func `only a note can be empty, and an empty home has its own error`(arguments: [String]) throws {
         #expect(throws: Never.self) { try CommandLineWords(arguments) }

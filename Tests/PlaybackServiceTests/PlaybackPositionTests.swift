@@ -160,6 +160,20 @@ struct PlaybackPositionTests {
         #expect(abs(rig.stored().position - 125) < 1)
     }
 
+    @Test func `a stream that is rejected before it is heard doesn’t overwrite an unknown stored state`() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode(announced: 3_600)
+        rig.library["e1"]?.state.position = 1_200
+        rig.lookupFailure = Failure(.unavailable, "too slow")
+        rig.setStream(SimulatedEngine.Audio(length: 20))
+        try rig.load(episode, at: 600)
+        try rig.advance(1)
+        #expect(rig.opens == 1 && rig.state.hasRetry)
+        try rig.load(rig.episode("e2"), as: "l2")
+        try rig.releaseLookups()
+        #expect(rig.stored("e1").position == 1_200)
+    }
+
     @Test func `playback starts at a requested position near the end; resuming rewinds after a retry wait`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()

@@ -107,8 +107,8 @@ struct CommandLineWords: Sendable, Hashable {
         guard !words.starts(with: ["bookmark", "note"]), !words.starts(with: ["bookmarks", "note"]) else { return }
         for (before, word) in zip(words, words.dropFirst()) {
             if before == "--" { return }
-            let option =
-                word.hasPrefix("--") && word.last == "=" ? String(word.dropLast()) : word.isEmpty ? before : nil
+            let isOption = before != "--note" && word.hasPrefix("--") && word.firstIndex(of: "=") == word.indices.last
+            let option = isOption ? String(word.dropLast()) : word.isEmpty ? before : nil
             guard let option, !["--home", "--note"].contains(option) else { continue }
             throw Failure(code: "usage", message: "The argument after “\(option)” is empty. Give a value, or omit it.")
         }
