@@ -114,8 +114,9 @@ extension PlaybackSession {
         return PlaybackPosition(clamping: intro)
     }
 
-    /// Raises an alert that the episode starts from the beginning, because nothing is left to play.
+    /// Raises an alert that an episode with a stored position starts from the beginning, because nothing is left to play.
     func reportRestart(from position: Double, _ pending: inout PendingEffects) {
+        guard episodeState.position > 0 else { return }
         pending.raise(
             "startsOver", about: self, title: "The episode starts from the beginning",
             "“\(episode.title)” had been played to its end at \(ClockText.format(position)), so it starts from the beginning.",

@@ -99,6 +99,13 @@ struct PlaybackFeatureTests {
         #expect(rig.position < 0.1)
     }
 
+    @Test func `an unplayed episode as short as its skipped intro starts from the beginning without an alert`() throws {
+        try rig.start()
+        try set(.skipIntro, "20", podcast: "p1")
+        try rig.load(rig.episode(length: 20.2, announced: 0))
+        #expect(rig.position < 0.1 && rig.alerts.isEmpty)
+    }
+
     @Test func `the outro ends an episode that is played to it, but not after a seek beyond it`() throws {
         try rig.start()
         try set(.skipOutro, "30")
