@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    private var isPlayingFile: Bool { session?.status.willPlay == true && session?.engine.hasFile == true }
+    private var isPlayingFile: Bool { session?.status.willPlay == true && engineHasFile }
 
     mutating func handleOutputs(_ outputs: EngineOutputs) {
         if let found = outputs.devices {
@@ -50,8 +50,8 @@ extension PlaybackMachine {
         for action in actions {
             switch action {
             case .pause(let position): session?.pauseWithoutDevice(at: position, &pending)
-            case .reload: pending.command(session?.engine.hasFile == true ? .reloadOutput : .listOutputs)
-            case .resume: if session?.engine.hasFile == true { play() } else { resumePlayback(afterCrash: true) }
+            case .reload: pending.command(engineHasFile ? .reloadOutput : .listOutputs)
+            case .resume: if engineHasFile { play() } else { resumePlayback(afterCrash: true) }
             case .stopWaiting: session?.keepPaused(&pending)
             case .recovered, .failed: break
             }
@@ -86,7 +86,7 @@ extension PlaybackMachine {
 
     /// - Parameter isFresh: whether the devices have just been listed.
     mutating func setOutput(_ device: String, _ command: Command, isFresh: Bool = false) throws(Failure) {
-        let isOpen = session?.engine.hasFile == true
+        let isOpen = engineHasFile
         guard let isChanged = try output.choose(device, isFresh: isFresh, isOpen: isOpen) else {
             return listOutputs(command)
         }

@@ -153,7 +153,7 @@ extension PlaybackMachine {
         let isPlaying = session?.status == .playing
         timers.follow(isStopping ? nil : session, isChanged: pending.state, now: time)
         timers[.liveness] = liveness.nextAt(timers[.liveness], isStopping: isStopping, now: time)
-        timers[.recovery] = isStopping ? nil : session?.recovery.nextAt(isOpen: session?.engine.hasFile == true)
+        timers[.recovery] = isStopping ? nil : session?.recovery.nextAt(isOpen: engineHasFile)
         timers[.milestone] = isStopping ? nil : nextMilestone()
         timers[.sleep] =
             isStopping ? nil : sleepTimer.nextAt(isPlaying: isPlaying, fade: settings.number(.sleepFade), now: time)

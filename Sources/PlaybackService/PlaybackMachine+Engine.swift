@@ -18,11 +18,14 @@ extension PlaybackMachine {
         case .unusable(let failure):
             liveness.reset()
             refuseListings(failure)
-            if session?.engine.hasFile == true { session?.fail(failure, &pending) }
+            if engineHasFile { session?.fail(failure, &pending) }
         }
     }
 
-    private func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && session?.engine.hasFile == true }
+    /// Whether the engine has a file or is opening one.
+    var engineHasFile: Bool { session?.engine.hasFile == true }
+
+    private func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && engineHasFile }
 
     private mutating func opened(_ duration: MeasuredDuration?, _ marks: [ChapterMark]) {
         guard session?.opened(duration, &pending) == true, let session else { return }

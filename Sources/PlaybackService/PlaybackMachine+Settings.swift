@@ -36,7 +36,7 @@ extension PlaybackMachine {
         if sound != self.sound {
             self.sound = sound
             pending.state = true
-            if session?.engine.hasFile == true { pending.command(.setSound(EngineSound(sound))) }
+            if engineHasFile { pending.command(.setSound(EngineSound(sound))) }
         }
     }
 
@@ -46,7 +46,7 @@ extension PlaybackMachine {
         }
         if volume != self.volume {
             self.volume = volume
-            if session?.engine.hasFile == true { pending.command(.setVolume(heardVolume)) }
+            if engineHasFile { pending.command(.setVolume(heardVolume)) }
             pending.writes.mark(.settings)
             pending.state = true
         }

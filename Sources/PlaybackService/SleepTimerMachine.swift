@@ -199,7 +199,7 @@ extension PlaybackMachine {
                 pending.state = true
                 pending.commit = true
             case .publish: pending.state = true
-            case .setVolume: if session?.engine.hasFile == true { pending.command(.setVolume(heardVolume)) }
+            case .setVolume: if engineHasFile { pending.command(.setVolume(heardVolume)) }
             case .expire(let reason):
                 perform([SleepTimerMachine.Action.reportEnd(reason)])
                 expireSleepTimer()
