@@ -1,5 +1,4 @@
 import BusKit
-import Foundation
 import LockstepClient
 import PodcastModel
 import SwiftProtobuf
@@ -32,14 +31,12 @@ struct CrashLoopTests {
     }
 
     private static func episode(_ title: String, of fleet: ProcessFleet) async throws -> String {
-        let outcome = try await fleet.succeed("episodes", "--json")
-        let listed = try JSONDecoder().decode([Listed].self, from: Data(outcome.utf8))
+        let listed = try await fleet.decode([Listed].self, from: "episodes")
         return try #require(listed.first { $0.title == title }).id
     }
 
     private static func podcast(_ title: String, of fleet: ProcessFleet) async throws -> String {
-        let outcome = try await fleet.succeed("podcasts", "--json")
-        let listed = try JSONDecoder().decode([Listed].self, from: Data(outcome.utf8))
+        let listed = try await fleet.decode([Listed].self, from: "podcasts")
         return try #require(listed.first { $0.title == title }).id
     }
 

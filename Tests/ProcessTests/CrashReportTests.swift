@@ -73,14 +73,12 @@ struct CrashReportTests {
                     if death == .hang, report.kind == "crashReport" {
                         #expect(String(decoding: data, as: UTF8.self).contains("HangInjection"), "where it hangs")
                     }
-                    let lines = try JSONDecoder().decode(
-                        [Line].self, from: Data(try await fleet.succeed("ps", "--json").utf8))
+                    let lines = try await fleet.decode([Line].self, from: "ps")
                     let line = try #require(lines.first { $0.name == service })
                     #expect(line.crashReport == path, "\(death)")
                     #expect(line.lastExit?.isEmpty == false)
                 }
-                let findings = try JSONDecoder().decode(
-                    Findings.self, from: Data(try await fleet.succeed("doctor", "--json").utf8))
+                let findings = try await fleet.decode(Findings.self, from: "doctor")
                 let listed = findings.crashes.filter { $0.service == service }
                 #expect(listed.map(\.path) == reports.reversed())
             }

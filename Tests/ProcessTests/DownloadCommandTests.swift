@@ -34,13 +34,7 @@ struct DownloadCommandTests {
         try await HTTPTestServer.with { server in
             server.route("/feed.xml", Self.feed(server))
             server.route("/1.wav", response)
-            try await ProcessFleet.with { fleet in
-                try await FleetObserver.with(1, of: fleet) { observers in
-                    try await observers[0].untilReady()
-                    _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
-                    try await body(fleet, observers[0], server)
-                }
-            }
+            try await FleetObserver.with(feedOf: server) { try await body($0, $1, server) }
         }
     }
 

@@ -38,34 +38,29 @@ struct DownloadKillTests {
             var whole = response
             whole.fault = .none
             server.route("/1.wav", response, whole)
-            try await ProcessFleet.with { fleet in
-                try await FleetObserver.with(1, of: fleet) { observers in
-                    let observer = observers[0]
-                    try await observer.untilReady()
-                    try await fleet.succeed("subscribe", server.url("/feed.xml"))
-                    try await fleet.succeed("download", "add", "One")
-                    await server.stalled(at: "/1.wav")
-                    try await observer.until("the version that is received is known") {
-                        $0.downloads.values.contains { !$0.etag.isEmpty }
-                    }
-                    #expect(observer.view.downloads.values.first?.receivedBytes == 0)
-                    let partial = fleet.home.downloadDirectory + "/.partial"
-                    while Self.largestFile(in: partial) < 200_000 {
-                        try await ContinuousClock().sleep(for: .milliseconds(10))
-                    }
-                    if isKilled {
-                        fleet.signal("downloads", SIGKILL)
-                    } else {
-                        try await fleet.succeed("down")
-                        try await fleet.up()
-                    }
-                    try await observer.until("the download is complete") {
-                        $0.downloads.values.first?.state == .downloaded
-                    }
-                    #expect(server.requests(for: "/1.wav").map { $0.header("Range") } == [nil, "bytes=200000-"])
-                    let path = try #require(observer.view.downloads.values.first?.path)
-                    #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
+            try await FleetObserver.with(feedOf: server) { fleet, observer in
+                try await fleet.succeed("download", "add", "One")
+                await server.stalled(at: "/1.wav")
+                try await observer.until("the version that is received is known") {
+                    $0.downloads.values.contains { !$0.etag.isEmpty }
                 }
+                #expect(observer.view.downloads.values.first?.receivedBytes == 0)
+                let partial = fleet.home.downloadDirectory + "/.partial"
+                while Self.largestFile(in: partial) < 200_000 {
+                    try await ContinuousClock().sleep(for: .milliseconds(10))
+                }
+                if isKilled {
+                    fleet.signal("downloads", SIGKILL)
+                } else {
+                    try await fleet.succeed("down")
+                    try await fleet.up()
+                }
+                try await observer.until("the download is complete") {
+                    $0.downloads.values.first?.state == .downloaded
+                }
+                #expect(server.requests(for: "/1.wav").map { $0.header("Range") } == [nil, "bytes=200000-"])
+                let path = try #require(observer.view.downloads.values.first?.path)
+                #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
             }
         }
     }
@@ -81,41 +76,36 @@ struct DownloadKillTests {
             response.chunkInterval = 50
             server.route("/feed.xml", .feed(Self.feed(server)))
             server.route("/1.wav", response)
-            try await ProcessFleet.with { fleet in
-                try await FleetObserver.with(1, of: fleet) { observers in
-                    let observer = observers[0]
+            try await FleetObserver.with(feedOf: server) { fleet, observer in
+                _ = try await fleet.succeed("play", "One")
+                // The test would detect a player that restarts at the beginning.
+                _ = try await fleet.succeed("seek", "1:00")
+                _ = try await fleet.succeed("download", "add", "One")
+                var random = SeededGenerator(seed: seed)
+                var heard = 60.0
+                for _ in 0..<3 {
+                    try await observer.until("the episode plays") { $0.player?.status == .playing }
+                    try await ContinuousClock().sleep(for: .milliseconds(random.below(1_000)))
+                    heard = max(heard, try await fleet.status().position)
+                    let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
+                    let epoch = observer.view.replica.position.epoch
+                    #expect(fleet.signal(service, SIGKILL) != nil)
+                    try await observer.until("\(service) is ready again") { view in
+                        guard service != "bus" else { return view.replica.position.epoch > epoch }
+                        return ServiceName(service).flatMap { view.replica.ready[$0] } ?? 0 > generation
+                    }
                     try await observer.untilReady()
-                    _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
-                    _ = try await fleet.succeed("play", "One")
-                    // The test would detect a player that restarts at the beginning.
-                    _ = try await fleet.succeed("seek", "1:00")
-                    _ = try await fleet.succeed("download", "add", "One")
-                    var random = SeededGenerator(seed: seed)
-                    var heard = 60.0
-                    for _ in 0..<3 {
-                        try await observer.until("the episode plays") { $0.player?.status == .playing }
-                        try await ContinuousClock().sleep(for: .milliseconds(random.below(1_000)))
-                        heard = max(heard, try await fleet.status().position)
-                        let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
-                        let epoch = observer.view.replica.position.epoch
-                        #expect(fleet.signal(service, SIGKILL) != nil)
-                        try await observer.until("\(service) is ready again") { view in
-                            guard service != "bus" else { return view.replica.position.epoch > epoch }
-                            return ServiceName(service).flatMap { view.replica.ready[$0] } ?? 0 > generation
-                        }
-                        try await observer.untilReady()
-                        // A second crash of the player within a minute leaves it paused until a command resumes it.
-                        if observer.view.player?.status != .playing { _ = try await fleet.succeed("resume") }
-                        #expect(try await fleet.status().position >= heard - 10)
-                    }
-                    try await observer.until("the download is complete") {
-                        $0.downloads.values.first?.state == .downloaded
-                    }
-                    let path = try #require(observer.view.downloads.values.first?.path)
-                    #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
-                    let why = try await fleet.succeed("why", "One")
-                    #expect(why.contains("requested by"))
+                    // A second crash of the player within a minute leaves it paused until a command resumes it.
+                    if observer.view.player?.status != .playing { _ = try await fleet.succeed("resume") }
+                    #expect(try await fleet.status().position >= heard - 10)
                 }
+                try await observer.until("the download is complete") {
+                    $0.downloads.values.first?.state == .downloaded
+                }
+                let path = try #require(observer.view.downloads.values.first?.path)
+                #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
+                let why = try await fleet.succeed("why", "One")
+                #expect(why.contains("requested by"))
             }
         }
     }

@@ -159,8 +159,7 @@ import WireMessages
 
     @Test func `without a terminal the downloads are printed once`() async throws {
         try await Self.withDownloads { fleet, downloads in
-            let lines = try JSONDecoder().decode(
-                [Line].self, from: Data(try await fleet.succeed("downloads", "--json").utf8))
+            let lines = try await fleet.decode([Line].self, from: "downloads")
             #expect(lines.map(\.episode) == ["e1", "e2"])
             #expect(lines.map(\.state) == ["downloading", "queued"])
             #expect(lines[0].receivedBytes == 1_000_000 && lines[0].totalBytes == 10_000_000)

@@ -1,5 +1,4 @@
 import BusKit
-import Foundation
 import LockstepClient
 import TestSupport
 import Testing
@@ -127,8 +126,7 @@ import WireMessages
                 CommandStep("bookmark add --at -15", 0, "Bookmarked 1:15 of “Part 1 of many”."),
                 CommandStep("bookmark add --episode Part_2 --at 2:00", 0, "Bookmarked 2:00 of “Part 2 of many”."),
             ])
-            let all = try JSONDecoder().decode(
-                [Bookmark].self, from: Data(try await fleet.succeed("bookmark", "list", "--json").utf8))
+            let all = try await fleet.decode([Bookmark].self, from: "bookmark", "list")
             #expect(Set(all.map(\.position)) == [75, 90, 120])
             let other = try #require(all.first { $0.position == 120 }).id
             try await fleet.run([

@@ -26,6 +26,19 @@ final class FleetObserver: Sendable {
         client = BusClient(runDirectory: fleet.home.runDirectory, origin: origin, observes: .all, logger: logger)
     }
 
+    /// Runs `body` with a fleet that has subscribed to the server’s `/feed.xml`, and with an observer of it.
+    static func with<Result: Sendable>(
+        feedOf server: HTTPTestServer, _ body: @Sendable (ProcessFleet, FleetObserver) async throws -> Result
+    ) async throws -> Result {
+        try await ProcessFleet.with { fleet in
+            try await with(1, of: fleet) { observers in
+                try await observers[0].untilReady()
+                try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                return try await body(fleet, observers[0])
+            }
+        }
+    }
+
     /// Runs `body` with `count` observers of the fleet, each of which calls `stall` after an update.
     static func with<Result: Sendable>(
         _ count: Int, of fleet: ProcessFleet, stall: @escaping @Sendable (Int) async -> Void = { _ in },

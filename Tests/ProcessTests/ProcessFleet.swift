@@ -100,7 +100,14 @@ final class ProcessFleet: Sendable {
 
     /// Runs `lockstep`, expects that it succeeds, and returns its output.
     @discardableResult
-    func succeed(_ arguments: String...) async throws -> String {
+    func succeed(_ arguments: String...) async throws -> String { try await succeed(arguments) }
+
+    /// Runs `lockstep --json`, expects that it succeeds, and decodes its output.
+    func decode<Value: Decodable>(_ type: Value.Type, from arguments: String...) async throws -> Value {
+        try JSONDecoder().decode(type, from: Data(try await succeed(arguments + ["--json"]).utf8))
+    }
+
+    private func succeed(_ arguments: [String]) async throws -> String {
         let outcome = try await lockstep(arguments)
         guard outcome.status == 0 else {
             throw Unexpected(
@@ -125,14 +132,12 @@ final class ProcessFleet: Sendable {
 
     /// The services in the output of `ps`, by name.
     func services() async throws -> [String: ServiceLine] {
-        let lines = try JSONDecoder().decode([ServiceLine].self, from: Data(try await succeed("ps", "--json").utf8))
+        let lines = try await decode([ServiceLine].self, from: "ps")
         return Dictionary(lines.map { ($0.name, $0) }) { first, _ in first }
     }
 
     /// The output of `status`.
-    func status() async throws -> StatusLine {
-        try JSONDecoder().decode(StatusLine.self, from: Data(try await succeed("status", "--json").utf8))
-    }
+    func status() async throws -> StatusLine { try await decode(StatusLine.self, from: "status") }
 
     struct StatusLine: Decodable, Sendable {
         struct Episode: Decodable, Sendable { var id: String }

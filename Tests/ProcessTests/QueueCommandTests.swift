@@ -1,5 +1,4 @@
 import BusKit
-import Foundation
 import LockstepClient
 import Testing
 import WireMessages
@@ -73,9 +72,7 @@ import WireMessages
                 CommandStep("queue add --podcast Many", 0, "Added “Part 2 of many”; already in Up Next: 4 episodes."),
                 CommandStep("queue add --podcast Nothing", 65, "lockstep: No podcast "),
             ])
-            let newestFirst = try JSONDecoder().decode(
-                [Queue.Entry.Episode].self, from: Data(try await fleet.succeed("--json", "episodes").utf8)
-            ).map(\.title)
+            let newestFirst = try await fleet.decode([Queue.Entry.Episode].self, from: "episodes").map(\.title)
             #expect(
                 try await Self.titles(fleet)
                     == newestFirst.reversed().filter { $0 != "Part 2 of many" } + ["Part 2 of many"])
@@ -152,7 +149,6 @@ import WireMessages
     }
 
     private static func titles(_ fleet: ProcessFleet) async throws -> [String] {
-        try JSONDecoder().decode(Queue.self, from: Data(try await fleet.succeed("queue", "--json").utf8)).entries
-            .map(\.episode.title)
+        try await fleet.decode(Queue.self, from: "queue").entries.map(\.episode.title)
     }
 }

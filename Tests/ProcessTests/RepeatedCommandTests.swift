@@ -6,9 +6,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5))) struct RepeatedCommandTests {
     @Test func `a command that changes nothing reports that`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
-            let page = try JSONDecoder().decode(
-                [Named].self, from: Data(try await fleet.succeed("episodes", "--json").utf8))
-            let ids = page.map(\.id)
+            let ids = try await fleet.decode([Named].self, from: "episodes").map(\.id)
             try #require(ids.count == 3)
             try await fleet.run(
                 [
@@ -42,8 +40,7 @@ import Testing
                     CommandStep("restart supervisor", 64, "lockstep: The supervisor can’t restart itself"),
                     CommandStep("restart nonsense", 65, "lockstep: There is no service nonsense."),
                 ])
-            let podcasts = try JSONDecoder().decode(
-                [Named].self, from: Data(try await fleet.succeed("podcasts", "--json").utf8))
+            let podcasts = try await fleet.decode([Named].self, from: "podcasts")
             let podcast = try #require(podcasts.first).id
             try await fleet.run(
                 [

@@ -16,7 +16,7 @@ import WireMessages
     }
 
     private static func alerts(_ fleet: ProcessFleet) async throws -> [AlertLine] {
-        try JSONDecoder().decode([AlertLine].self, from: Data(try await fleet.succeed("alerts", "--json").utf8))
+        try await fleet.decode([AlertLine].self, from: "alerts")
     }
 
     /// While another process holds its lock, the service can’t start; once that is released, `retry` starts it.
