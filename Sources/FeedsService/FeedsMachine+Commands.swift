@@ -5,10 +5,10 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-/// A command whose reply has a line for each feed.
+/// A command whose reply has a result for each feed.
 struct Job: Sendable {
     var lines: [WireFeedResult?]
-    /// Whether the reply is stored, because a repeat of the command would be answered otherwise.
+    /// Whether the reply is stored, because a repeat of the command would have another result.
     var storesAnswer: Bool
 }
 
@@ -99,7 +99,7 @@ extension FeedsMachine {
     ) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .subscribe(keep: keep)
-        waiter.name = WebAddress.repeatable(url)
+        waiter.name = WebAddress.redacted(url)
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
         var address = named.withoutCredentials
         let credentials = address.isFile ? nil : given ?? named.webCredentials
@@ -126,7 +126,7 @@ extension FeedsMachine {
     private mutating func check(_ url: String, _ waiter: Waiter) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .check
-        waiter.name = WebAddress.repeatable(url)
+        waiter.name = WebAddress.redacted(url)
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
         let address = named.withoutCredentials
         fetches.add(.check(address.identity), address, waiter, named.webCredentials)
@@ -200,7 +200,7 @@ extension FeedsMachine {
 
     // MARK: - Answers
 
-    /// Sets a line of a command’s reply, and sends the reply if it was the last one.
+    /// Sets one result of a command’s reply, and sends the reply after the last one.
     mutating func answer(_ waiter: Waiter, _ result: WireFeedResult, _ effects: inout [Effect]) {
         guard var job = jobs[waiter.request], job.lines.indices.contains(waiter.line), job.lines[waiter.line] == nil
         else { return }
@@ -228,7 +228,7 @@ extension FeedsMachine {
         commit([], answering: (request, bytes), onRefusal: .success(bytes), &effects)
     }
 
-    /// Returns a line with a failure, and the podcast if there is one.
+    /// Returns a result with a failure, and the podcast if there is one.
     func failed(
         _ url: String, _ failure: Failure, _ podcast: WirePodcast? = nil, isKept: Bool = false
     ) -> WireFeedResult {
@@ -240,7 +240,7 @@ extension FeedsMachine {
         return result
     }
 
-    /// Returns a line about a podcast, without the texts that would make a reply about many feeds too long.
+    /// Returns a result about a podcast, without the texts that would make a reply about many feeds too long.
     func result(_ kind: WireFeedResult.Kind, _ url: String, _ podcast: WirePodcast) -> WireFeedResult {
         .with {
             ($0.url, $0.kind, $0.podcast) = (url, kind, podcast)

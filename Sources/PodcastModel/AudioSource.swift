@@ -12,13 +12,13 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
     public init(enclosure address: String) throws(Failure) {
         guard !address.isEmpty else { throw Failure(.episodeUnavailable, "The episode has no audio.") }
         guard !address.utf8.contains(where: \.isASCIIControl) else {
-            throw Failure(.badURL, "The episode’s address holds control characters.")
+            throw Failure(.badURL, "The episode’s address contains control characters.")
         }
         if address.hasPrefix("/") {
             self = .file(path: address)
             return
         }
-        // The engine’s library must not get a malformed address, so addresses are checked as for fetches here.
+        // The engine’s library must not receive a malformed address, so the check is the same as for fetches.
         guard let valid = WebAddress(address), valid.scheme != "file" || address.lowercased().hasPrefix("file:") else {
             throw Failure(
                 .badURL,

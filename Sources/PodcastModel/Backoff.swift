@@ -6,7 +6,7 @@ public struct Backoff: Sendable, Hashable {
         case steps([Duration])
     }
 
-    /// The number of doublings is limited, so that no duration overflows; the longest wait is reached long before.
+    /// The maximum number of doublings, with which no duration overflows. Every schedule reaches its longest wait earlier.
     private static let maximumDoublings = 20
 
     private let schedule: Schedule

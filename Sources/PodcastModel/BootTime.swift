@@ -12,12 +12,12 @@ public struct BootTime: Sendable, Hashable {
         (self.at, self.bootID, self.wall) = (at, bootID, wall)
     }
 
-    /// The seconds that have passed at `now` for an observer of the boot `bootID`, negative before the time. For
-    /// another boot or machine the wall clock is used, whose adjustments aren’t detected.
+    /// The seconds from this time to `now`, negative if this time is in the future. An observer of another boot or
+    /// machine than `bootID` uses the wall clock, whose adjustments aren’t detected.
     public func elapsed(at now: Moment, bootID: String) -> Double {
         bootID == self.bootID ? now.monotonic.since(at) / .seconds(1) : now.wall.seconds - wall.seconds
     }
 
-    /// The seconds that remain at `now`; 0 after the time.
+    /// The seconds from `now` to this time; 0 if it is in the past.
     public func remaining(at now: Moment, bootID: String) -> Double { max(0, -elapsed(at: now, bootID: bootID)) }
 }

@@ -30,7 +30,7 @@ public struct CalendarTime: Sendable, Hashable {
         (self.year, self.month, self.day, self.milliseconds) = (year, month, day, milliseconds)
     }
 
-    /// Parses a text of the form of `compact`; nil for anything else.
+    /// Parses the form of `compact`; nil for any other text.
     public init?(compact text: some StringProtocol) {
         let bytes = Array(text.utf8)
         guard bytes.count == 19, bytes[8] == UInt8(ascii: "T"), bytes[18] == UInt8(ascii: "Z") else { return nil }
@@ -52,10 +52,10 @@ public struct CalendarTime: Sendable, Hashable {
         guard exists else { return nil }
     }
 
-    /// Whether the month has that day: a nonexistent one is a day of an adjacent month.
+    /// Whether the date exists; 30 February, for example, doesn’t.
     var exists: Bool { CalendarTime(timestamp) == self }
 
-    /// The moment in UTC.
+    /// The timestamp of the date and time, which must be in UTC.
     public var timestamp: Timestamp {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400

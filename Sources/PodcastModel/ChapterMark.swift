@@ -2,13 +2,13 @@
 public struct ChapterMark: Sendable, Hashable {
     /// The position where it starts.
     public var start: PlaybackPosition
-    /// The position where it ends; nil: the start of the next one.
+    /// The position where it ends; nil if it ends where the next chapter starts.
     public var end: PlaybackPosition?
-    /// The title; may be empty.
+    /// The title, which may be empty.
     public var title: String
-    /// The address of a page about it; empty if there is none.
+    /// The address of a web page about the chapter; empty if there is none.
     public var url: String
-    /// The address of its image; empty if there is none.
+    /// The address of an image of the chapter; empty if there is none.
     public var imageURL: String
 
     /// Creates a chapter that starts at a position.
@@ -20,17 +20,17 @@ public struct ChapterMark: Sendable, Hashable {
         (self.title, self.url, self.imageURL) = (title, url, imageURL)
     }
 
-    /// The maximum number of chapters of an episode; further ones are left out.
+    /// The maximum number of chapters of an episode; further ones are omitted.
     public static let limit = 1_000
-    /// A limit beyond any episode, in seconds.
+    /// The maximum position of a chapter, in seconds: more than any episode lasts.
     static let lastPosition = 1e7
     /// The maximum length of a title in characters, and of an address in bytes.
     static let titleLimit = 200
     static let addressLimit = 2_048
-    /// The maximum size of all texts of a list together, in bytes: every state of the player contains it.
+    /// The maximum total size of the texts of a list, in bytes: every state of the player contains the list.
     static let textLimit = 96 * 1_024
 
-    /// The list for players: sorted by start, one chapter at each position, none at or after the end of the audio, with
+    /// Returns the list for players: sorted by start, one chapter at each position, none at or after the end of the audio, with
     /// single-line texts and web addresses only. At most `limit` chapters, with the texts that fit in one message.
     public static func normalised(_ marks: [ChapterMark], duration: EpisodeDuration? = nil) -> [ChapterMark] {
         var seen: Set<PlaybackPosition> = []
@@ -39,12 +39,12 @@ public struct ChapterMark: Sendable, Hashable {
         // Sorting isn’t stable: the first one in the list at a position is kept.
         let ordered = inside.enumerated().sorted { ($0.element.start, $0.offset) < ($1.element.start, $1.offset) }
         var room = textLimit
-        return ordered.compactMap { seen.insert($0.element.start).inserted ? $0.element.tidied(duration) : nil }
-            .prefix(limit).map { $0.within(&room) }
+        return ordered.compactMap { seen.insert($0.element.start).inserted ? $0.element.sanitized(duration) : nil }
+            .prefix(limit).map { $0.truncated(to: &room) }
     }
 
-    /// The chapter with the texts for which there is room left.
-    private func within(_ room: inout Int) -> ChapterMark {
+    /// Returns the chapter with the texts that fit in `room` bytes, and subtracts their size.
+    private func truncated(to room: inout Int) -> ChapterMark {
         var mark = self
         for text in [\ChapterMark.title, \.url, \.imageURL] {
             let bytes = mark[keyPath: text].utf8.count
@@ -53,7 +53,7 @@ public struct ChapterMark: Sendable, Hashable {
         return mark
     }
 
-    private func tidied(_ duration: EpisodeDuration?) -> ChapterMark {
+    private func sanitized(_ duration: EpisodeDuration?) -> ChapterMark {
         var mark = self
         mark.title = Self.line(title)
         mark.url = Self.address(url)

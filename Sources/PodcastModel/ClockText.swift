@@ -1,13 +1,13 @@
-/// Formats positions and lengths like a clock.
+/// Formats positions and durations in hours, minutes and seconds.
 public enum ClockText {
-    /// The tolerance for positions that lag, in seconds: an anchor behind the engine, the engine behind the requested
-    /// position.
-    public static let grace = 0.05
+    /// The tolerance for a late position, in seconds: the anchor’s relative to the engine’s, or the engine’s relative to
+    /// the requested one.
+    public static let tolerance = 0.05
 
-    /// The whole seconds that have passed.
-    public static func wholeSeconds(_ seconds: Double) -> Int { Int(max(0, min(seconds + grace, 360_000_000))) }
+    /// Rounds a position down to whole seconds, within `tolerance`.
+    public static func wholeSeconds(_ seconds: Double) -> Int { Int(max(0, min(seconds + tolerance, 360_000_000))) }
 
-    /// Formats elapsed whole seconds: `0:07`, `12:34`, `1:02:03`. Unknown (nil): `--:--`.
+    /// Formats whole seconds, such as `0:07`, `12:34` or `1:02:03`; `--:--` if they are unknown (nil).
     public static func format(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite else { return "--:--" }
         let whole = wholeSeconds(seconds)

@@ -1,10 +1,10 @@
-/// The origin of a command: its text in commands (`cli`, `mini` …), and its name for users.
+/// The program or mechanism that sent a command, such as `cli` or `mini`.
 public struct CommandOrigin: Sendable, Hashable {
-    /// The commands of the command line.
+    /// The origin of commands from the command line.
     public static let commandLine = CommandOrigin("cli")
     /// The origin of a queue’s automatic advance.
     public static let advance = CommandOrigin("advance")
-    /// The origin of a rule that the listener has set.
+    /// The origin of commands that one of the listener’s rules causes.
     public static let rule = CommandOrigin("rule")
 
     /// The text in commands; empty if unknown.

@@ -25,7 +25,7 @@ public enum EpisodeIdentity: Sendable, Hashable, CustomStringConvertible {
     /// The stored text of the alias.
     public var description: String { alias }
 
-    /// The ID of an episode that is first seen under this identity.
+    /// The ID of a new episode with this identity.
     public func episodeID(in podcast: PodcastID) -> EpisodeID {
         EpisodeID.derived(from: podcast.text + "\n" + alias)
     }
@@ -42,14 +42,14 @@ extension PodcastID {
 public struct IdentifiedItem: Sendable, Hashable {
     /// The item from the feed.
     public var item: FeedEpisode
-    /// The identity under which it is first known.
+    /// The identity from which the ID of a new episode is derived.
     public var identity: EpisodeIdentity
     /// All its identities that no other item of the document has, `identity` first.
     public var aliases: [EpisodeIdentity]
 }
 
 extension FeedDocument {
-    /// Every item once, with its identities, and a warning for each kind of duplicate.
+    /// Returns each item once, with its identities, and a warning for each kind of duplicate.
     ///
     /// A GUID that several items share identifies none of them: items with the same audio are one episode (the first
     /// counts), the others are identified by their audio.

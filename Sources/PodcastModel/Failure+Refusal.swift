@@ -61,9 +61,9 @@ extension Failure {
 }
 
 extension WebAddress {
-    /// A text that was meant as an address, shortened and without user and password, for messages.
+    /// Returns an unparsed address for a message: shortened, without user and password.
     public static func quotable(_ text: String) -> String {
-        let shown = repeatable(text).prefix(200)
+        let shown = redacted(text).prefix(200)
         return String(String.UnicodeScalarView(shown.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }))
     }
 }

@@ -1,4 +1,4 @@
-/// The reason of a failure, as services reply it and clients show it.
+/// The reason for a failure, which services send and clients show.
 public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
     /// A stable code for programs: lowerCamelCase, one of `FailureCode` or a later one.
     public var code: String
@@ -35,7 +35,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case busy
     /// The service or the bus ended while the request was in flight.
     case lostInFlight
-    /// The deadline passed before the service began: nothing was done.
+    /// The deadline passed before the service executed the request.
     case expired
     /// The client’s time limit was reached: the outcome is unknown.
     case outcomeUnknown
@@ -45,7 +45,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case helloRequired
     /// A newer generation of the same service is registered.
     case fenced
-    /// Only another service may write this.
+    /// The topic or record belongs to another service.
     case notOwner
     /// The message can’t be decoded.
     case malformed
@@ -61,7 +61,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case ambiguous
     /// The state has changed since `ifRevision`.
     case revisionMismatch
-    /// Another answer to the alert was first.
+    /// The alert has already been answered.
     case alreadyAnswered
     /// The queue has nothing to play.
     case queueEmpty
@@ -99,7 +99,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case sessionCorrupt
 
     // The failures of downloads.
-    /// A server can’t be reached: no network, no such host, no answer.
+    /// A server can’t be reached: no network, an unknown host, or no response.
     case unreachable
     /// The free space isn’t enough for a file.
     case insufficientStorage

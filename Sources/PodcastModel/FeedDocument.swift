@@ -40,7 +40,7 @@ public struct FeedChannel: Sendable, Hashable {
 
 /// An episode as its feed describes it. A text is empty if the feed has none.
 public struct FeedEpisode: Sendable, Hashable {
-    /// The feed’s own identifier of it; unique only if the feed conforms to the rules.
+    /// The GUID in the feed, which isn’t unique in every feed.
     public var guid = ""
     /// The title, as plain text.
     public var title = ""
@@ -86,7 +86,7 @@ public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
     /// The first affected items, by their titles or as `item 3`; empty if the whole feed is affected.
     public var items: [String]
 
-    /// The maximum number of items that are named.
+    /// The maximum number of items that a warning names.
     public static let itemLimit = 5
 
     /// Creates a warning, by default for one occurrence.

@@ -27,7 +27,7 @@ public enum HTMLEntities {
     }()
 
     /// Decodes a reference at the start of `bytes`, such as `&amp;`, `&#38;` or `&#x26;`, and returns its length. Nil
-    /// for an ampersand that starts no reference.
+    /// if the ampersand doesn’t start a reference.
     public static func reference(in bytes: ArraySlice<UInt8>) -> (character: Unicode.Scalar, length: Int)? {
         let name = bytes.dropFirst().prefix(12).prefix { $0 == UInt8(ascii: "#") || $0.isASCIIAlphanumeric }
         guard !name.isEmpty, name.endIndex < bytes.endIndex, bytes[name.endIndex] == UInt8(ascii: ";"),

@@ -91,7 +91,7 @@ public struct HTMLText: Sequence, IteratorProtocol, Sendable {
             attributes: inner[name.endIndex..<end])
     }
 
-    /// The first `>` outside quotes, or any if a quote is never closed; nil if there is none.
+    /// The first `>` outside quotes; if a quote is never closed, the first `>` anywhere. Nil if there is none.
     private static func end(of text: ArraySlice<UInt8>) -> Int? {
         var quote: UInt8?
         var previous = UInt8(ascii: " ")

@@ -1,4 +1,4 @@
-/// An identifier; those of different kinds are different types.
+/// An identifier. Each kind has its own type.
 ///
 /// On the wire and on the command line it is its `text`: the letter of its kind, then lower-case base 32 or hexadecimal
 /// digits, so that it never looks like a number.
@@ -58,7 +58,7 @@ private func fnv1a(_ bytes: some Sequence<UInt8>, basis: UInt64) -> UInt64 {
     return hash ^ hash >> 31
 }
 
-/// A current or former subscription. Begins with `p`.
+/// The ID of a current or former subscription. Begins with `p`.
 public struct PodcastID: Identifier {
     /// The letter of this kind.
     public static let prefix: Character = "p"
@@ -71,7 +71,7 @@ public struct PodcastID: Identifier {
     }
 }
 
-/// An episode of a podcast. Begins with `e`; stays the same when the feed moves or changes its GUIDs.
+/// The ID of an episode. Begins with `e`; doesn’t change when the feed moves or changes its GUIDs.
 public struct EpisodeID: Identifier {
     /// The letter of this kind.
     public static let prefix: Character = "e"
@@ -84,7 +84,7 @@ public struct EpisodeID: Identifier {
     }
 }
 
-/// An entry of a queue. Begins with `q`; each added episode gets a new one.
+/// The ID of a queue entry. Begins with `q`; each added episode gets a new one.
 public struct QueueEntryID: Identifier {
     /// The letter of this kind.
     public static let prefix: Character = "q"
@@ -97,7 +97,7 @@ public struct QueueEntryID: Identifier {
     }
 }
 
-/// One occurrence of an alert. Begins with `a`.
+/// The ID of one occurrence of an alert. Begins with `a`.
 public struct AlertID: Identifier {
     /// The letter of this kind.
     public static let prefix: Character = "a"
@@ -110,7 +110,7 @@ public struct AlertID: Identifier {
     }
 }
 
-/// A load of an episode into the engine. Begins with `l`; a replay of the same episode is another load.
+/// The ID of a load of an episode into the engine. Begins with `l`; repeating an episode is another load.
 public struct LoadID: Identifier {
     /// The letter of this kind.
     public static let prefix: Character = "l"
@@ -127,7 +127,7 @@ public struct LoadID: Identifier {
     }
 }
 
-/// A bookmarked position in an episode. Begins with `b`.
+/// The ID of a bookmark. Begins with `b`.
 public struct BookmarkID: Identifier {
     /// The letter of this kind.
     public static let prefix: Character = "b"

@@ -1,4 +1,4 @@
-/// Parses the dates of feeds and servers: RFC 822 with its many mistakes, and ISO 8601.
+/// Parses the dates of feeds and servers: RFC 822, also with common errors, and ISO 8601.
 public enum InternetDate {
     /// Parses a date; a missing time is midnight, a missing or unknown zone UTC. The weekday, which is often wrong, is
     /// ignored. Nil for anything but a date between 1970 and 2199.
@@ -37,7 +37,7 @@ public enum InternetDate {
         case mark(Character)
     }
 
-    /// Splits by scalars: characters would cost a feed of thousands of dates a quarter of its time.
+    /// Splits by scalars: splitting by characters takes a quarter of the time in which a feed is parsed.
     private static func tokens(_ text: String) -> [Token] {
         var tokens: [Token] = []
         var rest = text.unicodeScalars[...]

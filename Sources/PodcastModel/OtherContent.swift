@@ -16,7 +16,7 @@ public enum OtherContent: Sendable, Hashable, CaseIterable {
     /// An empty body.
     case nothing
 
-    /// The number of first bytes that suffice.
+    /// The number of first bytes by which content is detected.
     public static let beginning = 256
 
     /// Detects the content by a media type, with or without parameters; nil for audio and for possible audio.

@@ -106,10 +106,10 @@ public struct MonotonicTime: Sendable, Hashable, Comparable {
     /// The nanoseconds since an arbitrary start, the same in all processes of one boot.
     public let nanoseconds: UInt64
 
-    /// Creates a time from that reading of the clock.
+    /// Creates a time from a reading of CLOCK_MONOTONIC.
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
-    /// The time later by `duration`; earlier if it is negative; never before the clock’s start.
+    /// Adds `duration`, which may be negative; the result is never before the clock’s start.
     public func advanced(by duration: Duration) -> MonotonicTime {
         let (seconds, attoseconds) = duration.components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -133,7 +133,7 @@ public struct MonotonicTime: Sendable, Hashable, Comparable {
     public static func < (left: Self, right: Self) -> Bool { left.nanoseconds < right.nanoseconds }
 }
 
-/// The time on both clocks, which a shell reads together and passes to a state machine as “now”.
+/// A reading of both clocks, which a shell passes to a state machine as “now”.
 public struct Moment: Sendable, Hashable {
     /// The time for deadlines, intervals and anchors.
     public var monotonic: MonotonicTime

@@ -9,7 +9,7 @@ public enum QueueName {
     /// The command-line option for a queue, with a leading space; empty for the default queue.
     public static func option(_ name: String) -> String { name == `default` ? "" : " --queue \(name)" }
 
-    /// The rule for names, for messages.
+    /// The rule for valid names, for messages.
     public static let rule = "1 to 40 letters, digits, - or _, the first a letter"
 
     /// Whether a text is a valid name of a queue.

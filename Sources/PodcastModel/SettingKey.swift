@@ -22,7 +22,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case word([String])
         /// The word `off`, a part of the length such as `95%`, or seconds before the end such as `30`.
         case threshold
-        /// The word `always`, or hours of the day such as `22-6`, from the first until before the second, local time.
+        /// The word `always`, or a range of hours in local time such as `22-6`, which excludes the second hour.
         case hours
         /// The word `any`, or names of network interfaces, separated by commas.
         case interfaces
@@ -159,7 +159,7 @@ public enum PlayedThreshold: Sendable, Hashable {
         }
     }
 
-    /// The position in an episode of this length; a number of seconds gives none before its middle.
+    /// The position of the threshold in an episode of this length; with a number of seconds, at least its middle.
     public func position(in duration: EpisodeDuration) -> PlaybackPosition {
         switch self {
         case .part(let part): PlaybackPosition(clamping: duration.seconds * part)
@@ -169,7 +169,7 @@ public enum PlayedThreshold: Sendable, Hashable {
     }
 }
 
-/// The hours of the day from the first until before the second; over midnight if the second isn’t larger.
+/// The hours of the day from `first` until before `end`; past midnight if `end` isn’t larger.
 public struct HoursOfDay: Sendable, Hashable {
     /// The first hour, 0 to 23.
     public let first: Int

@@ -16,7 +16,7 @@ public enum SystemClocks {
     /// The nanoseconds since 1970, UTC.
     public static func wallNanoseconds() -> UInt64 { read(CLOCK_REALTIME) }
 
-    /// The ID of this boot of the machine, as in `/proc/sys/kernel/random/boot_id`; `unknown` if there is none.
+    /// The ID of this boot of the machine, as in `/proc/sys/kernel/random/boot_id`; `unknown` if it can’t be read.
     public static let bootID: String = {
         guard let file = fopen("/proc/sys/kernel/random/boot_id", "r") else { return "unknown" }
         defer { fclose(file) }

@@ -16,7 +16,7 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// The maximum length of an address, in bytes.
     public static let limit = 8_192
 
-    /// Nil unless `text` is absolute with one of the three schemes. `feed:`, `itpc:` and `pcast:` become http.
+    /// Creates an address; nil unless `text` is absolute with one of the three schemes. `feed:`, `itpc:` and `pcast:` become http.
     public init?(_ text: String) {
         guard let parts = Reference(text), let scheme = parts.scheme else { return nil }
         guard scheme == "feed" || scheme == "itpc" || scheme == "pcast" else {
@@ -190,7 +190,7 @@ private struct Reference {
         guard !rest.isEmpty, rest.utf8.count <= WebAddress.limit,
             !rest.utf8.contains(where: \.isASCIIControl)
         else { return nil }
-        // Searched by bytes: a combining mark after the character would hide it.
+        // The search is by bytes, because a combining mark after the `#` makes it another character.
         if let fragment = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<fragment] }
         if let colon = rest.utf8.firstIndex(of: UInt8(ascii: ":")), colon != rest.startIndex,
             rest.utf8[..<colon].allSatisfy({ $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }),

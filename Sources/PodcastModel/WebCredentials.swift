@@ -13,10 +13,10 @@ public struct WebCredentials: Sendable, Hashable, CustomStringConvertible, Custo
         (self.user, self.password) = (user, password)
     }
 
-    /// Throws for credentials that Basic authentication can’t send (RFC 7617): a user that is empty or has a colon,
-    /// control characters, more than 1 KiB.
+    /// Checks that Basic authentication can send the credentials (RFC 7617): the user is neither empty nor has a colon,
+    /// and both are at most 1 KiB long, without control characters.
     ///
-    /// - Throws: `invalidArgument`, whose message contains neither of them.
+    /// - Throws: `invalidArgument`, whose message contains neither the user nor the password.
     public func check() throws(Failure) {
         guard !user.isEmpty, !user.utf8.contains(UInt8(ascii: ":")) else {
             throw Failure(.invalidArgument, "A user name can’t be empty or contain a colon.")
@@ -99,10 +99,10 @@ extension WebAddress {
         byte <= 0x20 || byte == 0x7f || "\"'<>".utf8.contains(byte)
     }
 
-    /// Returns a text that was meant as an address without user and password, for messages to its author.
+    /// Removes the user and password from an unparsed address, for messages to the user who entered it.
     ///
     /// If it can’t be parsed as an address, everything up to the last `@` is removed: a password may be anywhere in it.
-    public static func repeatable(_ text: String) -> String {
+    public static func redacted(_ text: String) -> String {
         if let address = WebAddress(text) {
             return address.server?.userInfo == nil ? text : address.textWithoutCredentials
         }

@@ -13,7 +13,7 @@ public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible
 
     static func defaultPort(of scheme: String) -> UInt16 { scheme == "http" ? 80 : 443 }
 
-    /// Creates the origin of an address, whatever its path; nil for text that isn’t an http or https address.
+    /// Creates the origin of an address, and ignores its path; nil for text that isn’t an http or https address.
     public init?(_ text: String) {
         guard let origin = WebAddress(text)?.origin else { return nil }
         self = origin

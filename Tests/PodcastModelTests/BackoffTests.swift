@@ -2,7 +2,7 @@ import PodcastModel
 import Testing
 
 @Suite struct BackoffTests {
-    @Test func `exponential waits double up to the longest`() {
+    @Test func `exponential waits double up to the longest wait`() {
         let backoff = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
         let waits = (1...7).map { backoff.wait(after: $0) }
         #expect(waits == [50, 100, 200, 400, 800, 1_000, 1_000].map { .milliseconds($0) })
@@ -11,20 +11,20 @@ import Testing
     }
 
     @Test(arguments: [(0.0, 800), (0.5, 1_000), (0.75, 1_100)])
-    func `jitter varies a wait by its part up and down`(random: Double, milliseconds: Int) {
+    func `jitter makes a wait longer or shorter`(random: Double, milliseconds: Int) {
         let backoff = Backoff.exponential(first: .seconds(1), longest: .seconds(10), jitter: 0.2)
         let wait = backoff.wait(after: 1, random: random) / .milliseconds(1)
         #expect(abs(wait - Double(milliseconds)) < 1e-6)
     }
 
     @Test(arguments: [(0.0, 1_600), (0.5, 2_000), (0.75, 2_200), (0.99999999, 2_400)])
-    func `the longest waits are spread by jitter too, and none exceeds the limit`(random: Double, milliseconds: Int) {
+    func `jitter also varies the longest waits, and none exceeds the limit`(random: Double, milliseconds: Int) {
         let backoff = Backoff.exponential(first: .seconds(1), longest: .milliseconds(2_400), jitter: 0.2)
         let wait = backoff.wait(after: 9, random: random) / .milliseconds(1)
         #expect(abs(wait - Double(milliseconds)) < 1e-4 && wait <= 2_400)
     }
 
-    @Test func `steps end after the last one`() {
+    @Test func `retries end after the last step`() {
         let backoff = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
         #expect((1...3).map { backoff.wait(after: $0) } == [.seconds(5), .seconds(15), .seconds(60)])
         #expect(backoff.retryLimit == 3)

@@ -12,8 +12,7 @@ struct ChapterMarkTests {
     }
 
     @Test
-    func `texts are single lines without control characters, addresses are web addresses, and ends lie behind starts`()
-    {
+    func `texts are single lines without control characters, addresses are web addresses, and ends are after starts`() {
         let start = PlaybackPosition.zero
         let list = ChapterMark.normalised([
             ChapterMark(

@@ -10,7 +10,7 @@ import Testing
         #expect(ClockText.format(seconds) == text)
     }
 
-    @Test func `an unknown length has no digits`() {
+    @Test func `an unknown length is shown as dashes`() {
         #expect(ClockText.format(nil) == "--:--")
     }
 }

@@ -22,7 +22,7 @@ private func identities(_ items: [FeedEpisode]) -> [String] {
         ]) == ["guid:g", "url://h/2", "title:1:-:t"])
 }
 
-@Test func `an item that is repeated counts once`() {
+@Test func `a repeated item is listed once`() {
     let document = FeedDocument(
         channel: FeedChannel(),
         items: [item(guid: "g", audio: "http://h/1", title: "new"), item(guid: "g", audio: "http://h/1", title: "old")])

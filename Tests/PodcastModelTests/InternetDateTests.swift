@@ -29,7 +29,7 @@ import Testing
         ("Sat, 01 Jan 100 00:00:00 GMT", 946_684_800),
         ("Wed, 02 Sept 2020 10:00:00 GMT", 1_599_040_800),
     ] as [(String, Int64)])
-func `dates as feeds write them are read`(text: String, seconds: Int64) {
+func `the forms of dates in feeds are parsed`(text: String, seconds: Int64) {
     #expect(InternetDate.parse(text)?.milliseconds == seconds * 1_000)
 }
 

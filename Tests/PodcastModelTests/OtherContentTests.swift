@@ -10,7 +10,7 @@ import Testing
             ("application/rss+xml", .xml), ("application/json", .json), ("image/jpeg", .image),
             ("audio/mpeg", nil), ("video/mp4", nil), ("application/octet-stream", nil), ("text/plain", nil), ("", nil),
         ] as [(String, OtherContent?)])
-    func `media types that audio never has are recognised`(type: String, content: OtherContent?) {
+    func `media types that audio never has are detected`(type: String, content: OtherContent?) {
         #expect(OtherContent(mediaType: type) == content)
     }
 
@@ -22,7 +22,7 @@ import Testing
             ("<?xml version=\"1.0\"?>\n<playlist version=\"1\">", .playlist), ("<?xml version=\"1.0\"?><rss>", .xml),
             ("<rss>", .xml), ("{ \"error\": 1}", .json), ("ID3\u{3}", nil), ("RIFF", nil), ("", nil), ("{", nil),
         ] as [(String, OtherContent?)])
-    func `content other than audio is recognised by its first bytes`(text: String, content: OtherContent?) {
+    func `content other than audio is detected by its first bytes`(text: String, content: OtherContent?) {
         #expect(OtherContent(beginning: Array(text.utf8)) == content)
     }
 

@@ -16,7 +16,9 @@ private func anchor(position: Double, speed: Double = 1, running: Bool = true) t
 
 struct PlaybackAnchorTests {
     @Test(arguments: [(1.0, 10.0), (0.5, 5.0), (3.5, 35.0), (1.25, 12.5)])
-    func `a running anchor moves with the clock times the speed`(speed: Double, expected: Double) throws {
+    func `the position of a running anchor advances by the elapsed time multiplied by the speed`(
+        speed: Double, expected: Double
+    ) throws {
         let position = try anchor(position: 20, speed: speed).position(at: MonotonicTime(nanoseconds: 110 * second))
         #expect(abs(position.seconds - 20 - expected) < 1e-9)
     }
@@ -31,7 +33,7 @@ struct PlaybackAnchorTests {
         #expect(position.seconds == 20)
     }
 
-    @Test func `the position ends at the duration, where no time is left`() throws {
+    @Test func `the position stops at the duration, with no time remaining`() throws {
         let duration = try #require(EpisodeDuration(seconds: 25))
         let late = MonotonicTime(nanoseconds: 200 * second)
         let running = try anchor(position: 20)

@@ -49,16 +49,16 @@ func `invalid addresses are refused`(text: String) {
     "http://a\\b/", "http://a%2eb/", "http://a<b/", "http://user:%00@a/", "http://user:%0d%0a@a/", "http://u:%ff@a/",
     "http://\u{1f4a9}.example/", "file:///%00", "file:///%ff",
 ])
-func `an address with a malformed server is refused where it enters`(text: String) {
+func `an address with a malformed server is refused`(text: String) {
     #expect(WebAddress(text) == nil)
 }
 
-@Test func `an accepted address contains nothing that another library could misread`() throws {
+@Test func `an accepted address contains nothing that another library could misinterpret`() throws {
     for text in HostileAddresses.addresses(10_000, seed: 9) {
         guard let address = WebAddress(text) else { continue }
         #expect(address.text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }, "\(text.debugDescription)")
         #expect(address.text.utf8.count <= WebAddress.limit)
-        #expect(WebAddress(address.text) == address, "\(text.debugDescription) changes when it is read again")
+        #expect(WebAddress(address.text) == address, "\(text.debugDescription) changes when it is parsed again")
         if !address.isFile { #expect(address.origin != nil, "\(text.debugDescription)") }
     }
 }
@@ -147,7 +147,7 @@ func `addresses of the same feed have the same identity`(left: String, right: St
     ("http://example.org/" + String(repeating: "a", count: 9_000), "it is longer than 8192 bytes"),
     ("http://example.org/" + String(repeating: "ä", count: 4_000), "it is longer than 8192 bytes"),
 ])
-func `the refusal of an address says what is wrong with it`(text: String, flaw: String) {
+func `the refusal of an address names its flaw`(text: String, flaw: String) {
     #expect(WebAddress(text) == nil)
     #expect(Failure.unusableAddress(text).message.hasSuffix("isn’t a usable address: \(flaw)."))
 }

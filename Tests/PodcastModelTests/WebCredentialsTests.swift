@@ -10,17 +10,17 @@ import Testing
         ("https://me:pa/ss@host/ x@y", "https://host/ x@y"), ("<https://me:pa#s?s@host/>", "<https://host/>"),
         ("https://host:8080/@user", "https://host:8080/@user"), ("https://[::1]/@user", "https://[::1]/@user"),
     ])
-    func `texts lose the users and passwords of their addresses and nothing else`(text: String, clean: String) {
+    func `only users and passwords are removed from the addresses in a text`(text: String, clean: String) {
         #expect(WebAddress.withoutCredentials(in: text) == clean)
     }
 
-    @Test func `a podcast’s id doesn’t depend on the password`() throws {
+    @Test func `a podcast’s ID doesn’t depend on the password`() throws {
         let texts = ["https://host/feed", "https://a:1@host/feed", "http://b:2@host/feed/"]
         let ids = try texts.map { PodcastID.feed(at: try #require(WebAddress($0))) }
         #expect(Set(ids).count == 1)
     }
 
-    @Test func `credentials that are added to an address can be read from it`() throws {
+    @Test func `credentials that are added to an address can be extracted from it`() throws {
         let address = try #require(WebAddress("https://host:8443/a/b?c"))
         let credentials = WebCredentials(user: "me@mail", password: "p:/?#@ä%")
         let text = address.text(with: credentials)

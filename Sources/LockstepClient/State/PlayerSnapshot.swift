@@ -131,7 +131,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
         guard connection == .live || !isStale else { return nil }
         var ticks: [Double] = []
         if player.isRunning {
-            let shown = position + ClockText.grace
+            let shown = position + ClockText.tolerance
             let fraction = shown - shown.rounded(.down)
             ticks.append(max(0.02, min(1, (1 - fraction) / max(0.1, speed)) + 0.005))
         }
