@@ -11,9 +11,9 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case event = 4
     /// Unsequenced telemetry on `live/…`.
     case live = 5
-    /// On `bus/heartbeat`: epoch and head.
+    /// Reports epoch and head on `bus/heartbeat`.
     case heartbeat = 6
-    /// On `sync/<nonce>`: epoch and head, in-band proof that the subscription is active.
+    /// Reports epoch and head on `sync/<nonce>`; its arrival proves that the subscription is active.
     case sync = 7
 
     // The kinds between a service and the bus.
@@ -83,7 +83,7 @@ package struct BusHeader: Sendable, Hashable {
         package static let more = Flags(rawValue: 1)
         /// In FETCH: requests a snapshot even if the ring covers the events.
         package static let forceSnapshot = Flags(rawValue: 2)
-        /// In REQUEST: it may have been sent before under the same ID.
+        /// In REQUEST: an earlier attempt may have been sent.
         package static let mayBeRepeat = Flags(rawValue: 4)
         /// In PING: no PONG is requested.
         package static let noAnswer = Flags(rawValue: 8)
@@ -149,7 +149,7 @@ package struct BusHeader: Sendable, Hashable {
     }
 }
 
-/// The reason why a frame can’t be decoded. Its message is dropped and counted.
+/// The reason why a frame can’t be decoded. The receiver drops and counts the message.
 package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
     case truncated(expected: Int, got: Int)
     case unknownVersion(UInt8)

@@ -34,7 +34,7 @@ extension Failure {
             detail: superseded.wireBytes)
     }
 
-    /// The newest generation of the service that the sender of `fenced` knows; 0 if it gives none.
+    /// The newest generation of the service that the sender of `fenced` knows; 0 if unknown.
     package var fencingGeneration: UInt32 {
         guard known == .fenced else { return 0 }
         return (try? WireSuperseded(wireBytes: detail))?.generation ?? 0

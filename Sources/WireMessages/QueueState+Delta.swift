@@ -52,7 +52,7 @@ extension WireQueueState {
     }
 
     private mutating func insert(_ entry: WireQueueEntry, after: String) -> Bool {
-        // Long puts continue at the end, which is checked first.
+        // Most inserts are after the last entry, which is checked first.
         if !after.isEmpty, entries.last?.id == after, entry.id != after {
             if let old = index(of: entry.id) { entries.remove(at: old) }
             entries.append(entry)

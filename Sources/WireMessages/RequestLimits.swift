@@ -38,7 +38,7 @@ package enum RequestLimits {
     /// The refusal of a request with a text that is too long; nil if every text fits, or the payload can’t be decoded.
     package static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
         if let failure = refusal(originBytes: origin.utf8.count) { return failure }
-        // No text is longer than the request, so most requests need no closer check.
+        // No text is longer than its request, so a short request needs no check of its texts.
         guard payload.count > min(text, unknownFields), let type = ServiceCatalog[service]?.request,
             let request = try? type.init(serializedBytes: payload)
         else { return nil }
@@ -75,7 +75,7 @@ package enum RequestLimits {
     }
 }
 
-/// Measures every text of a message and of the messages in it.
+/// Checks the length of every text of a message and of its nested messages.
 private struct TextVisitor: Visitor {
     var message: String
 

@@ -1,7 +1,7 @@
 package import PodcastModel
 package import SwiftProtobuf
 
-/// A service’s request message. Every service that takes requests raises alerts, which are answered by them.
+/// A service’s request message. Every service that accepts requests raises alerts, which requests answer.
 package protocol ServiceRequest: SwiftProtobuf.Message {
     associatedtype Reply: ServiceReply
     var answerAlert: WireAnswerAlert { get set }
@@ -31,7 +31,7 @@ extension WireSupervisorReply: ServiceReply {}
 
 /// The properties of a service that the rest of the fleet uses.
 package struct ServiceDescription: Sendable {
-    /// The way in which a service’s process is started.
+    /// The way in which a service’s process starts.
     package enum Start: Sendable, Hashable {
         case bySupervisor
         /// The service is the supervisor itself.
@@ -54,8 +54,8 @@ package struct ServiceDescription: Sendable {
     /// The time limit of a client for a reply.
     package var replyLimit = Duration.seconds(10)
 
-    /// The message type of its requests; nil if it accepts none. It isn’t stored: the metadata of all these messages
-    /// takes 0.5 MB of memory in every process that reads the catalog.
+    /// The message type of its requests; nil if it accepts none. This is computed: if it were stored, the metadata of all
+    /// types would need 0.5 MB of memory in each process.
     package var request: (any ServiceRequest.Type)? {
         switch name {
         case .persistence: WirePersistenceRequest.self

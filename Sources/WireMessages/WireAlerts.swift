@@ -25,8 +25,8 @@ extension WireAlert {
 }
 
 extension WireAnswerAlert {
-    /// Whether this answer to an alert must be carried out; false if it repeats the first answer, which wins. Without a
-    /// winner and an alert, the alert doesn’t exist.
+    /// Whether this answer to an alert takes effect; false if it repeats `winner`, the first answer. If both `winner` and
+    /// `alert` are nil, the alert doesn’t exist.
     ///
     /// - Throws: `alreadyAnswered`, `notFound`, or `invalidArgument` for an answer that the alert doesn’t offer.
     package func isFirst(after winner: String?, to alert: WireAlert?) throws(Failure) -> Bool {
@@ -44,7 +44,7 @@ extension WireAnswerAlert {
         return true
     }
 
-    /// The reply to an answer; `changed`: whether this request ended the alert.
+    /// The reply to an answer; `changed` is true if this request ended the alert.
     package func answered(changed: Bool) -> WireAlertAnswered {
         var answered = WireAlertAnswered()
         answered.alert = alert

@@ -9,13 +9,13 @@ package struct WireFields: Sendable {
 
     package init() {}
 
-    /// Creates a message that continues `beginning`.
+    /// Creates a message that begins with the fields of `beginning`.
     package init(_ beginning: some SwiftProtobuf.Message, reserving capacity: Int = 0) {
         bytes.reserveCapacity(capacity)
         bytes += beginning.wireBytes
     }
 
-    /// Appends a field with a message, bytes or a text. `number` is the field’s, from 1 to 15.
+    /// Appends the field `number`, 1 to 15, with a message, bytes or a text.
     package mutating func append(_ number: UInt8, _ value: [UInt8]) {
         begin(number, count: value.count)
         bytes.append(contentsOf: value)

@@ -14,7 +14,7 @@ extension PlaybackAnchor {
 }
 
 extension WireSleepState {
-    /// The remaining seconds of the clock; nil if it doesn’t end by time.
+    /// The remaining seconds of the sleep timer; nil if it doesn’t end at a time.
     package func remaining(at now: Moment, bootID: String) -> Double? {
         guard endsAt > 0 else { return nil }
         let end = BootTime(

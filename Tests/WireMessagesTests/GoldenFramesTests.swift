@@ -27,7 +27,7 @@ struct GoldenMessage: Decodable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { "\(socket): \(name)" }
 
-    /// The header as this code has it.
+    /// The decoded form of the header.
     func expected() throws -> BusHeader {
         BusHeader(
             try #require(MessageKind(rawValue: header.kind)),
@@ -53,7 +53,7 @@ enum Golden {
     static let messages = load("messages", as: [GoldenMessage].self)
     static let headers = load("headers", as: [GoldenHeader].self)
 
-    /// Empty when the file cannot be read, which a test of its own reports.
+    /// Returns an empty list if the file can’t be read; another test then fails.
     private static func load<Value: Decodable & ExpressibleByArrayLiteral>(_ name: String, as type: Value.Type) -> Value
     {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -87,12 +87,12 @@ enum Golden {
     }
 
     @Test(arguments: Golden.messages)
-    func `a golden header is written byte for byte`(_ message: GoldenMessage) throws {
+    func `a golden header is encoded byte for byte`(_ message: GoldenMessage) throws {
         #expect(try message.expected().encoded == Golden.bytes(message.frames[message.headerFrame]))
     }
 
     @Test(arguments: Golden.messages)
-    func `a golden text is written byte for byte`(_ message: GoldenMessage) throws {
+    func `a golden text is encoded byte for byte`(_ message: GoldenMessage) throws {
         for (index, text) in message.texts {
             let place = try #require(Int(index))
             #expect(try Golden.bytes(message.frames[place]) == Array(text.utf8))
@@ -112,7 +112,7 @@ enum Golden {
         }
     }
 
-    @Test func `the payloads of the bus itself are read and written`() throws {
+    @Test func `the payloads of the bus itself are decoded and encoded`() throws {
         let status = try #require(Golden.messages.first { $0.name == "status of a service" })
         let bytes = try Golden.bytes(status.frames[2])
         let read = try WireServiceStatus(serializedBytes: bytes)
@@ -126,7 +126,7 @@ enum Golden {
     }
 
     @Test(arguments: Golden.headers)
-    func `a header of a wrong form is refused for its reason`(_ header: GoldenHeader) throws {
+    func `a malformed header is refused with its reason`(_ header: GoldenHeader) throws {
         let bytes = try Golden.bytes(header.hex)
         var reason: String?
         do throws(FrameError) { _ = try BusHeader(decoding: bytes) } catch {

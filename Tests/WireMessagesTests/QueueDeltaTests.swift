@@ -17,17 +17,17 @@ struct QueueDeltaTests {
 
     private func ids(_ state: WireQueueState) -> [String] { state.entries.map(\.id) }
 
-    /// Deltas that append to the end, and deltas that leave it: by moving, by an unknown anchor, by a removal.
+    /// Deltas that only append, and deltas that also move, insert after an unknown entry, or remove.
     static let deltas: [[WireQueueStep]] = [
         (100..<300).map { insert($0, after: $0 - 1) },
-        // An entry that exists already, an anchor elsewhere or unknown, a removal in between.
+        // These move an existing entry, insert elsewhere or after an unknown entry, or remove one.
         (100..<200).map { insert($0, after: $0 - 1) } + [insert(3, after: 199)]
             + (200..<300).map { insert($0, after: $0 == 200 ? 3 : $0 - 1) },
         (100..<200).map { insert($0, after: $0 - 1) } + [insert(500, after: 5), insert(501, after: 9_999)],
         (100..<200).map { insert($0, after: $0 - 1) } + [.with { $0.remove = "e199" }, insert(200, after: 198)],
     ]
 
-    @Test(arguments: deltas) func `a long delta has the same result as its steps one by one`(steps: [WireQueueStep]) {
+    @Test(arguments: deltas) func `a long delta has the same result as its individual steps`(steps: [WireQueueStep]) {
         var whole = Self.state(0..<100)
         var single = whole
         let isWholeConsistent = whole.apply(.with { $0.steps = steps })

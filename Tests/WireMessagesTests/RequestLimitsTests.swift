@@ -125,7 +125,7 @@ import Testing
         #expect(Self.refusal(many, .queue) == nil)
     }
 
-    @Test func `an unreadable request is left to its service`() {
+    @Test func `the limits don’t apply to a request that can’t be decoded`() {
         let bytes = [UInt8](repeating: 0xff, count: 4_000)
         #expect(RequestLimits.refusal(origin: "cli", payload: bytes, service: .queue) == nil)
     }
