@@ -34,7 +34,7 @@ package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStri
     @inlinable package var count: Int { bytes.count }
     @inlinable package var isEmpty: Bool { bytes.isEmpty }
 
-    /// Hashes the bytes at once; an array would hash them one by one.
+    /// Hashes all bytes in one call, which is faster than the array’s hashing of each byte.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
@@ -58,7 +58,7 @@ package struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStri
     /// The bytes as text; nil if they are not UTF-8.
     package var text: String? { String(validating: bytes, as: UTF8.self) }
 
-    /// Gives `body` the bytes, which are valid during the call.
+    /// Calls `body` with the bytes, which are valid during the call.
     @inlinable
     package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try bytes.withUnsafeBytes(body)

@@ -13,7 +13,8 @@ package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
         #endif
     }()
 
-    /// Throws for an empty path, one with a zero byte and one that is longer than `maximumPathLength`.
+    /// Creates an endpoint.
+    /// - Throws: if the path is empty, has a zero byte or is longer than `maximumPathLength`.
     package init(path: String) throws(ZeroMQError) {
         let length = path.utf8.count
         guard length <= Self.maximumPathLength else {
@@ -24,7 +25,8 @@ package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
         }
         guard length > 0, !path.utf8.contains(0) else {
             throw ZeroMQError(
-                call: "ipc endpoint", endpoint: path, errno: EINVAL, text: "the path of the socket is empty or broken")
+                call: "ipc endpoint", endpoint: path, errno: EINVAL,
+                text: "the path of the socket is empty or has a zero byte")
         }
         self.path = path
     }

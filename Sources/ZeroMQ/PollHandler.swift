@@ -1,7 +1,7 @@
-/// The code of a poll thread, which alone sends and receives on its sockets.
+/// The handler of a poll thread, the only user of the thread’s sockets.
 ///
 /// It is created on the thread, where every callback runs, so it needs no lock and may hold values that can’t be copied
-/// or sent. If a callback throws, the thread ends in order, and `PollThread.shutdown()` returns the error.
+/// or sent. If a callback throws, the thread calls `stop` and ends, and `PollThread.shutdown()` returns the error.
 package protocol PollHandler: ~Copyable, SendableMetatype {
     /// The commands from other threads to this one.
     associatedtype Command: Sendable
@@ -15,13 +15,13 @@ package protocol PollHandler: ~Copyable, SendableMetatype {
     /// Handles a message. Between two turn ends a bounded number of messages is read from each socket.
     mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws
 
-    /// Handles a message whose bytes can be read in place until the call returns. By default it is copied.
+    /// Handles a message whose bytes can be read in place until the call returns. The default copies the message.
     mutating func received(_ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet) throws
 
-    /// The socket accepts messages again. Called only after `SocketSet.notifyWritable`.
+    /// Called when a socket accepts messages again, after `SocketSet.notifyWritable`.
     mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws
 
-    /// All waiting messages, or a bounded number of them, were handled, or the deadline is reached.
+    /// Called when all waiting messages, or a bounded number of them, are handled, or when the deadline is reached.
     /// - Parameter now: CLOCK_MONOTONIC in nanoseconds.
     /// - Returns: the latest time of the next call, on the same clock; nil if none is needed.
     mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64?

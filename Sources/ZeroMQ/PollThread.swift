@@ -4,7 +4,7 @@ import NIOConcurrencyHelpers
 
 /// The outcome of sending a command to a poll thread.
 package enum CommandOutcome: Sendable, Hashable {
-    /// The handler will receive it, unless it fails first.
+    /// The handler will receive the command, unless the handler fails first.
     case accepted
     /// Too many commands are waiting, because the thread hangs or is too slow. The command is refused.
     case full
@@ -82,7 +82,7 @@ package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
     }
 }
 
-/// Runs the turns of a poll thread, all on that thread.
+/// The loop of a poll thread, on that thread.
 enum PollLoop<Handler: PollHandler & ~Copyable> {
     /// The maximum number of messages that are read from one socket in a turn, so that no socket starves another.
     private static var messagesPerTurn: Int { 256 }

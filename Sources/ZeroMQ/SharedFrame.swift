@@ -11,7 +11,7 @@ private final class FrameLoan: Sendable {
 
 /// Messages of libzmq that share a frame’s bytes instead of copying them.
 enum SharedFrame {
-    /// The size from which sharing is cheaper than copying, in bytes.
+    /// The minimum size in bytes at which sharing is cheaper than copying.
     static var minimum: Int { 1_024 }
 
     /// Creates a message with the frame’s bytes; false if there is no memory for it.

@@ -16,13 +16,13 @@ package enum SendOutcome: Sendable, Hashable {
 /// It isn’t copyable, so that it has one owner that closes it, and not `Sendable`, because libzmq’s sockets aren’t
 /// thread-safe. Its `deinit` closes it like `close()`.
 package struct Socket: ~Copyable {
-    /// The last endpoint that it was bound or connected to, or its kind’s name. For error messages.
+    /// The last endpoint to which the socket was bound or connected, or its kind, for error messages.
     package private(set) var endpoint: String
     var handle: UnsafeMutableRawPointer?
     /// The buffer for receives that return a copy.
     private var received = ReceivedMessage()
 
-    /// A limit above the frames of any message of the bus; further frames are read and dropped.
+    /// The maximum number of frames in a message, more than any message of the bus has; further frames are dropped.
     package static let maximumFrames = 4_096
 
     /// Opens a socket for the calling thread, with linger 0.

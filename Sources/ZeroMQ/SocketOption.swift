@@ -2,7 +2,7 @@ import CZeroMQ
 
 /// The kinds of socket that the bus and its peers use, with their names in libzmq.
 package enum SocketKind: String, Sendable {
-    /// Receives the topics that it subscribed to.
+    /// Receives messages with the subscribed topics.
     case subscribe = "SUB"
     /// Sends to all subscribers, and receives the subscriptions in-band.
     case extendedPublish = "XPUB"
@@ -51,7 +51,7 @@ package enum SocketOption: Sendable, Hashable {
     case backlog(Int32)
     /// Adds a subscription to every topic that begins with these bytes.
     case subscribe([UInt8])
-    /// Removes one such subscription.
+    /// Removes one subscription to these bytes.
     case unsubscribe([UInt8])
     /// The timeout of a blocking receive in milliseconds; −1 for none.
     case receiveTimeout(Int32)

@@ -27,7 +27,7 @@ package final class SocketSet {
         self.context = context
     }
 
-    /// Opens a socket with linger 0 and these options; bind or connect it with `configure`.
+    /// Opens a socket with linger 0 and these options.
     package func open(_ kind: SocketKind, options: [SocketOption] = []) throws(ZeroMQError) -> SocketID {
         let socket = try Socket(kind, in: context, options: options)
         let id = SocketID(number: nextNumber)
@@ -60,7 +60,7 @@ package final class SocketSet {
         try box(id, "zmq_send").socket.send(first, middle, last)
     }
 
-    /// Sets whether the handler is notified each turn that the socket is writable; only for waiting messages.
+    /// Sets whether each turn notifies the handler that the socket is writable. Set it only while messages wait.
     package func notifyWritable(_ wanted: Bool, on id: SocketID) throws(ZeroMQError) {
         try box(id, "zmq_poll").wantsWritable = wanted
     }

@@ -1,7 +1,7 @@
 import CZeroMQ
 import LibC
 
-/// A descriptor that another thread makes readable: an eventfd, or a pipe on systems without one.
+/// A descriptor with which another thread interrupts `zmq_poll`: an eventfd, or a pipe on systems without one.
 struct WakeupDescriptor: Sendable {
     let readable: Int32
     private let writable: Int32

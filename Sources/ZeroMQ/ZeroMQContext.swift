@@ -4,8 +4,8 @@ import NIOConcurrencyHelpers
 
 /// A libzmq context: its I/O thread and its sockets.
 ///
-/// Only `terminate()` ends it, because termination waits for every socket and a `deinit` must not wait. It must not be
-/// used on both sides of a `fork`.
+/// Only `terminate()` ends it, because termination waits for every socket and a `deinit` must not wait. A process must
+/// not use a context that its parent created before `fork`.
 package final class ZeroMQContext: Sendable {
     // Any thread may use a context (zmq_ctx_new(3)); the lock makes its termination visible to all threads.
     private let handle: NIOLockedValueBox<Handle?>

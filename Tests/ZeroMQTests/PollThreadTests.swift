@@ -173,7 +173,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start", "0", "1", "2", "stop"])
     }
 
-    @Test func `an error in a handler’s callback ends the thread in order`() async throws {
+    @Test func `an error in a handler’s callback stops the handler and ends the thread`() async throws {
         let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)

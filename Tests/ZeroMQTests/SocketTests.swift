@@ -32,7 +32,7 @@ private let terminated: Int32 = 156_384_765
         right.close()
     }
 
-    @Test func `a send to an unknown peer is reported by a router`() throws {
+    @Test func `a router reports an unknown peer`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -41,7 +41,7 @@ private let terminated: Int32 = 156_384_765
         #expect(try router.send(["nobody", "hello"]) == .unreachable)
     }
 
-    @Test func `a full buffer of a peer is reported by a router`() throws {
+    @Test func `a router reports that a peer’s buffer is full`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
