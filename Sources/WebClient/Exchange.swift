@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 
-/// A running request, between the task that waits for its response and the client’s thread that receives it. When the
-/// buffer of the body is full, the thread pauses the transfer; the reader resumes it.
+/// The state that a request’s task, which reads the response, shares with the client’s thread, which receives it. When
+/// the buffer of the body is full, the thread pauses the transfer; the reader resumes it.
 final class Exchange: Sendable {
     private enum Ending {
         case complete
@@ -15,7 +15,7 @@ final class Exchange: Sendable {
         var taken = 0
         var ending: Ending?
         var isPaused = false
-        /// The one task that waits, for bytes or for the head.
+        /// The continuation of the task that waits for bytes or for the head.
         var waiter: CheckedContinuation<Void, Never>?
         var waitsForBody = false
 
@@ -44,7 +44,7 @@ final class Exchange: Sendable {
         }
     }
 
-    /// The number of unread bytes at which the transfer is paused; one more burst of the library may follow.
+    /// The number of unread bytes at which the transfer is paused; libcurl may still deliver one more block.
     private static let bufferLimit = 256 << 10
 
     /// The ID of the transfer on the client’s thread.
@@ -82,7 +82,7 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Ends the transfer and drops the unread bytes. Such a body is never complete.
+    /// Ends the transfer and drops the unread bytes. The body is then never complete.
     func cancel() {
         let (waiter, isRunning) = state.withLockedValue { state in
             let isRunning = state.ending == nil

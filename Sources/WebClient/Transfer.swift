@@ -2,8 +2,8 @@ import CCurl
 import LibC
 import PodcastModel
 
-/// A transfer on the client’s thread. libcurl’s callbacks hold it unretained: it stays in the loop’s table until its
-/// handle is removed from libcurl.
+/// A transfer on the client’s thread. libcurl’s callbacks have an unretained pointer to it, so the loop’s table retains
+/// it until its handle is removed from libcurl.
 final class Transfer {
     enum End {
         case complete
@@ -23,7 +23,7 @@ final class Transfer {
 
     /// The maximum size of the header fields of one response, in bytes.
     private static let headerLimit = 64 << 10
-    /// The maximum number of bytes that are read of a redirect’s body.
+    /// The maximum number of bytes of a redirect’s body that are read.
     private static let discardLimit: UInt64 = 64 << 10
 
     let easy: UnsafeMutableRawPointer
@@ -75,7 +75,7 @@ final class Transfer {
             restrictProtocols()
         else { return .unavailable("libcurl lacks an option") }
         let numbers: [(CURLoption, Int)] = [
-            // Signals would be delivered to other threads.
+            // libcurl’s signals could interrupt other threads.
             (CURLOPT_NOSIGNAL, 1),
             // Redirects are followed here, where each address is checked and credentials are selected by origin.
             (CURLOPT_FOLLOWLOCATION, 0),
@@ -98,7 +98,7 @@ final class Transfer {
             connections = ccurl_list_append(nil, "::\(target)")
             _ = ccurl_set_list(easy, CURLOPT_CONNECT_TO, connections)
         }
-        // A server on this machine is never accessed through a proxy, which would look for it elsewhere.
+        // A server on this machine is never accessed through a proxy, which would resolve the name to another machine.
         let proxy = address.isLoopback || options.connectsTo != nil ? "" : options.proxy
         if let proxy { _ = ccurl_set_text(easy, CURLOPT_PROXY, proxy) }
         if let credentials {
@@ -154,7 +154,7 @@ final class Transfer {
 
     // MARK: Response
 
-    /// Records that the request is about to be sent: from now on the server’s silence counts.
+    /// Records that the request is about to be sent, which starts the silence limit.
     fileprivate func connected() {
         phase = .waitingForHead
         progress = options.clock()
@@ -220,7 +220,7 @@ final class Transfer {
         return whole.map { min($0, silence) } ?? silence
     }
 
-    /// The failure with which the transfer must end at that time; nil if it needn’t.
+    /// The failure of a time limit that is reached at `now`; nil if none is.
     func expired(at now: MonotonicTime) -> WebFailure? {
         guard let deadline, now >= deadline else { return nil }
         if let total = request.totalLimit, now >= start.advanced(by: total) {
@@ -231,7 +231,7 @@ final class Transfer {
 
     // MARK: The end
 
-    /// Handles libcurl’s end of the transfer.
+    /// Handles the end of the transfer in libcurl.
     func ended(_ code: CURLcode, now: MonotonicTime) -> End {
         if phase == .discarding { return redirect(now) }
         // A failure in a callback has stopped libcurl.
@@ -280,7 +280,7 @@ final class Transfer {
         }
     }
 
-    /// libcurl’s error text, which is more detailed for some failures than for others.
+    /// libcurl’s error text for the transfer or, if there is none, for the code.
     private func reason(_ code: CURLcode) -> String {
         let bytes = UnsafeBufferPointer(start: errorText, count: Int(CURL_ERROR_SIZE)).prefix { $0 != 0 }
         let text = String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -50,7 +50,7 @@ final class TransferMailbox: Sendable {
     }
 
     deinit {
-        // The client was dropped without a shutdown.
+        // The client was released without `shutdown`.
         state.withLockedValue(\.thread)?.detach()
     }
 
@@ -63,7 +63,7 @@ final class TransferMailbox: Sendable {
             if !state.isRunning {
                 // Only a request needs a thread.
                 guard case .start = message else { return nil }
-                // TLS libraries need more stack than the 64 KiB of the rest.
+                // TLS libraries need more stack than the 64 KiB of other threads.
                 let thread = SystemThread(stackSize: 512 << 10) { [self] in
                     body(self)
                     closed()
@@ -81,8 +81,8 @@ final class TransferMailbox: Sendable {
         if let refusal, case .start(_, let exchange) = message { exchange.fail(refusal) }
     }
 
-    /// Ends all transfers and the thread, and waits for that. Later requests fail. Afterwards the process may exit: no
-    /// thread is in a library that cleans up at exit.
+    /// Returns when all transfers and the thread have ended. Later requests fail. Afterwards the process may exit, because
+    /// no thread uses a library that cleans up at exit.
     func shutdown() async {
         await withCheckedContinuation { continuation in
             let isOpen = state.withLockedValue { state in

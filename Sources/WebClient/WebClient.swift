@@ -9,7 +9,7 @@ package struct WebClientOptions: Sendable {
     package var idleTimeout = Duration.seconds(15)
     /// The host and port that replace every server, for tests.
     package var connectsTo: String?
-    /// The proxy that replaces the environment’s; empty: none. For tests.
+    /// The proxy that replaces the environment’s, for tests; no proxy if it is empty.
     package var proxy: String?
     /// The clock of the time limits.
     package var clock: @Sendable () -> MonotonicTime = { SystemClocks.monotonic() }
@@ -20,7 +20,7 @@ package struct WebClientOptions: Sendable {
 /// Fetches over HTTP with libcurl, on one thread, which ends after an idle time.
 ///
 /// It follows redirects itself: each address is checked, and credentials are sent to their own origin only. A server’s
-/// response can’t do more than fail its request. Proxies are read from the environment (`http_proxy`, `https_proxy`,
+/// response can make its own request fail, but affects nothing else. Proxies are read from the environment (`http_proxy`, `https_proxy`,
 /// `no_proxy`), but never used for this machine (`localhost`, 127.0.0.0/8, ::1).
 package final class WebClient: Sendable {
     package static let userAgent = "Lockstep/1.0 (podcast player)"
@@ -48,7 +48,7 @@ package final class WebClient: Sendable {
             retryAfter: head.retryAfter, isDelimited: head.isDelimited, body: WebBody(owner: owner))
     }
 
-    /// Ends all transfers, closes all connections and waits for that. Later requests fail.
+    /// Returns when all transfers have ended and all connections are closed. Later requests fail.
     package func shutdown() async {
         await mailbox.shutdown()
     }

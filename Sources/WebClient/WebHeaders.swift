@@ -20,8 +20,8 @@ package struct WebHeaders: Sendable, Hashable {
         return fields.first { $0.name.lowercased() == wanted }?.value
     }
 
-    /// Appends a field. A name or a value that is invalid in HTTP is left out: a value from a peer or from the disk
-    /// must not add lines of its own.
+    /// Appends a field. A name or a value that is invalid in HTTP is omitted: a value from a peer or from the disk
+    /// must not inject further fields.
     package mutating func add(_ name: String, _ value: String) {
         let isName = name.utf8.allSatisfy { $0.isASCIIAlphanumeric || "!#$%&'*+-.^_`|~".utf8.contains($0) }
         guard !name.isEmpty, isName, value.utf8.allSatisfy({ !$0.isASCIIControl || $0 == 0x09 }) else { return }

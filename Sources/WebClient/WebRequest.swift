@@ -15,7 +15,7 @@ package struct WebRequest: Sendable {
     package var decompresses = true
     /// The maximum size of the body in bytes, after decompression.
     package var bodyLimit = UInt64.max
-    /// The maximum time without a byte from the server, without the time in which the reader of the body lags behind.
+    /// The maximum time without a byte from the server. Time in which the transfer is paused for a slow reader doesn’t count.
     package var silenceLimit = Duration.seconds(20)
     /// The maximum time for the whole request with all redirects and the body; nil: no limit.
     package var totalLimit: Duration?

@@ -11,7 +11,7 @@ package struct WebResponse: Sendable {
     package let redirects: [WebRedirect]
     /// The wait that the server requests (`Retry-After`), at most a week; nil: none.
     package let retryAfter: Duration?
-    /// Whether the response declares the body’s end; otherwise a closed connection looks like it.
+    /// Whether the response declares the body’s end; if not, the closing of the connection ends the body.
     package let isDelimited: Bool
     /// The body. Dropping it ends the transfer.
     package let body: WebBody
@@ -46,7 +46,7 @@ package struct WebBody: AsyncSequence, Sendable {
             try await owner.exchange.next(atMost: .max)
         }
 
-        /// Waits for bytes and returns at most `limit` of them; the rest is kept for the next call.
+        /// Waits for bytes and returns at most `limit` of them; the next call returns the rest.
         package mutating func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: limit)
         }
@@ -61,7 +61,7 @@ package struct WebBody: AsyncSequence, Sendable {
 
     package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(owner) }
 
-    /// Returns the whole body, which the request’s limit bounds.
+    /// Returns the whole body, at most `bodyLimit` bytes of the request.
     package func collect() async throws(WebFailure) -> [UInt8] {
         var bytes: [UInt8] = []
         while let chunk = try await owner.exchange.next(atMost: .max) { bytes += chunk }

@@ -50,7 +50,7 @@ import Testing
         #expect(await failure() == nil)
     }
 
-    @Test func `a body that was cancelled before its end is not completed by it`() async {
+    @Test func `a body that was cancelled before its end doesn’t complete when the transfer ends`() async {
         append(1_000)
         exchange.cancel()
         append(1_000)

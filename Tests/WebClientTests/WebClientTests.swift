@@ -245,7 +245,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `a slow reader pauses the transfer without a timeout and gets the whole body`() async throws {
+    @Test func `a slow reader pauses the transfer without a timeout and receives the whole body`() async throws {
         let clock = NIOLockedValueBox(MonotonicTime(nanoseconds: 1_000_000_000))
         var options = WebClientOptions()
         options.clock = { clock.withLockedValue(\.self) }

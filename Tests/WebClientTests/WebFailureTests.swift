@@ -30,7 +30,7 @@ import Testing
                 .badAnswer
             ),
         ] as [(String, HTTPTestResponse, WebFailure.Kind)])
-    func `a server’s fault is reported by its kind and can be retried`(
+    func `a server’s error is reported by its kind and can be retried`(
         _ what: String, response: HTTPTestResponse, kind: WebFailure.Kind
     ) async throws {
         try await fetching { server, client in
