@@ -5,7 +5,7 @@ package import WebClient
 /// A request to read a feed, on the web or in a local file.
 package struct FeedRequest: Sendable, Hashable {
     package var address: WebAddress
-    /// The validators of the last response; empty: the feed is read in any case.
+    /// The validators of the last response; if they are empty, the feed is read unconditionally.
     package var etag = ""
     package var lastModified = ""
     package var credentials: [WebOrigin: WebCredentials] = [:]
@@ -124,7 +124,7 @@ package struct FeedLoader: Sendable {
         }
     }
 
-    /// The address after an unbroken chain of permanent redirects. One from https to http is followed, but not stored.
+    /// The address at the end of the leading permanent redirects. A redirect from https to http isn’t stored.
     private static func lastingAddress(_ start: WebAddress, _ redirects: [WebRedirect]) -> WebAddress {
         var address = start
         for redirect in redirects {
@@ -134,7 +134,7 @@ package struct FeedLoader: Sendable {
         return address
     }
 
-    /// Whether a move replaces an https address by one without TLS.
+    /// Whether a move replaces an https address with one without TLS.
     static func isDowngrade(from old: WebAddress, to new: WebAddress) -> Bool {
         old.scheme == "https" && new.scheme != "https"
     }

@@ -8,7 +8,7 @@ struct LocalFeedFile: ~Copyable {
     /// The validator, which changes with the file.
     let etag: String
 
-    /// Opens a regular file. A named pipe or a device is refused at once.
+    /// Opens a regular file. A named pipe or a device is refused without blocking.
     init(_ address: WebAddress) throws(Failure) {
         guard let path = address.filePath else {
             throw Failure(.badURL, "“\(WebAddress.quotable(address.text))” isn’t the address of a local file.")

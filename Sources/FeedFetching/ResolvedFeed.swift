@@ -64,7 +64,7 @@ private struct FeedAddresses {
 }
 
 extension FeedWarning {
-    /// The warning that a feed’s password was sent to its server unencrypted; nil if it wasn’t.
+    /// The warning about a password that was sent unencrypted; nil if there was none.
     package static func unencryptedPassword(to address: WebAddress) -> FeedWarning? {
         guard address.scheme == "http" else { return nil }
         return FeedWarning(

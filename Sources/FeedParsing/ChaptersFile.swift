@@ -7,9 +7,9 @@ package enum ChaptersFile {
     /// The maximum size of a file, in bytes.
     package static let limit = 1 << 20
 
-    /// Reads the chapters of a file, without invalid ones and those that aren’t for the table of contents.
+    /// Parses the chapters of a file, and omits invalid chapters and those with `toc: false`.
     ///
-    /// - Throws: `malformed` if it isn’t such a file.
+    /// - Throws: `malformed` if the bytes aren’t a chapters file.
     package static func parse(_ bytes: [UInt8]) throws(Failure) -> [ChapterMark] {
         do {
             let file = try JSONDecoder().decode(File.self, from: Data(bytes))
@@ -23,7 +23,7 @@ package enum ChaptersFile {
         var chapters: [Chapter]
     }
 
-    /// The readable part of a chapter: many files have numbers as text, or omit fields.
+    /// A chapter of a file. Many files have numbers as text, or omit fields.
     private struct Chapter: Decodable {
         var mark: ChapterMark?
 

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// Collects the values of a feed’s elements. Of several elements for a value the best source counts, then the first.
+/// Collects the values of a feed’s elements. If several elements have a value, the best source is used, then the first.
 struct FeedBuilder {
     private let limits: FeedLimits
     private var channel = FeedChannel()
@@ -45,7 +45,7 @@ struct FeedBuilder {
         items.append(done)
     }
 
-    /// Adds the name of the ended item to its warnings.
+    /// Adds the title of the ended item to its warnings.
     private mutating func nameItem(_ title: String) {
         for index in itemWarnings ?? [] where warnings[index].items.count < FeedWarning.itemLimit {
             warnings[index].items.append(title.isEmpty ? "item \(itemNumber)" : title)
@@ -173,7 +173,7 @@ struct FeedBuilder {
         }
     }
 
-    /// Adds a file of the item: audio is preferred to video, and that to a file without a type; others are ignored.
+    /// Adds a file of the item: audio is preferred to video, and video to a file without a type; others are ignored.
     mutating func addEnclosure(url: String?, type: String?, length: String?, isPrimary: Bool) {
         let url = cut(url)
         let type = cut(type)

@@ -2,7 +2,7 @@ import PodcastModel
 
 /// Parses the forms of `itunes:duration`.
 enum FeedDuration {
-    /// The maximum duration; longer ones are mistakes.
+    /// The maximum duration in seconds; longer ones are errors of the feed.
     static let longest = 30.0 * 24 * 3_600
 
     /// Seconds (`3600`, `3600.5`), `mm:ss`, `hh:mm:ss`, `dd:hh:mm:ss`, `1h 2m 3s`, `62 min`, `PT1H2M3S`; nil for
@@ -12,7 +12,7 @@ enum FeedDuration {
         return EpisodeDuration(seconds: seconds)
     }
 
-    /// Whether it is a plain zero, which in feeds means an unknown duration.
+    /// Whether the text is zero, which in feeds means an unknown duration.
     static func isZero(_ text: String) -> Bool { seconds(text) == 0 }
 
     /// Parses a position in an episode, in the same forms; zero is valid.

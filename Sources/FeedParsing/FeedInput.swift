@@ -24,7 +24,7 @@ struct FeedInput {
     private(set) var repairs = FeedRepairs()
     /// Whether anything but white space has been read.
     private(set) var hasSeenText = false
-    /// Whether the document may begin like XML.
+    /// Whether the first byte may begin an XML document.
     private(set) var beginsWithMarkup = false
 
     /// Whether the output is UTF-8 whatever the document declares.
@@ -33,7 +33,7 @@ struct FeedInput {
     /// The number of bytes that are searched for the declaration.
     private static let window = 512
 
-    /// Cleans the next bytes; an incomplete character or entity at the end is held back.
+    /// Cleans the next bytes; an incomplete character or entity at the end is buffered.
     mutating func clean(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         switch mode {
         case .raw: return Array(bytes)
@@ -46,7 +46,7 @@ struct FeedInput {
         }
     }
 
-    /// Returns the held bytes, at the end of the document.
+    /// Returns the buffered bytes, at the end of the document.
     mutating func finish() -> [UInt8] {
         switch mode {
         case .raw: return []
@@ -87,8 +87,7 @@ struct FeedInput {
         return String(quoted.dropFirst().prefix { $0 != quote })
     }
 
-    /// Whether libxml2 has to convert: the encoding is neither converted here nor wide, which the bytes
-    /// would have shown.
+    /// Whether libxml2 must convert the encoding. Wide encodings are excluded, because the first bytes identify them.
     private static func isForeign(_ name: String) -> Bool {
         let family: Set<String> = [
             "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252",
@@ -97,13 +96,13 @@ struct FeedInput {
         return !family.contains(name) && XMLPushParser.supports(encoding: name)
     }
 
-    /// Converts bytes to clean UTF-8; an incomplete character or entity at the end is held for the next call.
+    /// Converts bytes to clean UTF-8; an incomplete character or entity at the end is buffered for the next call.
     private mutating func clean(_ bytes: [UInt8], isLast: Bool) -> [UInt8] {
         held = []
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + 64)
         var keep = bytes.count
-        // The table is looked up once, not for each byte.
+        // The static table is accessed once, not for each byte.
         let classes = Self.classes
         bytes.withUnsafeBufferPointer { input in
             var index = 0

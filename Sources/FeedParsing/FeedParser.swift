@@ -18,7 +18,7 @@ package struct FeedLimits: Sendable, Hashable {
 
 /// Parses a feed as it arrives: RSS 2.0 and its predecessors with the iTunes tags, and Atom.
 ///
-/// Mistakes with a clear meaning are repaired, and reported in the document’s warnings. No file and no network is
+/// Errors with an unambiguous correction are repaired, and reported in the document’s warnings. No file and no network is
 /// accessed, no entity of the document’s own is expanded. Memory is bounded by `FeedLimits`.
 package struct FeedParser: ~Copyable {
     private let limits: FeedLimits

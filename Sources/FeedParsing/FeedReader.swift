@@ -31,7 +31,7 @@ struct FeedReader {
         builder = FeedBuilder(limits: limits)
     }
 
-    /// libxml2 keeps one copy of each name, so its address identifies it.
+    /// A name, identified by its address, because libxml2 stores each name once.
     private struct Name: Hashable {
         let local: UnsafePointer<UInt8>
         let prefix: UnsafePointer<UInt8>?
@@ -56,7 +56,7 @@ struct FeedReader {
                 frames.append(.inner)
                 return
             }
-            // An element before it wasn’t closed.
+            // The previous element wasn’t closed.
             closeField()
         }
         frames.append(frame(tag, attributes))

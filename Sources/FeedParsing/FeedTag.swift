@@ -1,4 +1,4 @@
-/// An element that a feed may contain, whatever its prefix.
+/// An element of a feed, independent of its prefix.
 enum FeedTag: Hashable {
     case item, channel, image, person
     case title, link, description, content, summary, language, guid, published, updated, enclosure

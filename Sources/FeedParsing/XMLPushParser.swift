@@ -45,7 +45,7 @@ struct XMLAttributes {
 final class XMLPushParser {
     let reader: UnsafeMutablePointer<FeedReader>
     private var context: xmlParserCtxtPtr?
-    /// The line at which libxml2 stopped before the end of the document; nil: it didn’t.
+    /// The line at which libxml2 stopped before the end of the document; nil if it didn’t stop.
     private(set) var stoppedAtLine: Int?
 
     init(_ reader: FeedReader) {
@@ -64,7 +64,7 @@ final class XMLPushParser {
         reader.deallocate()
     }
 
-    /// Continues parsing. `hasKnownEncoding`: the bytes are UTF-8, whatever the document declares.
+    /// Continues parsing. If `hasKnownEncoding` is set, the bytes are UTF-8, and the document’s declaration is ignored.
     func parse(_ bytes: [UInt8], hasKnownEncoding: Bool, isLast: Bool) {
         guard stoppedAtLine == nil, !bytes.isEmpty || isLast else { return }
         Self.silenceLibrary()

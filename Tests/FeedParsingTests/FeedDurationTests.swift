@@ -10,7 +10,7 @@ import Testing
         ("01:02:03 ", 3_723), ("1:0:0:0", 86_400), ("1h 2m 3s", 3_723), ("1h2m", 3_720), ("62 min", 3_720),
         ("1 hour, 2 minutes", 3_720), ("PT1H2M3S", 3_723), ("45 sec.", 45), (":30", 30), ("1:02:03,5", 3_723.5),
     ] as [(String, Double)])
-func `common forms of durations are read`(text: String, seconds: Double) {
+func `common forms of durations are parsed`(text: String, seconds: Double) {
     #expect(FeedDuration.parse(text)?.seconds == seconds)
 }
 

@@ -3,7 +3,7 @@ import PodcastModel
 import TestSupport
 import Testing
 
-/// Tests thousands of broken variants of feeds: each is read or refused, none traps, none exceeds the limits.
+/// Tests thousands of broken variants of feeds: each is parsed or refused, none traps, none exceeds the limits.
 @Test(arguments: 0..<8)
 func `mutated feeds never crash the parser`(seed: Int) {
     let fragments =

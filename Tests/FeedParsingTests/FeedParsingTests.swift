@@ -25,7 +25,7 @@ let sampleFeed = """
     </channel></rss>
     """
 
-@Test func `a podcast and its episodes are read`() throws {
+@Test func `a podcast and its episodes are parsed`() throws {
     let document = try FeedParser.parse(sampleFeed.utf8)
     let channel = document.channel
     #expect(channel.title == "Sea & Sky")
@@ -61,7 +61,7 @@ func `a feed split into chunks of any size parses the same`(size: Int) throws {
     #expect(try parser.finish() == FeedParser.parse(bytes))
 }
 
-@Test func `an Atom feed is read`() throws {
+@Test func `an Atom feed is parsed`() throws {
     let document = try FeedParser.parse(
         """
         <feed xmlns="http://www.w3.org/2005/Atom"><title>Air</title><subtitle>Of air</subtitle><author><name>Bo</name></author>
@@ -155,7 +155,7 @@ func `text in a wrong encoding is repaired`(_ what: String, declared: String, by
     #expect(document.items.count == 1, "\(what)")
 }
 
-@Test func `a feed in UTF-16 is read`() throws {
+@Test func `a feed in UTF-16 is parsed`() throws {
     let text =
         "<?xml version=\"1.0\" encoding=\"utf-16\"?>"
         + feed("<item><title>é</title><enclosure url=\"http://h/1\"/></item>")
@@ -206,7 +206,7 @@ func `a document that can’t be read safely is refused`(_ what: String, text: S
     #expect(try FeedParser.parse((doctype + feed("")).utf8).channel.title == "T")
 }
 
-@Test func `reading garbage stops early`() {
+@Test func `the parser refuses garbage early`() {
     let chunk = (0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 131 &+ $0 >> 7) }
     var taken = 0
     #expect {

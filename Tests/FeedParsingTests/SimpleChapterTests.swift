@@ -35,7 +35,7 @@ struct SimpleChapterTests {
         #expect(found.description == "after")
     }
 
-    @Test func `a broken chapter is dropped, the others remain`() throws {
+    @Test func `an invalid chapter is omitted and doesn’t affect the others`() throws {
         let found = try item(
             """
             <psc:chapters><psc:chapter title="nowhere"/><psc:chapter start="soon" title="x"/><psc:chapter start="-5"/>
