@@ -1,7 +1,7 @@
 package import WireMessages
 package import ZeroMQ
 
-/// An event for the bus. The messages are unchanged from the sockets and not validated yet.
+/// An event for the bus’s machine. Its messages aren’t validated yet.
 package enum BrokerEvent: Sendable {
     /// A message from `svc.sock`; the first frame is the routing ID.
     case service(Message)
@@ -10,7 +10,7 @@ package enum BrokerEvent: Sendable {
     /// A subscription (first byte 1) or its end (first byte 0) from `pub.sock`.
     case subscription(Message)
     case undelivered(BrokerDelivery, SendOutcome)
-    /// All waiting messages are handled, or the deadline is reached: acknowledgements and heartbeats are due.
+    /// The turn has ended: all waiting messages are handled, or the deadline is reached.
     case turnEnded
 }
 

@@ -34,7 +34,7 @@ package struct BrokerLimits: Sendable, Hashable {
     package var entriesPerChunk = 256
     /// The size at which a chunk is closed, in bytes.
     package var bytesPerChunk = 32 << 10
-    /// The maximum time that a request is kept, whatever its deadline.
+    /// The maximum time that a request is in flight, even if its deadline is later.
     package var longestRequest = Duration.seconds(120)
     package var heartbeatInterval = Duration.milliseconds(500)
     /// The silence after which a service is down.

@@ -60,8 +60,8 @@ extension BrokerMachine {
                 [registry[index].routingID, Frame(forwarded.encoded), id, message[4], message[5]], .request(ticket)))
     }
 
-    /// The ticket under which the request is sent to the service; nil if a limit is reached. A repeat of a request that
-    /// is still in flight keeps its ticket: the service joins it to the first.
+    /// Returns the ticket with which the request is sent to the service; nil if a limit is reached. A repeat of a request
+    /// that is still in flight has the same ticket, by which the service joins both.
     private mutating func admit(
         _ client: Frame, _ id: Frame, _ index: Int, _ deadline: MonotonicTime, _ bytes: Int
     ) -> UInt64? {

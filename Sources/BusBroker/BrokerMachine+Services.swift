@@ -131,7 +131,7 @@ extension BrokerMachine {
         registry.forget(index)
     }
 
-    /// Sends a service the state of another one, so that it needn’t follow the stream for that.
+    /// Sends a service the state of another one, so that it needn’t observe the stream.
     func tell(_ index: Int, ofStatusOf other: Int, _ effects: inout [BrokerEffect]) {
         let peer = registry[index].routingID
         let header = BusHeader(.status, generation: registry[other].generation, epoch: epoch, sequence: head)

@@ -21,7 +21,7 @@ package struct BrokerMachine: Sendable {
     var unacknowledged: [Int] = []
     /// The snapshot of the retained events at `head`, reused for other clients that fetch at the same head.
     var snapshot: (head: UInt64, events: [StoredEvent])?
-    /// The number of observers that have left since the property was last read.
+    /// The number of observers that have left since the last call of `takeDepartures`.
     private var departures = 0
 
     /// Creates a bus that has published nothing.

@@ -39,7 +39,7 @@ struct BrokerShell: PollHandler {
     }
 
     mutating func start(_ sockets: SocketSet) throws {
-        // Many processes wait for the bus. If this call fails, the bus works with a higher latency.
+        // Many processes wait for the bus, so it asks for short time slices. If this fails, its latency is higher.
         _ = lockstep_shorten_slice()
         for endpoint in endpoints.all { try endpoint.removeStaleFile() }
         let router: [SocketOption] = [.routerMandatory(true), .maximumMessageSize(BusLimits.frame), .backlog(1_024)]

@@ -5,7 +5,7 @@ import PodcastModel
 struct EpochFile: Sendable {
     let path: String
 
-    /// The next epoch: `now` in milliseconds, or the last epoch plus one if that is larger. The epoch is on disk when
+    /// Returns the next epoch: `now` in milliseconds, or the last epoch plus one if that is larger. The epoch is on disk when
     /// the call returns. If the file is unreadable, the clock alone determines the epoch.
     func next(now: Timestamp) throws(Failure) -> UInt64 {
         let clock = UInt64(clamping: now.milliseconds)

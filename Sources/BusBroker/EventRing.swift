@@ -28,7 +28,7 @@ struct EventRing: Sendable {
         bytes += event.cost
     }
 
-    /// Whether the ring holds every event from `sequence` to the newest; true if there are none to hold.
+    /// Whether the ring has every event from `sequence` to the newest; true if there are no such events.
     func holdsEvents(from sequence: UInt64) -> Bool {
         sequence >= first && sequence <= last + 1
     }

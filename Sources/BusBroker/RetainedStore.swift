@@ -29,7 +29,7 @@ struct RetainedStore: Sendable {
     var count: Int { values.count }
     var bytes: Int { usage.reduce(0) { $0 + $1.bytes } }
 
-    /// The reason why the event can’t be retained. `owner` is the service’s index.
+    /// The reason why the event can’t be retained; nil if it can. `owner` is the service’s index.
     func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, registration: UInt64) -> RejectCode? {
         switch kind {
         case .put:
@@ -73,7 +73,7 @@ struct RetainedStore: Sendable {
     }
 
     /// The topics of an owner, in byte order.
-    /// - Parameter registration: the registration whose topics are left out.
+    /// - Parameter registration: the registration whose topics are omitted.
     func topics(of owner: Int, excluding registration: UInt64? = nil) -> [Frame] {
         values.filter { $0.value.owner == owner && $0.value.registration != registration }.keys
             .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }

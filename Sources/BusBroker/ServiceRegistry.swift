@@ -26,7 +26,7 @@ struct ServiceRegistry: Sendable {
         var state: State
         /// A counter of all services’ HELLOs: values put under an older number are deleted at READY.
         var registration: UInt64
-        /// Whether its HELLO is valid: after a lost message the bus accepts nothing before the next HELLO.
+        /// Whether the service is registered. After a lost message the bus ignores it until its next HELLO.
         var isRegistered = true
         /// The origin sequence of its last accepted or rejected publish.
         var origin: UInt64 = 0
@@ -70,7 +70,7 @@ struct ServiceRegistry: Sendable {
 
     private(set) var services: [Service] = []
     private var indexByName: [ServiceName: Int] = [:]
-    /// The last index that was found: a burst has one sender.
+    /// The index that was found last, which is checked first, because bursts have one sender.
     private var lastSender = 0
     private var registrations: UInt64 = 0
     private let limit: Int

@@ -1,7 +1,7 @@
 import WireMessages
 import ZeroMQ
 
-/// A published event with its sequence, as the ring and the store keep it.
+/// A published event with its sequence, as the ring and the store contain it.
 struct StoredEvent: Sendable, Hashable {
     var topic: Frame
     var header: BusHeader

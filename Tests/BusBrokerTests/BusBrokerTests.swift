@@ -287,7 +287,7 @@ enum Wire {
         }
     }
 
-    @Test func `sockets that a crashed bus left are replaced`() async throws {
+    @Test func `the sockets of a crashed bus are replaced`() async throws {
         let live = try LiveBus()
         try LockstepHome.createFolder(live.folder.path + "/run")
         for endpoint in live.endpoints.all { try SmallFile.replace(endpoint.path, with: "stale") }
@@ -313,7 +313,7 @@ enum Wire {
     }
 
     @Test(arguments: ["", "garbage", "-5", "99999999999999999999999"])
-    func `an unreadable epoch file is ignored`(_ content: String) throws {
+    func `an invalid epoch file is ignored`(_ content: String) throws {
         let live = try LiveBus()
         let file = EpochFile(path: live.folder.path + "/bus.epoch")
         try SmallFile.replace(file.path, with: content)

@@ -30,7 +30,7 @@ import ZeroMQ
         #expect(bench.machine.malformed.total == 1)
     }
 
-    @Test func `a late joiner gets the put and its deltas in order`() {
+    @Test func `an observer that joins late receives the put and its deltas in order`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/main", "old")
@@ -59,7 +59,7 @@ import ZeroMQ
         #expect(snapshot.frames[1].text == "feeds#9\nqueue#5")
     }
 
-    @Test func `an observer that missed a few events gets exactly those events from the ring`() {
+    @Test func `an observer that missed a few events receives exactly those events from the ring`() {
         var bench = MachineBench()
         bench.hello("queue")
         for number in 0..<20 { bench.publish(.event, "stream/queue/a", Frame("\(number)")) }
@@ -70,7 +70,7 @@ import ZeroMQ
         #expect(bench.fetched == Array(live[7...]))
     }
 
-    @Test func `an observer that missed nothing gets an empty replay`() {
+    @Test func `an observer that missed nothing receives an empty replay`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.fetch(epoch: 1_000, from: bench.machine.head + 1)
@@ -169,7 +169,7 @@ import ZeroMQ
     ]
 
     @Test(arguments: hostilePrefixes)
-    func `a fetch with too many, too long, empty or unreadable prefixes is counted and not answered`(
+    func `a fetch with too many, too long, empty or malformed prefixes is counted and not answered`(
         _ prefixes: [Frame]
     ) {
         var bench = MachineBench()

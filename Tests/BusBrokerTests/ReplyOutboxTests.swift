@@ -127,7 +127,7 @@ import ZeroMQ
         #expect(outbox.bytes == 0 && outbox.count == 0)
     }
 
-    @Test func `a client that has left holds no memory`() {
+    @Test func `the messages of a client that has left are released`() {
         var outbox = ReplyOutbox()
         var reader = Reader(room: 1)
         outbox.send(Self.answer(5), now: Self.start) { reader.take($0) }

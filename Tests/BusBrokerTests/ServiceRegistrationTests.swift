@@ -6,7 +6,7 @@ import ZeroMQ
 @testable import BusBroker
 
 @Suite struct ServiceRegistrationTests {
-    @Test func `a service that registers gets WELCOME, and its state is published`() throws {
+    @Test func `a service that registers receives WELCOME, and its state is published`() throws {
         var bench = MachineBench()
         bench.hello("queue", 7)
         let welcome = try #require(bench.sent(.welcome, to: "queue#7").first)
@@ -198,7 +198,7 @@ import ZeroMQ
             ])
     }
 
-    @Test func `an observer that joins before READY still gets the old values`() {
+    @Test func `an observer that joins before READY still receives the old values`() {
         var bench = MachineBench()
         bench.serving("queue", 1)
         bench.publish(.put, "stream/queue/main", "old")

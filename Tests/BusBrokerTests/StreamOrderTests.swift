@@ -107,7 +107,7 @@ import ZeroMQ
         #expect(!Frame(Array(topic.utf8) + [0xff]).withUnsafeBytes { rule.allows($0, kind: .put) })
     }
 
-    @Test func `telemetry gets neither a sequence nor an origin sequence`() throws {
+    @Test func `telemetry has neither a sequence nor an origin sequence`() throws {
         var bench = MachineBench()
         bench.hello("queue")
         let head = bench.machine.head
