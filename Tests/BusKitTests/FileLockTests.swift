@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 struct FileLockTests {
-    @Test func `a second process that requests the lock gets the holder’s process ID`() throws {
+    @Test func `a second process that requests the lock receives the holder’s process ID`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         let first = try FileLock(path)
@@ -14,7 +14,7 @@ struct FileLockTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test func `the holder’s note can be read while the lock is held`() throws {
+    @Test func `the holder’s text in the lock file can be read while the lock is held`() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         #expect(FileLock.note(of: path) == nil)
@@ -34,7 +34,7 @@ struct FileLockTests {
         #expect(!FileLock.isHeld(path))
     }
 
-    @Test func `checking whether a lock is held blocks no other process from taking it`() async throws {
+    @Test func `checking whether a lock is held doesn’t prevent another process from locking it`() async throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"
         _ = try FileLock(path)

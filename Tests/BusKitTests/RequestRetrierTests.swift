@@ -179,7 +179,7 @@ struct RequestRetrierTests {
         #expect(attempts(effects).map(\.id.low) == [32])
     }
 
-    @Test func `a service that becomes ready gets the request at once`() {
+    @Test func `a service that becomes ready receives the request at once`() {
         var retrier = RequestRetrier()
         _ = retrier.handle(asking(id), now: start)
         _ = retrier.handle(.failure(id, Failure(.unavailable, "")), now: start)

@@ -20,7 +20,7 @@ struct SmallFileTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["bus.epoch"])
     }
 
-    @Test func `a file of the same length is overwritten in place and any other is left alone`() throws {
+    @Test func `a file of the same length is overwritten in place and any other isn’t overwritten`() throws {
         let path = folder + "/queue.generation"
         #expect(!SmallFile.overwrite(path, with: "1700000001\n"))
         try SmallFile.replace(path, with: "1700000000\n")

@@ -100,7 +100,7 @@ struct StreamReducerTests {
         #expect(trial.sequence == 3)
     }
 
-    @Test func `a late joiner gets the put and its deltas in order`() {
+    @Test func `an observer that joins late receives the put and its deltas in order`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         _ = bus.publish(.delta, queue, [2])
@@ -158,7 +158,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.ready.keys.contains(.queue))
     }
 
-    @Test func `a client neither gets nor keeps unselected topics, and detects every gap`() {
+    @Test func `a client neither reports nor stores unselected topics, and detects every gap`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
@@ -214,7 +214,7 @@ struct StreamReducerTests {
         #expect(TopicSelection(prefixes: ["stream/queue/"]).telemetryPrefixes.isEmpty)
     }
 
-    @Test func `a bus that doesn’t support prefixes in a fetch is asked for everything`() {
+    @Test func `a bus that doesn’t support prefixes in a fetch receives a fetch without them`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
@@ -230,7 +230,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
-    @Test func `a bus that did not answer a fetch with prefixes gets them again in its next epoch`() {
+    @Test func `a bus that did not answer a fetch with prefixes receives them again in its next epoch`() {
         var bus = ModelBus(epoch: 5)
         var trial = ReducerTrial(selection: TopicSelection(prefixes: ["stream/playback/"]))
         trial.handle(.start)
@@ -244,7 +244,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
-    @Test func `a connection that is reopened within an answer doesn’t mix it with the next`() {
+    @Test func `after a reconnection within an answer, the answer isn’t mixed with the next one`() {
         var bus = ModelBus(epoch: 5)
         for number in 0..<12 { _ = bus.publish(.put, .queue("q\(number)"), [1]) }
         var trial = ReducerTrial()
@@ -269,7 +269,7 @@ struct StreamReducerTests {
         #expect(trial.events == [event])
     }
 
-    @Test func `two failed replays force a snapshot and show the resync`() {
+    @Test func `two failed replays force a snapshot and report the resync`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         _ = bus.publish(.put, state, [1])

@@ -7,7 +7,7 @@ import WireMessages
 @testable import BusKit
 
 struct UpdateBufferTests {
-    @Test func `a consumer that is too slow gets a snapshot in place of the missed updates`() async {
+    @Test func `a consumer that is too slow receives a snapshot in place of the missed updates`() async {
         let feed = UpdateBuffer(limit: 4)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()

@@ -6,7 +6,7 @@ package import WireMessages
 
 /// A program’s connection to the bus: it observes the stream and sends requests to services.
 ///
-/// `run()` holds the connection. Other calls may be made earlier; they wait until it runs, and a lost connection is
+/// `run()` runs the connection. Other calls may be made earlier and wait for it, and a lost connection is
 /// re-established automatically.
 package final class BusClient: Service {
     private let thread: BusThread
@@ -25,7 +25,7 @@ package final class BusClient: Service {
         self.thread = thread
     }
 
-    /// Holds the connection until it is cancelled, shut down gracefully, or `shutdown()` is called.
+    /// Runs the connection until cancellation, graceful shutdown, or a call of `shutdown()`.
     /// - Throws: a `Failure` with `badConfiguration` if the run directory is unusable.
     package func run() async throws {
         try await withGracefulShutdownHandler {
@@ -81,7 +81,7 @@ package final class BusClient: Service {
         do {
             return (try Reply(wireBytes: answer.payload), answer.position)
         } catch {
-            throw Failure(.malformed, "The answer of \(service) can’t be read.")
+            throw Failure(.malformed, "The answer of \(service) can’t be decoded.")
         }
     }
 

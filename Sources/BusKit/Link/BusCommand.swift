@@ -20,7 +20,7 @@ package enum BusCommand: Sendable {
     /// Wakes the service’s handler, which reads its inputs at the end of every turn.
     case wakeHandler
 
-    /// Fails the command, because the thread has ended.
+    /// Calls the command’s completion with a failure, because the thread has ended.
     func fail(_ failure: Failure) {
         switch self {
         case .ask(_, let completion): completion(.failure(failure))

@@ -38,7 +38,7 @@ struct BusLoop: PollHandler, ~Copyable {
 
     var alarm: MonotonicTime?
     var lastHeartbeat = MonotonicTime(nanoseconds: 0)
-    /// The pulse follows a bus heartbeat at least this long after the last pulse; without heartbeats a timer causes it.
+    /// The minimum interval between pulses. A heartbeat of the bus causes the next pulse; without heartbeats a timer does.
     private static var heartbeatInterval: Duration { .milliseconds(900) }
     private static var longestHeartbeatInterval: Duration { .milliseconds(1_400) }
     var malformed = 0

@@ -1,10 +1,10 @@
 import PodcastModel
 import WireMessages
 
-/// A service’s side of its connection to the bus: HELLO, publishes with their counts, acknowledgements, the end of an
-/// epoch (`protocols/bus.md`).
+/// The service’s side of its connection to the bus: registration, publishes, acknowledgements and the end of an epoch
+/// (`protocols/bus.md`).
 ///
-/// It holds no socket and no clock. The shell sends its messages in order and keeps those that can’t be sent yet.
+/// It holds no socket and no clock. The shell sends its messages in order and queues those that can’t be sent yet.
 struct PublishLink: Sendable {
     struct Limits: Sendable, Hashable {
         /// The maximum number of unacknowledged publishes.

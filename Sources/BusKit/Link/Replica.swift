@@ -142,11 +142,11 @@ package enum ConnectionState: Sendable, Hashable {
     case resyncing
     /// The observer is synchronised.
     case live
-    /// No message was received from the bus since that time; the values are stale.
+    /// The bus has sent no message since that time; the values are stale.
     case disconnected(since: MonotonicTime)
 }
 
-/// An update for a consumer of the stream; updates come in order.
+/// An update for a consumer of the stream; updates are delivered in order.
 package enum ReplicaUpdate: Sendable {
     /// All retained values at a position: the first update, and again after each resync or overflow. Events between the
     /// previous update and this position were missed, retained values weren’t.

@@ -5,11 +5,11 @@ package import WireMessages
 package struct Answer: Sendable, Hashable {
     /// Protobuf: the service’s reply message.
     package var payload: [UInt8]
-    /// The position in the stream up to which the effect is included; nil if the service gave none.
+    /// The position in the stream up to which the effect is included; nil if the reply has none.
     package var position: StreamPosition?
 }
 
-/// A request of the program, which keeps one ID through all its attempts.
+/// A request of the program. All its attempts have the same ID.
 package struct OutgoingRequest: Sendable, Hashable {
     package var id: RequestID
     package var service: ServiceName
@@ -91,7 +91,7 @@ package struct RequestRetrier: Sendable {
         var mayHaveHappened = false
         var lastFailure: Failure?
 
-        /// The deadline at which the request fails, if there is one.
+        /// The deadline at which the request fails; nil if there is none.
         var end: MonotonicTime? {
             if case .sent = phase { return outgoing.deadline }
             return mayHaveHappened

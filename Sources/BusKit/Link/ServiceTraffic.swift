@@ -41,7 +41,7 @@ package struct Command: Sendable, Hashable {
 package struct IncomingCommand: Sendable, Hashable {
     package var ticket: ReplyTicket
     package var command: Command
-    /// The time after which the request must not begin.
+    /// The time after which the service must not execute the request.
     package var deadline: MonotonicTime
 
     package var id: RequestID { command.id }

@@ -9,7 +9,7 @@ package struct FetchRequest: Sendable, Hashable {
     package var from: StreamPosition
     /// Whether to send a snapshot even if the ring covers the events.
     package var forceSnapshot: Bool
-    /// A snapshot may leave out the topics that begin with none of these, in UTF-8; nil: it contains every topic.
+    /// The prefixes, in UTF-8, of the topics that a snapshot must contain; nil if it must contain every topic.
     package var includedPrefixes: [[UInt8]]?
 }
 
@@ -47,8 +47,8 @@ struct StreamReducer: Sendable {
     }
 
     enum Effect: Sendable {
-        /// Close the sockets, if any are open; open new ones subscribed to `stream/`, `bus/heartbeat` and
-        /// `sync/<nonce>`, and connect them.
+        /// Closes any open sockets, opens new ones with subscriptions to `stream/`, `bus/heartbeat` and `sync/<nonce>`,
+        /// and connects them.
         case open(nonce: String)
         case fetch(FetchRequest)
         case update(ReplicaUpdate)
@@ -179,7 +179,7 @@ extension StreamReducer {
         switch phase {
         case .idle: return
         case .syncing: break
-        // The sockets have reconnected automatically. A remaining chunk could be taken for one of the next answer.
+        // The sockets have reconnected automatically. A late chunk could be mistaken for one of the next answer.
         case .fetching: return rejoin(now, &effects)
         // Connected to another bus: all pending work belongs to the old one.
         case .live: if epoch != self.epoch { return rejoin(now, &effects) }

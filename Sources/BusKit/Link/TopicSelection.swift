@@ -1,14 +1,14 @@
 package import WireMessages
 
-/// The topics that an observer keeps. Unselected topics still advance the sequence, so that it detects every gap.
+/// The topics that an observer selects. Unselected topics still advance the sequence, so that it detects every gap.
 package struct TopicSelection: Sendable, Hashable {
-    /// The prefixes of the topics that are kept; nil: every topic.
+    /// The prefixes of the selected topics; nil if every topic is selected.
     private let prefixes: [[UInt8]]?
 
     /// The selection of every topic, with telemetry.
     package static let all = TopicSelection(nil)
 
-    /// Selects the topics with these prefixes and the services’ states. The bus leaves the others out of its snapshots.
+    /// Selects the topics with these prefixes and the services’ states. The bus omits the others from its snapshots.
     package init(prefixes: [String]) {
         self.init((prefixes + [Replica.servicePrefix]).map { Array($0.utf8) })
     }
@@ -24,7 +24,7 @@ package struct TopicSelection: Sendable, Hashable {
         }
     }
 
-    /// The prefixes of the telemetry that is kept.
+    /// The prefixes of the selected telemetry.
     var telemetryPrefixes: [[UInt8]] {
         prefixes?.filter { $0.starts(with: Self.telemetry) } ?? [Self.telemetry]
     }
