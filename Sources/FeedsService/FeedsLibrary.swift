@@ -4,7 +4,7 @@ import WireMessages
 
 /// The podcasts, their current and earlier addresses, and the alerts.
 struct FeedsLibrary: Sendable {
-    /// A podcast that is, or was, subscribed to.
+    /// A current or former subscription.
     struct Subscription: Sendable {
         var podcast: WirePodcast
         var seen = SeenEpisodes()

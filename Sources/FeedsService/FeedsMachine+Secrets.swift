@@ -12,7 +12,7 @@ extension FeedsMachine {
         return credentials
     }
 
-    /// The servers for which a command’s credentials are meant: that of its address and, if http was typed, the same
+    /// The servers to which a command’s credentials may be sent: that of its address and, if http was typed, the same
     /// one with TLS, to which such an address usually redirects.
     private static func origins(of fetch: Fetch) -> [WebOrigin] {
         guard fetch.credentials != nil, let origin = fetch.address.origin else { return [] }
@@ -25,7 +25,7 @@ extension FeedsMachine {
         return [FeedWarning.unencryptedPassword(to: fetch.address)].compactMap { $0?.description }
     }
 
-    /// The secrets to store once a fetch counts; nil if they are stored already.
+    /// The secrets to store after a successful fetch; nil if they are already stored.
     ///
     /// They are written before anything that needs them is committed: a crash in between leaves an unused password.
     func secretsToSave(_ fetch: Fetch, _ outcome: FetchOutcome) -> FeedSecrets? {
@@ -107,8 +107,8 @@ extension FeedsMachine {
         if next != secrets { save(next, &effects) }
     }
 
-    /// Deletes secrets that a crash has left of a podcast that was forgotten, or not stored yet. A database without any
-    /// podcast proves nothing: it may be a new one after a loss.
+    /// Deletes secrets that a crash has left of a podcast that was forgotten, or not stored yet. Nothing is
+    /// deleted if the database has no podcast, because it may have been replaced after a loss.
     mutating func forgetSecrets(ofAllBut known: Set<String>, _ effects: inout [Effect]) {
         guard !known.isEmpty else { return }
         let next = secrets.only(of: known)

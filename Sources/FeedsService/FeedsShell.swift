@@ -9,7 +9,8 @@ import ServiceLifecycle
 
 /// Runs the machine of the feeds service and performs its actions.
 package struct FeedsShell: ServiceLifecycle.Service {
-    /// Minutes between two refreshes of a feed (`feeds.refreshMinutes`), in the environment; 0: only on command.
+    /// The environment variable with the minutes between two refreshes of a feed (`feeds.refreshMinutes`); with 0, feeds are
+    /// refreshed on command only.
     package static let intervalVariable = "LOCKSTEP_FEEDS_REFRESH_MINUTES"
 
     private let service: OwnerService<FeedsMachine>
@@ -74,7 +75,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
         }
     }
 
-    /// Runs until the process is asked to stop; then every fetch and connection has ended.
+    /// Runs until graceful shutdown; then every fetch and connection has ended.
     package func run() async throws {
         do {
             try await service.run()

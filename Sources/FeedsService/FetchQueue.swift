@@ -2,7 +2,7 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// A line of a command’s reply that waits for a feed.
+/// A result of a command’s reply that waits for a feed.
 struct Waiter: Sendable, Hashable {
     enum Wish: Sendable, Hashable {
         case subscribe(keep: Bool)
@@ -11,7 +11,7 @@ struct Waiter: Sendable, Hashable {
     }
     var request: RequestID
     var line: Int
-    /// The address or ID as it was given.
+    /// The address or ID in the command.
     var name: String
     var wish: Wish
 
@@ -36,7 +36,7 @@ struct Fetch: Sendable {
     var address: WebAddress
     var waiters: [Waiter]
     var stage = Stage.queued
-    /// Whether it takes longer than most, and so no longer counts against the limit.
+    /// Whether the fetch is slow and therefore doesn’t count against the limit.
     var isSlow = false
     var seenCount = 0
     var credentials: WebCredentials?
@@ -48,12 +48,12 @@ struct Fetch: Sendable {
         }
     }
 
-    /// Whether a command waits for it.
+    /// Whether a command waits for the fetch.
     var isUrgent: Bool { !waiters.isEmpty }
 }
 
-/// The order of fetches: those with waiters first; at most `limit` run at a time, not counting slow ones, of which
-/// there may be many, so that stalled feeds never delay others.
+/// The order of fetches: those with waiters first; at most `limit` run at a time. Slow ones don’t count,
+/// so that stalled feeds never delay others.
 struct FetchQueue: Sendable {
     private static let limit = 8
     /// The maximum number of running fetches, slow or not: descriptors and memory are finite.

@@ -8,7 +8,7 @@ package struct FetchOrder: Sendable, Hashable {
     /// The number of the fetch, unique in this process.
     package var number: UInt64
     package var request: FeedRequest
-    /// The podcast whose feed it is; nil: the ID follows from the feed’s final address.
+    /// The podcast of the feed; nil if its ID is derived from the feed’s final address.
     package var podcast: PodcastID?
     /// Whether a command requests the fetch.
     package var isRequested = false
@@ -25,9 +25,9 @@ package enum FeedsAction: Sendable, Hashable {
     case forget(UInt64)
     case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
     case saveSecrets(UInt64, FeedSecrets)
-    /// Looks for users and passwords that persistence found in an older database; reports them if there are any.
+    /// Reads the users and passwords that persistence found in an older database; reports them if there are any.
     case migrateSecrets
-    /// Deletes the file of moved secrets, which are saved among the others now.
+    /// Deletes the file of moved secrets, which are now saved with the others.
     case dropMovedSecrets
 }
 
@@ -67,7 +67,7 @@ package struct FetchedFeed: Sendable {
     package var report: FeedReport
     /// The episodes that aren’t stored in exactly this form.
     package var changed: [FetchedEpisode]
-    /// The IDs of all its episodes by their first names.
+    /// The IDs of all its episodes, derived from their identities.
     package var present: Set<SeenEpisodes.Key>
     /// The users and passwords that were removed from its addresses.
     package var secrets: [WebOrigin: WebCredentials] = [:]

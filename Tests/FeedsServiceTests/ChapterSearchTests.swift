@@ -74,7 +74,7 @@ struct ChapterSearchTests {
         (#"{"chapters":[{"startTime":1,"title":"Ad","toc":false},{"startTime":2,"title":"B"}]}"#, ["B"]),
         (#"{"chapters":[]}"#, []),
     ])
-    func `the valid chapters of a file are read`(text: String, titles: [String]) throws {
+    func `the valid chapters of a file are parsed`(text: String, titles: [String]) throws {
         #expect(try ChaptersFile.parse(Array(text.utf8)).map(\.title) == titles)
     }
 

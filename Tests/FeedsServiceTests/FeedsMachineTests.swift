@@ -49,7 +49,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.podcasts.count == 1)
     }
 
-    @Test func `a failing feed is stored only if asked`() throws {
+    @Test func `a failing feed is stored only if the command requests it`() throws {
         let rig = FeedsRig()
         let request = rig.subscribe("https://a.example/", keep: true)
         rig.fail()
@@ -74,7 +74,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.owner.committed.count == count && rig.orders.count == 1)
     }
 
-    @Test func `a refresh stores only what changed`() throws {
+    @Test func `a refresh stores only changed episodes`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(two)
@@ -112,7 +112,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.episodes.count == 3, "a chain of changes still finds it")
     }
 
-    @Test func `another episode never takes an ID that is still used`() throws {
+    @Test func `an ID that is still used is never assigned to another episode`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(rss([("1", "soon.mp3", "One")]))
@@ -121,7 +121,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(Set(rig.episodes.values.map(\.title)) == ["One", "Two"])
     }
 
-    @Test func `a shared GUID makes two episodes and keeps the first`() throws {
+    @Test func `two episodes that share a GUID are stored separately, and the first keeps its ID`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(rss([("g", "1.mp3", "One")]))
@@ -230,7 +230,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(events.flatMap { $0 } == ids)
     }
 
-    @Test func `a refused commit leaves nothing behind and reports the failure`() throws {
+    @Test func `a refused commit is rolled back and the failure is reported`() throws {
         let rig = FeedsRig()
         rig.holdsCommits = true
         let request = rig.subscribe("https://a.example/feed")
@@ -254,7 +254,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(next.podcasts.values.first?.lastRefresh == next.now.wall.milliseconds)
     }
 
-    @Test func `after a restored backup every feed is read completely`() throws {
+    @Test func `after a restored backup every feed is fetched unconditionally`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(two, etag: "e")
@@ -277,7 +277,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
     }
 
     @Test(arguments: [[UInt8](), [0xff, 0xff, 0xff], [0x0a, 0x00]])
-    func `an unreadable request is answered with a failure`(payload: [UInt8]) {
+    func `a request that can’t be decoded is answered with a failure`(payload: [UInt8]) {
         let rig = FeedsRig()
         let id = RequestID.random()
         rig.handle(.command(Command(id: id, origin: "test", payload: payload)))
