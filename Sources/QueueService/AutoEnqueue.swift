@@ -22,7 +22,7 @@ package struct AutoEnqueue: Sendable {
 
     /// The number of newest episodes of a podcast that are searched for new ones.
     private static let window = UInt32(RequestSizes.episodes)
-    /// In milliseconds: an episode that was published longer than this before the newest one belongs to the back catalogue.
+    /// The minimum age, relative to the newest episode, of an episode of the back catalogue, in milliseconds.
     private static let newsAge: Int64 = 7 * 24 * 3_600 * 1_000
 
     /// The podcasts that wait for a check; a pending query is about the first one.
@@ -73,16 +73,16 @@ package struct AutoEnqueue: Sendable {
         return (lastCheck, query)
     }
 
-    /// Ends the query of a check, and returns its podcast; nil: the query is outdated.
+    /// Ends the query of a check, and returns its podcast; nil if the query is outdated.
     mutating func answered(_ check: CheckID) -> String? {
         guard check == pendingCheck, !waiting.isEmpty else { return nil }
         pendingCheck = nil
         return waiting.removeFirst()
     }
 
-    /// Finds the new ones among a podcast’s newest episodes; nil: there are none since the mark.
+    /// Finds the new episodes among a podcast’s newest ones; nil if there are none since the mark.
     ///
-    /// - Parameter mark: the newest episodes that were handled; nil: the rule starts with the existing ones.
+    /// - Parameter mark: the newest handled episodes; nil if the rule is new and the existing episodes count as handled.
     static func news(
         among episodes: [WireEpisode], since mark: WireQueueRuleRecord?, isQueued: (String) -> Bool
     ) -> News? {

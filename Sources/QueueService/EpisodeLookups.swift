@@ -20,7 +20,7 @@ struct EpisodeLookups: Sendable {
     }
 
     private var waiting: [Lookup] = []
-    /// The number of waiting lookups in the pending query; 0: none is pending.
+    /// The number of waiting lookups in the pending query; 0 if none is pending.
     private var queriedLookups = 0
 
     mutating func add(_ episodes: [String], for purpose: Purpose) {
@@ -38,7 +38,7 @@ struct EpisodeLookups: Sendable {
             ids += part
             waiting[index].queried += part.count
             queriedLookups += 1
-            // The rest of a long lookup precedes the others.
+            // The remaining episodes of a long lookup are queried first.
             if waiting[index].queried < lookup.episodes.count { break }
         }
         return ids
@@ -57,7 +57,7 @@ struct EpisodeLookups: Sendable {
                 // The reply also contains the episodes of other lookups.
                 for id in lookups[index].episodes where episodes[id] != nil { lookups[index].found[id] = episodes[id] }
             }
-            // A lookup that is too long for one query is alone in it.
+            // A lookup that is too long for one query doesn’t share its queries.
             if let last = lookups.last, last.queried < last.episodes.count {
                 waiting.insert(lookups.removeLast(), at: 0)
             }

@@ -16,7 +16,7 @@ struct FailureWatch: Sendable {
     private(set) var skipped: Set<String> = []
 
     /// - Parameters:
-    ///   - isByItself: whether the queue decided this load when the one before it ended.
+    ///   - isByItself: whether the queue decided this load at the end of the previous one.
     ///   - isNew: whether the load was requested from the player since the queue started.
     mutating func observe(_ state: WirePlaybackState, isByItself: Bool, isNew: Bool) {
         if state.loadID != load {
@@ -24,7 +24,7 @@ struct FailureWatch: Sendable {
             isUnattended = isByItself && (isNew || state.status == .loading && state.willPlay)
             if !isByItself { skipped = [] }
         } else if status == .failed, state.status == .loading {
-            // A user has retried it, or its server is back.
+            // A user has retried it, or its server is reachable again.
             isUnattended = false
         }
         status = state.status

@@ -160,7 +160,7 @@ extension WireQueueModes {
 }
 
 extension WirePlay {
-    /// Returns the start position; nil: where playback stopped.
+    /// Returns the start position; nil for the position where playback stopped.
     func startPosition() throws(Failure) -> PlaybackPosition? {
         guard hasPosition else { return nil }
         guard let start = PlaybackPosition(seconds: position) else {
@@ -202,7 +202,7 @@ extension WireEpisodeSummary {
         }
     }
 
-    /// The names of the episode’s audio: two episodes that share one of these have the same audio.
+    /// The identifiers of the episode’s audio: two episodes that share one of them have the same audio.
     fileprivate var audioNames: Set<String> {
         var names: Set<String> = []
         let whole = enclosureURL.prefix { $0 != "#" }

@@ -44,7 +44,7 @@ extension NamedQueue {
     }
 
     /// A put, continued in deltas if the queue is long. It is assembled from encoded entries, so it takes no longer
-    /// than any other change.
+    /// than other changes.
     var wholePublications: [Publication] {
         let chunks = chunks
         var state = WireQueueState()

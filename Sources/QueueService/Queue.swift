@@ -2,7 +2,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// An ordered list of episodes with at most one current entry: the one that plays or would play now.
+/// An ordered list of episodes with at most one current entry, which plays or is the next to play.
 ///
 /// A change is a list of steps; applying them returns the steps that undo them, and the entries with changed records.
 struct Queue: Sendable {
@@ -21,7 +21,7 @@ struct Queue: Sendable {
         var wireBytes: [UInt8] { box.bytes }
         var episode: String { box.entry.episode.id }
 
-        /// Ranks from a broken record are clamped to a range in which they don’t overflow.
+        /// Ranks from an invalid record are clamped to a range in which they don’t overflow.
         init(_ entry: WireQueueEntry, rank: Int64) {
             self.rank = min(max(rank, -Queue.rankLimit), Queue.rankLimit)
             box = Box(entry)
@@ -40,7 +40,7 @@ struct Queue: Sendable {
         }
     }
 
-    /// The maximum number of entries; more are refused, none is dropped.
+    /// The maximum number of entries; further ones are refused.
     static let limit = RequestSizes.queueEntries
 
     private(set) var entries = ChunkedArray<Entry>()
@@ -289,12 +289,12 @@ extension Queue {
 // MARK: - Steps
 
 extension WireQueueStep {
-    /// Inserts an entry after `after`; an empty one means the front.
+    /// Inserts an entry after `after`, or at the front if that is empty.
     static func inserting(_ entry: WireQueueEntry, after: String) -> WireQueueStep {
         .with { ($0.insert.entry, $0.insert.after) = (entry, after) }
     }
 
-    /// Inserts entries in this order, the first after `after`; an empty one means the front.
+    /// Inserts entries in this order, the first after `after`, or at the front if that is empty.
     static func inserting(_ entries: [WireQueueEntry], after: String) -> [WireQueueStep] {
         var after = after
         return entries.map { entry in
@@ -330,7 +330,7 @@ extension WireQueueStep {
     /// Replaces an entry whose episode has a new title or position.
     static func updating(_ entry: WireQueueEntry) -> WireQueueStep { .with { $0.update.entry = entry } }
 
-    /// Makes an entry current; empty: none.
+    /// Makes an entry current; if the ID is empty, no entry is current.
     static func settingCurrent(_ id: String) -> WireQueueStep { .with { $0.setCurrent = id } }
 
     /// Orders entries within the indices that they have among all.

@@ -8,7 +8,7 @@ private let skippedCode = "passedOver"
 /// The queue’s alerts: new episodes didn’t fit into a queue (one alert per podcast, until the podcast or its rule is
 /// removed), or an entry was skipped.
 extension OwnerAlerts {
-    /// Raises the alert that new episodes of a podcast didn’t fit. It replaces an earlier one of the podcast.
+    /// Raises the alert that new episodes of a podcast didn’t fit, which replaces the podcast’s earlier alert.
     mutating func raiseFull(
         _ queue: NamedQueue, _ episodes: [WireEpisode], of podcast: String, now: Timestamp
     ) -> OwnerChange {
@@ -32,7 +32,7 @@ extension OwnerAlerts {
     /// Ends the alert that new episodes of a podcast didn’t fit.
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
-    /// Raises the alert that an entry was skipped. It replaces an earlier one of the episode.
+    /// Raises the alert that an entry was skipped, which replaces the episode’s earlier alert.
     mutating func raiseSkipped(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
         var change = endSkipped { $0 == state.episode.id }
         change.append(

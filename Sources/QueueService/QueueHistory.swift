@@ -15,7 +15,7 @@ struct QueueHistory: Sendable {
     /// The maximum size of the steps in one record, in bytes.
     private static let partBytes = 384 * 1_024
 
-    /// One reference, as every edit of a queue copies the list of changes.
+    /// Stored behind one reference, because every edit of a queue copies the list of changes.
     private final class Change: Sendable {
         let record: WireQueueHistoryRecord
         /// The stored size, in bytes.
@@ -54,14 +54,14 @@ struct QueueHistory: Sendable {
         return dropped.flatMap { Self.deletions(of: $0.record, of: queue) } + stored
     }
 
-    /// Undoes the newest change that isn’t undone, and returns it. Nil: there is none.
+    /// Undoes the newest change that isn’t undone, and returns it; nil if there is none.
     mutating func stepBack() -> WireQueueHistoryRecord? {
         guard applied > 0 else { return nil }
         undone += 1
         return changes[applied].record
     }
 
-    /// Redoes the oldest undone change, and returns it. Nil: there is none.
+    /// Redoes the oldest undone change, and returns it; nil if there is none.
     mutating func stepForward() -> WireQueueHistoryRecord? {
         guard undone > 0 else { return nil }
         undone -= 1
@@ -78,7 +78,7 @@ struct QueueHistory: Sendable {
     }
 
     /// Returns the steps, change by change, from the current revision to another one, before or after a stored
-    /// change. Nil: the history doesn’t extend to it.
+    /// change. Nil if the history doesn’t extend to it.
     func path(to revision: UInt64, from now: UInt64) -> [[WireQueueStep]]? {
         let goal: Int
         if revision == now {

@@ -71,7 +71,7 @@ extension QueueMachine {
                 named: named, context: context, player: player, forgotten: rules.forgottenPodcasts)
             try edit.apply()
             commit(edit.named, edit.change, answering: context.answer(edit.reply, about: name), &effects)
-            // They may have been played since.
+            // The episodes may have been played in the meantime.
             refreshEpisodes(edit.returned, &effects)
         }
     }

@@ -7,7 +7,7 @@ package struct QueueShell: ServiceLifecycle.Service {
     private let service: OwnerService<QueueMachine>
 
     package init(_ context: ServiceContext) {
-        // The queue has no hardware, so there is no action to perform.
+        // The machine has no actions.
         service = OwnerService(QueueMachine(), context: context) { _, _ in }
     }
 

@@ -35,7 +35,7 @@ extension Queues {
         }
     }
 
-    /// Returns the queue from which the player’s entry was loaded, and the entry’s index; nil: it was removed since.
+    /// Returns the queue from which the player’s entry was loaded, and the entry’s index; nil if it was removed.
     func source(of state: WirePlaybackState) -> (named: NamedQueue, index: Int?) {
         let loaded = self[state.queue]
         if let loaded, let index = loaded.queue.index(of: state.queueEntry) { return (loaded, index) }
@@ -79,7 +79,7 @@ extension Queues {
 }
 
 extension WireQueueHeaderRecord.PendingLoad {
-    /// Whether the load is still wanted when the player shows another one, or none.
+    /// Whether the load is still needed when the player shows another one, or none.
     func follows(_ shown: String) -> Bool {
         shown.isEmpty || shown == loadID || shown == replacesLoad || overtakes.contains(shown)
     }

@@ -337,7 +337,7 @@ struct QueueAnswerTests {
         #expect(queue.player.episode.id == QueueRig.episode(4))
     }
 
-    @Test func `an unknown way to play is refused and not treated as resuming`() throws {
+    @Test func `an unknown form of play is refused and not treated as resuming`() throws {
         let queue = Self.two
         queue.playerChanges { $0.status = .paused }
         // The request is QueueRequest.play with only field 99.
@@ -348,7 +348,7 @@ struct QueueAnswerTests {
 
     // MARK: - Forgotten podcasts
 
-    @Test func `entries of a forgotten podcast are removed from all queues, and stay when feeds has lost it`()
+    @Test func `entries of a forgotten podcast are removed from all queues, but not those of a lost podcast`()
         throws
     {
         let (first, second) = (PodcastID.derived(from: "1"), PodcastID.derived(from: "2"))
@@ -444,7 +444,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.reason == .nothingLoaded)
     }
 
-    @Test func `the reply to a load doesn’t set the player back`() throws {
+    @Test func `the reply to a load doesn’t replace a newer state of the player`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let load = try reply(queue.send { $0.next = WireNext() }).loadID

@@ -172,7 +172,7 @@ import WireMessages
     }
 
     @Test(arguments: [2, 3, 9])
-    func `entries that fail one after the other are each tried once, and not all of a long queue`(count: Int) {
+    func `consecutive failing entries are each tried once, up to a limit`(count: Int) {
         let queue = advanced(count)
         queue.send { $0.setModes.repeat = .all }
         var tried: [String] = []

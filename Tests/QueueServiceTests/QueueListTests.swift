@@ -48,7 +48,7 @@ struct QueueListTests {
         #expect(failure.known == .notFound && failure.message.contains("`lockstep queues`"))
     }
 
-    @Test func `playback stays in the queue of the loaded entry`() throws {
+    @Test func `playback continues in the queue of the loaded entry`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
@@ -114,7 +114,7 @@ struct QueueListTests {
         #expect(numbers(queue, "later") == [5] && queue.numbers == [1, 2])
     }
 
-    @Test func `the newest load over all queues wins`() throws {
+    @Test func `the newest load of all queues supersedes the others`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         try ask(queue, "a") { $0.create = WireCreateQueue() }
@@ -202,7 +202,7 @@ struct QueueListTests {
             "https://a.example/download.php?file=ep%.mp3", "https://a.example/listen?id=%", "https://a.example/?p=%",
             "https://a.example/audio.mp3?episode=%", "https://a.example/v1.2/play?n=%",
         ], [0.0, 60])
-    func `different episodes aren’t duplicates if only the queries of their addresses differ`(
+    func `different episodes whose addresses differ only in the query aren’t duplicates`(
         address: String, step: Double
     ) throws {
         let queue = QueueRig()
@@ -329,7 +329,7 @@ struct QueueListTests {
         #expect(history.last?.entries == 3)
     }
 
-    @Test(arguments: ["undo", "restore"]) func `entries of a forgotten podcast don’t come back`(by way: String) throws {
+    @Test(arguments: ["undo", "restore"]) func `entries of a forgotten podcast aren’t restored`(by way: String) throws {
         let gone = PodcastID.derived(from: "gone")
         let queue = QueueRig()
         for number in 1...5 {

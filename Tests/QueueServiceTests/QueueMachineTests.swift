@@ -267,7 +267,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueRig.episode(3))
     }
 
-    @Test func `playing the old entry again while the next one is in flight wins`() throws {
+    @Test func `playing the old entry again supersedes a next command in flight`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)

@@ -10,7 +10,7 @@ import WireMessages
 /// Compares random commands with a model: the database, the stream and the machine always agree, whatever is refused
 /// and whenever the process is restarted.
 struct QueueModelTests {
-    @Test(arguments: 1...60) func `database stream and machine agree`(seed: UInt64) throws {
+    @Test(arguments: 1...60) func `the database, the stream and the machine have the same state`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let queue = QueueRig(episodes: 40)
         for _ in 0..<150 {
@@ -26,7 +26,9 @@ struct QueueModelTests {
         try check(queue)
     }
 
-    @Test(arguments: 1...20) func `undoing everything restores the start, and redoing the end`(seed: UInt64) throws {
+    @Test(arguments: 1...20) func `undoing all changes restores the first state, and redoing them the last`(
+        seed: UInt64
+    ) throws {
         var random = SeededGenerator(seed: seed &* 977)
         let queue = QueueRig(episodes: 40)
         queue.add(1, 2, 3, 4, 5, 6)
