@@ -127,7 +127,7 @@ struct CommitPipelineTests {
         #expect(trial.database.commits == 1)
     }
 
-    @Test func `a request that was answered before gets its first reply`() {
+    @Test func `a request that was answered before receives its first reply`() {
         var trial = PipelineTrial()
         let request = RequestID(high: 4, low: 4)
         trial.commit(1, "a", request: request)
@@ -151,7 +151,7 @@ struct CommitPipelineTests {
         #expect(trial.database.commits == 0)
     }
 
-    @Test func `a restored backup gets the whole state before any other write`() {
+    @Test func `a restored backup receives the whole state before any other write`() {
         var trial = PipelineTrial()
         trial.commit(1, "a")
         trial.answer()

@@ -21,7 +21,7 @@ struct OwnerAlertsTests {
         }
     }
 
-    @Test func `the first answer wins, and the same one again changes nothing`() throws {
+    @Test func `only the first answer takes effect, and its repeat changes nothing`() throws {
         var alerts = OwnerAlerts(.queue)
         _ = alerts.raise(alert("a"))
         let change = try alerts.answer(answer("a"), at: Timestamp(milliseconds: 1))
@@ -56,7 +56,7 @@ struct OwnerAlertsTests {
         }
     }
 
-    @Test func `answers in the queue’s older format are read`() throws {
+    @Test func `answers in the queue’s older format are decoded`() throws {
         var alerts = OwnerAlerts(.queue)
         let old = WireAlertAnswered.with {
             $0.alert = "a"

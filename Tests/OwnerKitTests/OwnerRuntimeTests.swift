@@ -122,7 +122,7 @@ struct OwnerRuntimeTests {
         #expect(trial.words == ["a b c d e"])
     }
 
-    @Test func `a record that can’t be read is logged and the others are restored`() {
+    @Test func `a record that can’t be decoded is logged and the others are restored`() {
         var database = ScriptedDatabase()
         for (index, word) in ["a", "unreadable", "c"].enumerated() {
             database.records[String(index + 1_000)] = Array(word.utf8)
@@ -183,7 +183,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `a repeat of a finished request gets the same reply`() {
+    @Test func `a repeat of a finished request receives the same reply`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.serve()
@@ -194,7 +194,7 @@ struct OwnerRuntimeTests {
     }
 
     @Test(arguments: [true, false])
-    func `a repeat in the next process gets the stored reply`(saysThatItIsARepeat: Bool) {
+    func `a repeat in the next process receives the stored reply`(saysThatItIsARepeat: Bool) {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.serve()
@@ -208,7 +208,7 @@ struct OwnerRuntimeTests {
         #expect(next.database.words == ["a", "b"])
     }
 
-    @Test func `a reply that was lost with the bus is given to the repeat`() {
+    @Test func `the repeat of a request receives the reply that was lost with the bus`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         let answer = trial.take()
@@ -387,7 +387,7 @@ struct OwnerRuntimeTests {
         #expect(trial.waiting.isEmpty && trial.runtime.machine.words.current.isEmpty)
     }
 
-    @Test func `a fact is published before the other effects of its event`() {
+    @Test func `a publication precedes the other effects of its event`() {
         var trial = OwnerTrial.serving()
         let first = trial.runtime.handle(.input(.machine(.say("fact"))), now: trial.now)
         #expect(first.count == 1)
@@ -459,7 +459,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b"])
     }
 
-    @Test func `a client gets “not saved” while the database is unavailable, and the change is kept`() {
+    @Test func `a client receives “not saved” while the database is unavailable, and the change is kept`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.pass(.seconds(5))

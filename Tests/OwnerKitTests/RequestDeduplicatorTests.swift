@@ -24,7 +24,7 @@ struct RequestDeduplicatorTests {
     private var command: Command { command(mayBeRepeat: false) }
     private func ticket(_ number: UInt64) -> ReplyTicket { ReplyTicket(epoch: 5, number: number) }
 
-    @Test func `a repeat of a running request gets the same reply`() {
+    @Test func `a repeat of a running request receives the same reply`() {
         var requests = RequestDeduplicator()
         #expect(requests.handle(arrival(1), now: start) == [.start(command)])
         #expect(requests.handle(arrival(2, mayBeRepeat: true), now: start).isEmpty)
@@ -85,7 +85,7 @@ struct RequestDeduplicatorTests {
         #expect(requests.handle(.answered(id, .success([9])), now: start) == [.answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func `a client gets “not saved” before it times out, and a repeat still joins the request`() {
+    @Test func `a client receives “not saved” before it times out, and a repeat still joins the request`() {
         var requests = RequestDeduplicator()
         _ = requests.handle(arrival(1), now: start)
         _ = requests.handle(.committing(id), now: start)
