@@ -49,13 +49,8 @@ package struct OwnerAlerts: Sendable {
     }
 
     /// Raises an alert unless an alert with its code and subject is active.
-    /// - Parameter isOver: alerts that are ignored in this check.
-    package mutating func raise(unlessActive alert: WireAlert, except isOver: (WireAlert) -> Bool = { _ in false })
-        -> OwnerChange
-    {
-        let isActive = active.values.contains {
-            $0.code == alert.code && $0.subject == alert.subject && !isOver($0)
-        }
+    package mutating func raise(unlessActive alert: WireAlert) -> OwnerChange {
+        let isActive = active.values.contains { $0.code == alert.code && $0.subject == alert.subject }
         return isActive ? OwnerChange() : raise(alert)
     }
 

@@ -113,7 +113,7 @@ struct PendingEffects: Sendable {
 
     // MARK: Alerts
 
-    /// Raises an alert, unless one with the same code and subject is active.
+    /// Raises an alert, unless one with the same code and subject is active; see `PlayerAlerts.raise`.
     ///
     /// - Parameters:
     ///   - session: the load that the alert is about.
@@ -135,11 +135,11 @@ struct PendingEffects: Sendable {
 
     mutating func endAlerts(_ cause: PlayerAlerts.Cause) { save(alerts.end(cause), as: PendingWrites.Item.alert) }
 
-    /// Removes a notice from the messages of all alerts.
+    /// Removes the notice of automatic resumption from all alerts: playback has stopped.
     mutating func withdraw(_ notice: String) {
         for alert in alerts.active.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(notice) {
             let message = String(alert.message.dropLast(notice.count))
-            save(alerts.reword(alert, message), as: PendingWrites.Item.alert)
+            save(alerts.reword(alert, PlayerAlerts.stoppedTitle, message), as: PendingWrites.Item.alert)
         }
     }
 

@@ -10,7 +10,7 @@ extension PlaybackMachine {
             pending.refuse(command.id, Failure(.malformed, "The request to the player can’t be read."))
             return
         }
-        if request.isAboutLoaded { session?.stopProbing(&pending) }
+        if request.endsAutoResume { session?.stopProbing(&pending) }
         do throws(Failure) {
             switch request.command {
             case .load(let load)?: try self.load(load, command)
@@ -99,10 +99,11 @@ extension PlaybackMachine {
 }
 
 extension WirePlaybackRequest {
-    /// Whether the command concerns the loaded episode, which then doesn’t resume by itself after a failure.
-    fileprivate var isAboutLoaded: Bool {
+    /// Whether the loaded episode doesn’t resume by itself after a failure once the command is handled. After a seek
+    /// it resumes at the new position.
+    fileprivate var endsAutoResume: Bool {
         switch command {
-        case .load, .setPaused, .seek, .seekRelative, .stop, .unload, .answerAlert, .setPlayed: true
+        case .load, .setPaused, .stop, .unload, .answerAlert, .setPlayed: true
         default: false
         }
     }

@@ -29,6 +29,7 @@ extension PlaybackMachine {
         if isCorrupt { pending.resetSession() }
         // The earlier process’s probes of the server have ended with it.
         pending.withdraw(context.limits.autoResumeNotice)
+        pending.withdraw(context.limits.earlierAutoResumeNotice)
         if let session { chapters.load(session.episode.id) }
         applySettings()
         lookUpChapters()

@@ -49,9 +49,15 @@ package struct PlaybackLimits: Sendable, Hashable {
 
     /// The sentence in a published failure and its alert while the server is probed.
     var autoResumeNotice: String {
-        let minutes = Int(serverReturnWindow / .seconds(60))
-        return " Playback resumes by itself if the server is available again within \(minutes) min."
+        " Playback resumes by itself if the server is available again within \(returnMinutes) min."
     }
+
+    /// The notice in alerts that earlier versions stored.
+    var earlierAutoResumeNotice: String {
+        " It plays on by itself if its server is back within \(returnMinutes) min."
+    }
+
+    private var returnMinutes: Int { Int(serverReturnWindow / .seconds(60)) }
 }
 
 /// A report from the shell to the player.

@@ -203,7 +203,7 @@ extension PlaybackSession {
         let title = "“\(episode.title)”"
         let isNamed = episode.title.isEmpty || failure.message.contains(title)
         pending.raise(
-            failure.code, about: self, title: "Playback stopped",
+            failure.code, about: self, title: mayReturn ? PlayerAlerts.interruptedTitle : PlayerAlerts.stoppedTitle,
             (isNamed ? "" : title + ": ") + failure.message + advice, .error, actions: actions)
         pending.commit = true
     }

@@ -180,7 +180,7 @@ extension PlaybackSession {
     mutating func move(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         setAnchor(position, running: false, &pending)
         tracker.moved(to: position)
-        recovery.moved()
+        recovery.moved(to: position)
         pending.movedTo = position
         if engine.hasFile {
             seekEngine(to: position, &pending)

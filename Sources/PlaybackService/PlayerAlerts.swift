@@ -23,6 +23,10 @@ struct PlayerAlerts: Sendable {
         fileprivate let overrules: Int
     }
 
+    /// The titles of a failure’s alert: of a final failure, and while playback resumes when the server is available.
+    static let stoppedTitle = "Playback stopped"
+    static let interruptedTitle = "Playback is interrupted"
+
     /// The codes of informational alerts, during which playback continues.
     private static let informingCodes: Set<String> = ["playsStream", "audioChanged", "startsOver"]
 
@@ -35,14 +39,23 @@ struct PlayerAlerts: Sendable {
 
     // MARK: Alerts
 
-    /// Raises an alert, unless one with its code and subject is raised and isn’t being answered.
+    /// Raises an alert, unless one with its code and subject is active and isn’t being answered. The active alert of
+    /// an error keeps its ID and time, and gets the new text and actions.
     mutating func raise(_ alert: WireAlert) -> OwnerChange {
-        alerts.raise(unlessActive: alert) { pending.contains($0.id) }
+        let same = active.values.first {
+            $0.code == alert.code && $0.subject == alert.subject && !pending.contains($0.id)
+        }
+        guard let same else { return alerts.raise(alert) }
+        guard alert.severity == .error else { return OwnerChange() }
+        var reworded = same
+        (reworded.title, reworded.message, reworded.actions) = (alert.title, alert.message, alert.actions)
+        return reworded == same ? OwnerChange() : alerts.raise(reworded)
     }
 
-    mutating func reword(_ alert: WireAlert, _ message: String) -> OwnerChange {
+    /// Replaces the text of an active alert.
+    mutating func reword(_ alert: WireAlert, _ title: String, _ message: String) -> OwnerChange {
         var alert = alert
-        alert.message = message
+        (alert.title, alert.message) = (title, message)
         return alerts.raise(alert)
     }
 

@@ -58,8 +58,8 @@ struct StreamRecovery: Sendable, Hashable {
 
     /// The probes of a server, until it has the audio again.
     private struct ServerReturn: Sendable, Hashable {
-        /// The position at which the stream failed.
-        let position: PlaybackPosition
+        /// The position at which the stream failed, or to which a later seek has moved.
+        var position: PlaybackPosition
         /// The end of the probes, by the clock that reaches it first: the monotonic one stops during suspension.
         let endsAt: MonotonicTime
         let endsAtWall: Timestamp
@@ -143,9 +143,10 @@ struct StreamRecovery: Sendable, Hashable {
         starving = nil
     }
 
-    mutating func moved() {
+    mutating func moved(to position: PlaybackPosition) {
         starving = nil
         hasProducedAudio = false
+        serverReturn?.position = position
     }
 
     /// Handles the engine’s progress. A stream whose data arrives slowly doesn’t time out.

@@ -75,15 +75,14 @@ struct PlaybackServerReturnTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test(arguments: 0..<6)
+    @Test(arguments: 0..<5)
     func `a failed episode doesn’t resume by itself after a command about it`(_ way: Int) throws {
         try fail()
         switch way {
         case 0: try rig.setPaused(true)
         case 1: try rig.send { $0.stop = WireStopPlayback() }
-        case 2: try rig.seek(200)
-        case 3: try rig.answer(try #require(rig.alerts.first).id, "dismiss")
-        case 4:
+        case 2: try rig.answer(try #require(rig.alerts.first).id, "dismiss")
+        case 3:
             try rig.send {
                 $0.setPlayed.episode = "e1"
                 $0.setPlayed.played = true
@@ -95,6 +94,52 @@ struct PlaybackServerReturnTests {
         let (opens, probes) = (rig.opens, rig.probes.count)
         try rig.advance(400)
         #expect(rig.state.status == .failed && rig.opens == opens && rig.probes.count == probes)
+    }
+
+    @Test(arguments: [false, true])
+    func `after a seek a failed episode still resumes by itself, at the new position`(isRelative: Bool) throws {
+        try fail()
+        let failed = try #require(rig.alerts.first)
+        if isRelative { try rig.send { $0.seekRelative.by = 90 } } else { try rig.seek(200) }
+        #expect(rig.state.status == .failed && rig.alerts == [failed])
+        #expect(rig.state.error.message.contains("by itself") && abs(rig.position - 200) < 0.2)
+        comeBack()
+        try rig.advance(30)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty && abs(rig.position - 200) < 0.5)
+        try rig.advance(10)
+        #expect(rig.machine.session?.recovery.awaitsServer == false)
+    }
+
+    @Test(arguments: [false, true])
+    func `an alert that remains until the server is probed again announces automatic resumption again`(seeks: Bool)
+        throws
+    {
+        try fail()
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.title == "Playback is interrupted")
+        // The server answers, but sends no audio.
+        rig.answers[Self.address] = nil
+        try rig.advance(30.1)
+        #expect(rig.state.status == .loading && rig.alerts == [alert])
+        if seeks { try rig.seek(200) }
+        try rig.send {
+            $0.setPlayed.episode = "e1"
+            $0.setPlayed.played = true
+        }
+        #expect(rig.alerts.map(\.title) == ["Playback stopped"] && !rig.alerts[0].message.contains("by itself"))
+        try rig.advance(17.1)
+        #expect(rig.state.status == .failed && rig.state.error.message.contains("by itself"))
+        #expect(rig.alerts == [alert])
+    }
+
+    @Test func `the notice of automatic resumption in an alert of an earlier version is removed`() throws {
+        try fail()
+        var alert = try #require(rig.alerts.first)
+        let message = "“Episode e1”: \(Self.away.message)"
+        alert.message = "\(message) It plays on by itself if its server is back within 30 min."
+        rig.store("alert", alert.id, alert.wireBytes)
+        try rig.start()
+        #expect(rig.alerts.map(\.message) == [message])
     }
 
     @Test(arguments: [404, 403, 0])
