@@ -107,8 +107,11 @@ struct AudioIdentity: Sendable, Hashable {
 
     /// Returns a failure if the audio is too short to be the episode: less than half of what was measured or played
     /// before. Such audio doesn’t contain the position, and its end isn’t the episode’s end.
+    ///
+    /// - Parameter isHeard: whether the episode was played up to the position. If nothing else indicates that it is
+    ///   that long, a seek may have gone beyond its end, and a retry doesn’t help.
     mutating func replacement(
-        _ measured: MeasuredDuration?, playedFrom: PlaybackPosition, title: String
+        _ measured: MeasuredDuration?, playedFrom: PlaybackPosition, isHeard: Bool, title: String
     ) -> Failure? {
         guard let measured, measured.source != .partial, !acceptsReplacement else { return nil }
         let length = measured.duration.seconds
@@ -120,6 +123,15 @@ struct AudioIdentity: Sendable, Hashable {
         // Audio of the announced length is the episode: the earlier audio was not.
         if let announced, abs(length / announced.seconds - 1) < 0.1 { return nil }
         isReplaced = true
+        let isAnnounced = announced.map { !isPassed($0, playedFrom) } ?? false
+        guard isHeard || isAnnounced || length < recorded / 2 else {
+            var failure = Failure(
+                .endedEarly,
+                "“\(title)” is \(ClockText.format(length)) long, and its position is \(ClockText.format(heard)). Use `lockstep seek` to choose an earlier position, such as `lockstep seek 0`, then `lockstep resume`."
+            )
+            failure.retry = false
+            return failure
+        }
         let before =
             recorded >= heard ? "was \(ClockText.format(recorded)) long" : "was left at \(ClockText.format(heard))"
         return Failure(

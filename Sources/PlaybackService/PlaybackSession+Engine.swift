@@ -51,7 +51,7 @@ extension PlaybackSession {
         if case .failed = lookup { lookup = .failed(wasOpened: true) }
         recovery.opened()
         if let failure = replacedAudioFailure(duration) {
-            recover(from: failure, &pending)
+            reject(failure, &pending)
             return false
         }
         keepTag()
@@ -134,7 +134,7 @@ extension PlaybackSession {
     /// Handles the end of the engine’s audio. Only a confirmed end finishes the episode.
     mutating func ended(_ end: ReportedEnd, _ pending: inout PendingEffects) {
         guard tracker.hasReachedSeek else { return }
-        if let failure = replacedAudioFailure(end.measured) { return recover(from: failure, &pending) }
+        if let failure = replacedAudioFailure(end.measured) { return reject(failure, &pending) }
         audio.measured = end.measured ?? audio.measured
         if let position = audio.resumption(afterEnd: end, playedFrom: tracker.playedFrom) {
             return move(to: position, &pending)
@@ -155,7 +155,14 @@ extension PlaybackSession {
     }
 
     private mutating func replacedAudioFailure(_ measured: MeasuredDuration?) -> Failure? {
-        audio.replacement(measured, playedFrom: tracker.playedFrom, title: episode.title)
+        audio.replacement(
+            measured, playedFrom: tracker.playedFrom, isHeard: tracker.isPlayedUpToHere, title: episode.title)
+    }
+
+    /// Handles audio that doesn’t contain the position: another attempt may get the episode’s audio, unless the
+    /// position is beyond the end of every audio.
+    private mutating func reject(_ failure: Failure, _ pending: inout PendingEffects) {
+        if failure.retry { recover(from: failure, &pending) } else { fail(failure, &pending) }
     }
 
     /// Finishes the episode, which was played to its end or to its outro.
@@ -196,7 +203,7 @@ extension PlaybackSession {
         let actions = audio.isReplaced ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
         var advice = ""
         if audio.isReplaced {
-            advice = " Answer `accept` to play the new audio anyway; a position beyond its end is dropped."
+            advice = " Answer `accept` to play the audio anyway; a position beyond its end is dropped."
         } else if mayReturn {
             advice = recovery.limits.autoResumeNotice
         }

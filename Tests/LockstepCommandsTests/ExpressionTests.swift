@@ -183,6 +183,25 @@ import WireMessages
         #expect(try Self.bookmark("b1", "e1", 60).isReached(from: PlayerState(player)) == isReached)
     }
 
+    @Test func `a bookmark beyond the measured end of its episode can’t be played`() throws {
+        var wire = WireEpisode()
+        wire.id = "e1"
+        wire.duration = 30
+        let bookmark = try Self.bookmark("b1", "e1", 100_000)
+        // An announced length may be wrong.
+        try bookmark.checkPosition(in: Episode(wire))
+        try bookmark.checkPosition(in: nil)
+        wire.state.duration = 600
+        let episode = try #require(Episode(wire))
+        #expect {
+            try bookmark.checkPosition(in: episode)
+        } throws: { error in
+            guard let failure = error as? Failure else { return false }
+            return ExitStatus(failure) == .data && failure.message.contains("27:46:40")
+                && failure.message.contains("10:00")
+        }
+    }
+
     @Test func `the list of bookmarks shows position, episode and note`() throws {
         #expect(
             try BookmarkList.lines([Self.bookmark("b1", "e1", 754)]) == [

@@ -14,8 +14,11 @@ struct AudioIdentityTests {
         MeasuredDuration(try #require(EpisodeDuration(seconds: seconds)), source)
     }
 
-    private mutating func replacement(_ measured: MeasuredDuration, playedFrom: Double = 0) -> Failure? {
-        audio.replacement(measured, playedFrom: PlaybackPosition(clamping: playedFrom), title: "x")
+    private mutating func replacement(
+        _ measured: MeasuredDuration, playedFrom: Double = 0, isHeard: Bool = false
+    ) -> Failure? {
+        audio.replacement(
+            measured, playedFrom: PlaybackPosition(clamping: playedFrom), isHeard: isHeard, title: "x")
     }
 
     private mutating func start(at position: Double) -> Double? {
@@ -43,6 +46,20 @@ struct AudioIdentityTests {
         #expect(replacement(try length(100), playedFrom: 300) != nil)
         audio.identify(Self.begun, begun: Self.begun)
         #expect(replacement(try length(100), playedFrom: 300) == nil)
+    }
+
+    @Test
+    mutating func `a position beyond the end isn’t retried if it wasn’t heard and nothing indicates longer audio`()
+        throws
+    {
+        // The feed announces 600 s.
+        #expect(replacement(try length(100), playedFrom: 300)?.retry == true)
+        #expect(replacement(try length(100), playedFrom: 900)?.retry == false)
+        #expect(replacement(try length(100), playedFrom: 900, isHeard: true)?.retry == true)
+        audio.recorded = EpisodeDuration(seconds: 800)
+        #expect(replacement(try length(100), playedFrom: 900)?.retry == true)
+        audio.recorded = EpisodeDuration(seconds: 100)
+        #expect(replacement(try length(100), playedFrom: 900)?.retry == false)
     }
 
     @Test

@@ -82,6 +82,30 @@ struct PlaybackPositionTests {
         #expect(rig.state.status == .finished)
     }
 
+    @Test(arguments: [false, true])
+    func `a position far beyond the end fails without retries, and the failure says what to do`(accepts: Bool)
+        throws
+    {
+        try rig.start()
+        let episode = rig.streamedEpisode(announced: 0)
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.library["e1"]?.state.position = 100_000
+        try rig.load(episode)
+        #expect(rig.state.status == .failed && rig.state.error.code == "endedEarly" && !rig.state.error.retry)
+        let message = rig.state.error.message
+        #expect(message.contains("10:00") && message.contains("27:46:40") && message.contains("`lockstep seek 0`"))
+        let alert = try #require(rig.alerts.first)
+        #expect(rig.alerts.count == 1 && alert.message.contains("`accept`") && alert.actions.contains("accept"))
+        if accepts {
+            try rig.answer(alert.id, "accept")
+        } else {
+            try rig.seek(0)
+            try rig.setPaused(false)
+        }
+        try rig.advance(2)
+        #expect(rig.state.status == .playing && rig.position < 3 && rig.alerts.isEmpty)
+    }
+
     @Test func `when the original audio returns, positions beyond its accepted replacement play`() throws {
         try rig.start()
         let episode = rig.episode(length: 20, announced: 3_600, position: 1_800)

@@ -54,6 +54,8 @@ public struct Episode: Sendable, Hashable {
     public var published: Timestamp? { wire.published == 0 ? nil : Timestamp(milliseconds: wire.published) }
     /// Its length in seconds, measured or else announced; nil if unknown.
     public var duration: Double? { wire.knownDuration > 0 ? wire.knownDuration : nil }
+    /// Its measured length in seconds; nil if unknown.
+    package var measuredDuration: Double? { wire.state.duration > 0 ? wire.state.duration : nil }
     /// The position at which it resumes, in seconds.
     public var position: Double { wire.state.position }
     /// Whether it counts as played.

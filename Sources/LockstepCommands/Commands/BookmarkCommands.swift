@@ -115,6 +115,7 @@ struct BookmarkPlay: LockstepCommand {
                 let resumed = try await fleet.player.resume().value
                 return try context.output.report(try await fleet.settled(resumed, reportingTo: context.output))
             }
+            try bookmark.checkPosition(in: try await fleet.library.episodes([bookmark.episode]).first)
             // The episode is loaded at this position at once, so that no other audio is played before it.
             let answer = try await fleet.queue.play(.episode(bookmark.episode), at: bookmark.position)
             try context.output.reportEpisode(of: try await fleet.settled(answer, reportingTo: context.output))
@@ -153,6 +154,13 @@ extension Bookmark {
     func isReached(from player: PlayerState) -> Bool {
         guard player.episode?.id == episode, player.status != .finished else { return false }
         return player.duration.map { position <= $0 } ?? true
+    }
+
+    /// - Throws: `notFound` if the episode’s measured length is shorter than the bookmark’s position.
+    func checkPosition(in episode: Episode?) throws(Failure) {
+        guard let length = episode?.measuredDuration, position > length else { return }
+        throw Failure(
+            .notFound, "The bookmark at \(words) is beyond the end of the episode at \(ClockText.format(length)).")
     }
 
     /// `12:34 of “A title”`.

@@ -25,10 +25,10 @@ enum ExitStatus: Int32, Sendable {
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
         case .badConfiguration, .newerDatabase: self = .configuration
         case .internalError, .quarantined: self = .software
-        // These refusals of a server are final.
-        case .fetchFailed, .streamFailed: self = failure.retry ? .tryAgain : .unavailable
+        // These are final if a retry can’t help: a server’s refusal, and a position beyond the end.
+        case .fetchFailed, .streamFailed, .endedEarly: self = failure.retry ? .tryAgain : .unavailable
         case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
-            .notSaved, .diskFull, .storageFailed, .insufficientStorage, .unreachable, .endedEarly, .alreadyRunning:
+            .notSaved, .diskFull, .storageFailed, .insufficientStorage, .unreachable, .alreadyRunning:
             self = .tryAgain
         case nil: self = failure.retry ? .tryAgain : .unavailable
         }
