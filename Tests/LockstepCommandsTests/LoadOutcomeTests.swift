@@ -12,12 +12,16 @@ import WireMessages
 
     private static func outcome(
         of load: String = "l2", isLoaded: Bool = false, shows shown: String, _ status: WirePlaybackState.Status,
-        decided: [Decided], ready: [ServiceName] = [.playback, .queue]
+        isHeard: Bool = true, decided: [Decided], ready: [ServiceName] = [.playback, .queue]
     ) throws -> LoadOutcome {
         var puts: [(Topic, any SwiftProtobuf.Message)] = ready.map { name in
             (.service(name), WireServiceStatus.with { $0.state = .ready })
         }
-        puts.append((.playbackState, WirePlaybackState.with { ($0.loadID, $0.status) = (shown, status) }))
+        let player = WirePlaybackState.with {
+            ($0.loadID, $0.status) = (shown, status)
+            $0.anchor.running = status == .playing && isHeard
+        }
+        puts.append((.playbackState, player))
         let next = WireQueueNext.with {
             $0.loads = decided.map { decided in
                 .with {
@@ -56,6 +60,21 @@ import WireMessages
         outcome: LoadOutcome
     ) throws {
         #expect(try Self.outcome(shows: shown, status, decided: decided.map { ($0, $1, $2) }) == outcome)
+    }
+
+    @Test func `a load is pending while its audio is open but waits for data`() throws {
+        #expect(try Self.outcome(isLoaded: true, shows: "l2", .playing, isHeard: false, decided: []) == .pending)
+        #expect(try Self.outcome(isLoaded: true, shows: "l2", .paused, isHeard: false, decided: []) == .settled)
+    }
+
+    @Test(arguments: [
+        ("Part 1", "The server said 404.", "“Part 1”: The server said 404."),
+        ("Part 1", "“Part 1” is too short.", "“Part 1” is too short."), ("", "It failed.", "It failed."),
+    ])
+    func `the failure of a load names its episode once`(title: String, message: String, named: String) {
+        let episode = EpisodeSummary(WireEpisodeSummary.with { ($0.id, $0.title) = ("e1", title) })
+        #expect(Failure(.streamFailed, message).naming(episode) == Failure(.streamFailed, named))
+        #expect(Failure(.streamFailed, message).naming(nil).message == message)
     }
 
     @Test func `a load stays pending while a service is down`() throws {

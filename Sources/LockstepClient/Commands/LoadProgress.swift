@@ -5,7 +5,7 @@ import WireMessages
 
 /// The outcome of a load, derived from the state of the queue and the player.
 package enum LoadOutcome: Sendable, Hashable {
-    /// The load is decided, or the player is opening it.
+    /// The load is decided, or the player is opening it or waiting for its data.
     case pending
     /// The load plays, is paused, has failed or has ended.
     case settled
@@ -25,7 +25,8 @@ package enum LoadOutcome: Sendable, Hashable {
         let loads = view.isStale(.queue) ? [] : view.next?.loads ?? []
         let decided = loads.first { $0.loadID == load.text }
         if player.loadID == load.text {
-            self = player.status == .loading ? .pending : .settled
+            let isAwaited = player.status == .loading || player.status == .playing && !player.anchor.running
+            self = isAwaited ? .pending : .settled
         } else if player.loadID == LoadID.advance(after: load.text).text
             || loads.contains(where: { $0.loadID == player.loadID && $0.afterLoad == load.text })
         {
@@ -75,9 +76,8 @@ extension Fleet {
         }
         switch LoadOutcome(of: load, isLoaded: isLoaded, in: state.view) {
         case .settled:
-            let player = await audible(state.player)
-            if case .failed(let failure) = player.status { throw failure }
-            return player
+            if case .failed(let failure) = state.player.status { throw failure.naming(state.player.episode) }
+            return state.player
         case .refused(let failure): throw failure
         case .superseded:
             throw Failure(
@@ -112,6 +112,16 @@ extension Fleet {
             return now.loadID != wire.loadID || now.status != .playing || now.anchor.running || now.buffering
         }
         return state.view.player.map(PlayerState.init) ?? player
+    }
+}
+
+extension Failure {
+    /// Returns the failure with a message that names the episode.
+    package func naming(_ episode: EpisodeSummary?) -> Failure {
+        guard let title = episode?.title, !title.isEmpty, !message.contains("“\(title)”") else { return self }
+        var named = self
+        named.message = "“\(title)”: \(message)"
+        return named
     }
 }
 
