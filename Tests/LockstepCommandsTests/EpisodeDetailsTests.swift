@@ -144,6 +144,14 @@ import WireMessages
         #expect(
             try Self.details(again).lines(width: nil).contains(
                 "Played: heard to its end; it is at 25:03"))
+        let alert = WireAlert(
+            "passedOver", of: .queue, named: "1", title: "Skipped “A title”", message: "The server said 404.",
+            subject: "", at: Timestamp(milliseconds: 1))
+        #expect(
+            Why.lines(
+                "A title", Episode(again), file: [], failure: nil, queuePositions: [],
+                alerts: try [#require(AlertState(alert))]
+            ).last == "Skipped “A title”: The server said 404.")
         let away = Failure(.unavailable, "The downloads service is not running.")
         #expect(
             Why.lines("A title", nil, file: [], failure: away, queuePositions: []) == [

@@ -161,7 +161,7 @@ struct Why: FleetCommand {
         abstract: "Explain why an episode is downloaded, played or in a queue, or why it isn’t.")
     @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions
-    var observation: Observation { .parts([.queues, .downloads]) }
+    var observation: Observation { .parts([.queues, .downloads, .alerts]) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         // An episode that only has a download is explained, too.
@@ -173,20 +173,23 @@ struct Why: FleetCommand {
             // The other reasons are shown without it.
             failure = error
         }
-        let queuePositions = EpisodeDetails.queuePositions(of: named.id, in: await fleet.availableState())
-        let lines = Self.lines(named.title, found, file: file, failure: failure, queuePositions: queuePositions)
+        let state = await fleet.availableState()
+        let queuePositions = EpisodeDetails.queuePositions(of: named.id, in: state)
+        let alerts = state.alerts.filter { $0.episode == named.id }
+        let lines = Self.lines(
+            named.title, found, file: file, failure: failure, queuePositions: queuePositions, alerts: alerts)
         try output.value(
             .object([
                 "episode": .string(named.id.text), "title": .string(named.title),
                 "download": .array(file.map { .string($0) }), "played": .bool(found?.isPlayed ?? false),
                 "playedReason": .text(found?.playedReason ?? ""), "queues": .array(queuePositions.map(\.json)),
-                "error": failure.map { $0.json["error"] ?? .null } ?? .null,
+                "error": failure.map { $0.json["error"] ?? .null } ?? .null, "alerts": .array(alerts.map(\.json)),
             ]), lines: lines)
     }
 
     static func lines(
         _ title: String, _ episode: Episode?, file: [String], failure: Failure?,
-        queuePositions: [EpisodeDetails.QueuePosition]
+        queuePositions: [EpisodeDetails.QueuePosition], alerts: [AlertState] = []
     ) -> [String] {
         var lines = [title] + file.map(Sentence.stopped)
         if let failure { lines.append("Couldn’t check its file: \(failure.message)") }
@@ -195,6 +198,7 @@ struct Why: FleetCommand {
         lines.append(Sentence.stopped(played + (episode?.reasonSuffix ?? "") + suffix))
         return lines
             + (queuePositions.isEmpty ? ["It isn’t in a queue."] : queuePositions.map { Sentence.stopped($0.sentence) })
+            + alerts.map { "\($0.title): \($0.message)" }
     }
 }
 
