@@ -1037,7 +1037,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._output = newValue}
   }
 
-  /// there is no sound device: it plays silently
+  /// whether there is no sound device, so that playback is silent
   public var nullOutput: Bool {
     get {_storage._nullOutput}
     set {_uniqueStorage()._nullOutput = newValue}
