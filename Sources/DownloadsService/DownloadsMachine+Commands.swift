@@ -77,7 +77,7 @@ extension DownloadsMachine {
         guard states.contains(download.state) else {
             let state = download.state == .failed ? "has failed" : "is \(download.state.word)"
             throw Failure(
-                .invalidArgument, "“\(download.title)” \(state) and can’t be \(action); \(advice(download, states)).")
+                .notApplicable, "“\(download.title)” \(state) and can’t be \(action); \(advice(download, states)).")
         }
     }
 

@@ -28,7 +28,7 @@ extension SupervisorLoop {
             guard !machine.isStopping else { throw Failure(.unavailable, "The fleet is being stopped.") }
             guard name != "supervisor" else {
                 throw Failure(
-                    .invalidArgument,
+                    .notApplicable,
                     "The supervisor can’t restart itself; use `lockstep down` and `lockstep up` to restart everything.")
             }
             handle(.restart(name))

@@ -92,7 +92,7 @@ struct BookmarkStore: Sendable {
     private func check(_ bookmark: WireBookmark, duration: Double) throws(Failure) {
         guard duration == 0 || bookmark.position <= duration else {
             throw Failure(
-                .invalidArgument,
+                .notApplicable,
                 "\(ClockText.format(bookmark.position)) is beyond the end of the episode at \(ClockText.format(duration))."
             )
         }

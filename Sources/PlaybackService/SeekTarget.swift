@@ -36,7 +36,7 @@ struct SeekTarget: Sendable {
         }
         guard let duration else {
             throw Failure(
-                .invalidArgument, "The length of this episode isn’t known yet. Give a time, such as 12:34.")
+                .notApplicable, "The length of this episode isn’t known yet. Give a time, such as 12:34.")
         }
         return PlaybackPosition(clamping: min(duration * fraction, max(0, duration - Self.endMargin)))
     }
@@ -92,7 +92,7 @@ extension PlaybackSession {
         }
         if let duration, position.seconds > duration.seconds {
             throw Failure(
-                .invalidArgument,
+                .notApplicable,
                 "\(ClockText.format(position.seconds)) is beyond the end at \(ClockText.format(duration.seconds)).")
         }
         return position

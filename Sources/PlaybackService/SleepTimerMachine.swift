@@ -93,11 +93,20 @@ struct SleepTimerMachine: Sendable, Hashable {
     }
 
     mutating func extend(by seconds: Double, now: Moment) throws(Failure) -> [Action] {
-        guard case .timed(let endsAt, _, _) = phase else {
-            throw Failure(.invalidArgument, "There is no sleep timer to extend. Start one with `lockstep sleep 10`.")
-        }
         guard seconds.isFinite, seconds > 0 else {
             throw Failure(.invalidArgument, "The sleep timer can’t be extended by \(seconds) s.")
+        }
+        let advice = "Set a time with `lockstep sleep 10`."
+        let endsAt: MonotonicTime
+        switch phase {
+        case .timed(let time, _, _): endsAt = time
+        case .off, .over: throw Failure(.notApplicable, "There is no sleep timer to extend. \(advice)")
+        case .endOfChapter:
+            throw Failure(
+                .notApplicable, "The sleep timer ends with the chapter and has no time to extend. \(advice)")
+        case .episodes(let count):
+            let end = count == 1 ? "with the episode" : "after \(count) episodes"
+            throw Failure(.notApplicable, "The sleep timer ends \(end) and has no time to extend. \(advice)")
         }
         let total = max(0, endsAt.since(now.monotonic) / .seconds(1)) + seconds
         guard total <= SleepLimits.seconds else {
@@ -178,7 +187,7 @@ extension PlaybackMachine {
             }
             guard !chapters.chapters.isEmpty else {
                 throw Failure(
-                    .invalidArgument,
+                    .notFound,
                     "“\(session.episode.title)” has no chapters; `sleep episode` ends with the episode.")
             }
         }

@@ -57,6 +57,8 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case invalidArgument
     /// Nothing has this name or ID.
     case notFound
+    /// What an argument names is in a state, or of a kind, that doesn’t allow the command.
+    case notApplicable
     /// Several objects match the text.
     case ambiguous
     /// The state has changed since `ifRevision`.

@@ -40,7 +40,7 @@ extension NamedQueue {
     func index(of move: WireMoveEntry, from: Int) throws(Failure) -> Int {
         func index(of id: String) throws(Failure) -> Int {
             guard id != move.entry else {
-                throw Failure(.invalidArgument, "An entry can’t be moved before or after itself.")
+                throw Failure(.notApplicable, "An entry can’t be moved before or after itself.")
             }
             guard let index = queue.index(of: id) else {
                 throw Failure(
@@ -55,7 +55,7 @@ extension NamedQueue {
         case .index(let index):
             guard index < queue.entries.count else {
                 throw Failure(
-                    .invalidArgument,
+                    .notApplicable,
                     "\(QueueName.shown(name)) has \(queue.counted); there is no position \(index + 1).")
             }
             return Int(index)

@@ -98,16 +98,16 @@ extension QueueMachine {
         _ named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {
         guard named.name != QueueName.default else {
-            throw Failure(.invalidArgument, "“main” is Up Next, which always exists; it can’t be deleted.")
+            throw Failure(.notApplicable, "“main” is Up Next, which always exists; it can’t be deleted.")
         }
         guard named.queue.entries.isEmpty else {
             throw Failure(
-                .invalidArgument,
+                .notApplicable,
                 "“\(named.name)” holds \(named.queue.counted); only an empty queue can be deleted.")
         }
         guard !rules.names(queue: named.name) else {
             throw Failure(
-                .invalidArgument,
+                .notApplicable,
                 "The setting autoEnqueueQueue adds new episodes to “\(named.name)”; change the setting first.")
         }
         commit(named.deletion, answering: context.answer(about: named.name), &effects) { $0.queues[named.name] = nil }

@@ -145,7 +145,7 @@ import WireMessages
 
     @Test(arguments: [
         (FailureCode.noFleet, LockstepCommands.ExitStatus.unavailable), (.queueEmpty, .unavailable),
-        (.invalidArgument, .usage),
+        (.invalidArgument, .usage), (.notApplicable, .data),
         (.notFound, .data), (.notSaved, .tryAgain), (.badConfiguration, .configuration),
     ])
     func `failures exit with the statuses of sysexits`(code: FailureCode, status: LockstepCommands.ExitStatus) {

@@ -65,7 +65,7 @@ struct PlaybackRelativeTests {
         #expect(try rig.send { $0.seekRelative.fraction = 1.1 }?.failure?.known == .invalidArgument)
         rig.holdsLookups = true
         try rig.load(rig.episode("e2", announced: 0), as: "l2", paused: true)
-        #expect(try rig.send { $0.seekRelative.fraction = 0.5 }?.failure?.known == .invalidArgument)
+        #expect(try rig.send { $0.seekRelative.fraction = 0.5 }?.failure?.known == .notApplicable)
     }
 
     @Test(arguments: [Double.nan, .infinity, -.infinity])
@@ -249,15 +249,25 @@ struct PlaybackRelativeTests {
 
     @Test func `a sleep timer with a time can be extended to a day at most`() throws {
         try rig.start()
-        #expect(try rig.send { $0.extendSleep.seconds = 60 }?.failure?.known == .invalidArgument)
+        #expect(try rig.send { $0.extendSleep.seconds = 60 }?.failure?.known == .notApplicable)
         try rig.send { $0.setSleep.seconds = 600 }
         try rig.advance(60)
         let reply = try rig.send { $0.extendSleep.seconds = 60 }?.reply
         #expect(reply?.state.sleep.endsAt == rig.now.monotonic.advanced(by: .seconds(600)).nanoseconds)
         #expect(reply?.changed == true)
         #expect(try rig.send { $0.extendSleep.seconds = 86_400 }?.failure?.known == .invalidArgument)
-        try rig.send { $0.setSleep.episodes = 1 }
-        #expect(try rig.send { $0.extendSleep.seconds = 60 }?.failure?.known == .invalidArgument)
+    }
+
+    @Test(arguments: [(UInt32(1), "with the episode"), (3, "after 3 episodes")])
+    func `a timer that ends with an episode can’t be extended, and the refusal names it`(
+        episodes: UInt32, end: String
+    ) throws {
+        try rig.start()
+        try rig.send { $0.setSleep.episodes = episodes }
+        let failure = try rig.send { $0.extendSleep.seconds = 60 }?.failure
+        #expect(failure?.known == .notApplicable)
+        #expect(failure?.message.contains("ends \(end)") == true)
+        #expect(failure?.message.contains("`lockstep sleep 10`") == true)
     }
 
     @Test func `extending a sleep timer during its fade restores the volume`() throws {

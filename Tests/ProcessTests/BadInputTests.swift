@@ -70,7 +70,7 @@ struct BadInputTests {
         Case("seek inf", 64, "invalidArgument", "“inf” isn’t a position"),
         Case("seek 1e999", 64, "invalidArgument", "isn’t a position"),
         Case("seek 101%", 64, "invalidArgument", "isn’t a position"),
-        Case("seek 99:00", 64, "invalidArgument", "beyond the end"),
+        Case("seek 99:00", 65, "notApplicable", "beyond the end"),
         Case("skip sideways", 64, "usage", "sideways"),
         Case("skip back --seconds nan", 64, "invalidArgument", "above 0"),
         Case("volume +loud", 64, "invalidArgument", "0 to 100"),
@@ -98,11 +98,11 @@ struct BadInputTests {
         Case("sleep 0", 64, "invalidArgument", "“0” isn’t a sleep time"),
         Case("sleep 25h", 64, "invalidArgument", "up to a day"),
         Case("sleep 3 chapters", 64, "invalidArgument", "“3 chapters” isn’t a sleep time"),
-        Case("sleep +10", 64, "invalidArgument", "lockstep sleep 10"),
+        Case("sleep +10", 65, "notApplicable", "lockstep sleep 10"),
         Case("sleep chapter", 65, "notFound", "has no chapters"),
         Case("mark heard Part", 64, "usage", "heard"),
         Case("mark played eabsent", 65, "notFound", "eabsent"),
-        Case("bookmark add --at 99:00", 64, "invalidArgument", "beyond the end"),
+        Case("bookmark add --at 99:00", 65, "notApplicable", "beyond the end"),
         Case("bookmark add --at soon", 64, "invalidArgument", "“soon” isn’t a position"),
         Case("bookmark add --episode eabsent", 65, "notFound", "eabsent"),
         Case("bookmark list eabsent", 65, "notFound", "eabsent"),
@@ -123,6 +123,7 @@ struct BadInputTests {
         Case("queue create \(String(repeating: "n", count: 300))", 64, "invalidArgument", "1 to 40"),
         Case("queue create ../x", 64, "invalidArgument", "1 to 40"),
         Case("queue delete absent", 65, "notFound", "“absent”"),
+        Case("queue delete main", 65, "notApplicable", "always exists"),
         Case("queue sort colour", 64, "usage", "colour"),
         Case("queue limit 10001", 64, "invalidArgument", "10000"),
         Case("queue repeat twice", 64, "usage", "twice"),
@@ -145,6 +146,7 @@ struct BadInputTests {
         Case("unsubscribe pabsent", 65, "notFound", "pabsent"),
         Case("refresh pabsent", 65, "notFound", "pabsent"),
         Case("restart nonsense", 65, "notFound", "nonsense"),
+        Case("restart supervisor", 65, "notApplicable", "lockstep down"),
         Case("reset-failed nonsense", 65, "notFound", "nonsense"),
         Case("logs nonsense", 65, "notFound", "nonsense"),
         Case("subscribe gopher://example.org/feed", 64, "badURL", "http://"),
@@ -339,7 +341,7 @@ struct BadInputTests {
         let fleet = try ProcessFleet()
         for command in ["up --detach", "status", "doctor", "feed check x"] {
             let outcome = try await fleet.lockstep(["--home", ""] + command.split(separator: " ").map(String.init))
-            #expect(outcome.status == 78 && outcome.errors.hasPrefix("lockstep: The home is empty"), "\(outcome)")
+            #expect(outcome.status == 64 && outcome.errors.contains("after “--home” is empty"), "\(outcome)")
         }
     }
 

@@ -131,7 +131,7 @@ import WireMessages
             #expect(try await fleet.succeed("queue").contains("Part 4"))
             #expect(try await fleet.succeed("queue", "--queue", "evening").contains("Part 4") == false)
             try await fleet.run([
-                CommandStep("queue delete main", 64, "lockstep: "),
+                CommandStep("queue delete main", 65, "lockstep: "),
                 CommandStep("queue clear --queue evening", 0, "Cleared "),
                 CommandStep("queue delete evening", 0, "Deleted the queue “evening” and its history."),
                 CommandStep("queue delete evening", 65, "lockstep: There is no queue “evening”."),

@@ -304,7 +304,7 @@ struct QueueAnswerTests {
             ({ $0.remove.texts = [String](repeating: "1", count: 101) }, .invalidArgument),
             ({ ($0.remove.texts, $0.remove.entries) = (["1"], ["x"]) }, .invalidArgument),
             ({ $0.remove.texts = ["1", "no such title"] }, .notFound),
-            ({ ($0.move.entryText, $0.move.afterText) = ("1", "1") }, .invalidArgument),
+            ({ ($0.move.entryText, $0.move.afterText) = ("1", "1") }, .notApplicable),
             ({ ($0.move.entry, $0.move.entryText, $0.move.index) = (first, "2", 0) }, .invalidArgument),
             ({ $0.playNamed.entryText = "+1" }, .notFound), ({ $0.playNamed.entryText = "-1" }, .notFound),
             ({ ($0.queue, $0.playNamed.number) = ("nowhere", 1) }, .notFound),

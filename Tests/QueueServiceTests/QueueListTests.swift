@@ -18,14 +18,14 @@ struct QueueListTests {
         queue.add(1)
         queue.restart()
         #expect(queue.machine.queues.keys.sorted() == ["later", "main"])
-        #expect(refusal(queue, "later") { $0.delete = WireDeleteQueue() } == .invalidArgument)
+        #expect(refusal(queue, "later") { $0.delete = WireDeleteQueue() } == .notApplicable)
         try ask(queue, "later") { $0.clear = WireClearQueue() }
         try ask(queue, "later") { $0.delete = WireDeleteQueue() }
         #expect(queue.published.last == Publication(.delete, .queue("later")))
         queue.restart()
         #expect(queue.machine.queues.keys.sorted() == ["main"])
         #expect(queue.numbers == [1])
-        #expect(refusal(queue, "main") { $0.delete = WireDeleteQueue() } == .invalidArgument)
+        #expect(refusal(queue, "main") { $0.delete = WireDeleteQueue() } == .notApplicable)
     }
 
     @Test(arguments: ["", "1st", "with space", "../up", "ä", String(repeating: "x", count: 41)])

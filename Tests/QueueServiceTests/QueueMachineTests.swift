@@ -373,12 +373,12 @@ struct QueueMachineTests {
             $0.move.entry = first
             $0.move.after = first
         }
-        #expect(failure(itself) == .invalidArgument)
+        #expect(failure(itself) == .notApplicable)
         let beyond = queue.send {
             $0.move.entry = first
             $0.move.index = 3
         }
-        #expect(failure(beyond) == .invalidArgument)
+        #expect(failure(beyond) == .notApplicable)
     }
 
     @Test func `a change based on another revision is refused`() throws {

@@ -153,14 +153,14 @@ struct QueueRuleTests {
                 $0.delete = WireDeleteQueue()
             }
         }
-        #expect(code(delete(queue)) == .invalidArgument)
+        #expect(code(delete(queue)) == .notApplicable)
         if isForgotten {
             queue.handle(.podcastForgotten(try #require(PodcastID(Self.podcast))))
             #expect(queue.published.contains(Publication(.delete, .settings(.queue, podcast: Self.podcast))))
         } else {
             // Feeds is down: its podcasts aren’t published, but nothing is forgotten.
             queue.observe(.delete, .podcast(Self.podcast), originSequence: 0)
-            #expect(code(delete(queue)) == .invalidArgument)
+            #expect(code(delete(queue)) == .notApplicable)
             set(queue, "autoEnqueueQueue", "")
         }
         #expect(code(delete(queue)) == nil)

@@ -154,7 +154,7 @@ public struct PlayerClient: Sendable {
 
     /// Extends the sleep timer by a number of seconds.
     ///
-    /// - Throws: `invalidArgument` if no timer with a time is running, or for more than a day.
+    /// - Throws: `notApplicable` if no timer with a time is running; `invalidArgument` for more than a day.
     public func extendSleepTimer(by seconds: Double) async throws(Failure) -> Answer<PlayerState> {
         try await ask { $0.extendSleep.seconds = seconds }
     }
@@ -197,7 +197,7 @@ public struct PlayerClient: Sendable {
     /// - Parameters:
     ///   - episode: the episode; nil for the loaded one.
     ///   - position: the position in seconds; nil for the episode’s current position.
-    /// - Throws: `nothingLoaded`, `notFound`; `invalidArgument` beyond the end.
+    /// - Throws: `nothingLoaded`, `notFound`; `notApplicable` beyond the end.
     public func addBookmark(
         to episode: EpisodeID? = nil, at position: Double? = nil, note: String = ""
     ) async throws(Failure) -> Answer<Bookmark> {

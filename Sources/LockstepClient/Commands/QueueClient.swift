@@ -219,7 +219,7 @@ public struct QueueClient: Sendable {
 
     /// Deletes an empty queue and its history.
     ///
-    /// - Throws: `invalidArgument` for Up Next, for a queue with entries, and for a queue that a rule fills.
+    /// - Throws: `notApplicable` for Up Next, for a queue with entries, and for a queue that a rule fills.
     public func delete(_ queue: String) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.delete = WireDeleteQueue() }
     }

@@ -101,15 +101,15 @@ struct CommandLineWords: Sendable, Hashable {
         }
     }
 
-    /// Refuses empty arguments: a script’s unset variable would apply the command to Up Next or to everything. A note may
-    /// be empty, and an empty home has its own error.
+    /// Refuses empty arguments: a script’s unset variable would apply the command to Up Next or to everything. Only a
+    /// note may be empty.
     private static func requireValues(_ words: [String]) throws(Failure) {
         guard !words.starts(with: ["bookmark", "note"]), !words.starts(with: ["bookmarks", "note"]) else { return }
         for (before, word) in zip(words, words.dropFirst()) {
             if before == "--" { return }
             let isOption = before != "--note" && word.hasPrefix("--") && word.firstIndex(of: "=") == word.indices.last
             let option = isOption ? String(word.dropLast()) : word.isEmpty ? before : nil
-            guard let option, !["--home", "--note"].contains(option) else { continue }
+            guard let option, option != "--note" else { continue }
             throw Failure(code: "usage", message: "The argument after “\(option)” is empty. Give a value, or omit it.")
         }
     }

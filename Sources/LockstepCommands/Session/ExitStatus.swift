@@ -3,9 +3,9 @@ import PodcastModel
 /// The exit status of a command, as in sysexits(3).
 enum ExitStatus: Int32, Sendable {
     case success = 0
-    /// An argument is missing, empty, malformed or out of range.
+    /// The command line is wrong in itself: an argument is missing, empty, malformed or out of its fixed range.
     case usage = 64
-    /// An argument names an item that doesn’t exist, isn’t unique or isn’t valid.
+    /// An argument doesn’t fit the data or the state: what it names doesn’t exist, isn’t unique, or doesn’t allow it.
     case data = 65
     /// A service or file that the command needs isn’t available.
     case unavailable = 69
@@ -19,7 +19,7 @@ enum ExitStatus: Int32, Sendable {
     init(_ failure: Failure) {
         switch failure.known {
         case .invalidArgument, .badURL, .unknownCommand: self = .usage
-        case .notFound, .ambiguous, .malformed, .notAFeed, .tooLarge, .decoderFailed, .sessionCorrupt,
+        case .notFound, .notApplicable, .ambiguous, .malformed, .notAFeed, .tooLarge, .decoderFailed, .sessionCorrupt,
             .verificationFailed, .fileMissing, .limitReached, .alreadyAnswered, .episodeUnavailable:
             self = .data
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable

@@ -51,7 +51,7 @@ enum SeekExpression: Sendable, Hashable {
 
     /// Returns the position in seconds, given the current one and the length; nil if unknown.
     ///
-    /// - Throws: `invalidArgument` for a fraction of an unknown length.
+    /// - Throws: `notApplicable` for a fraction of an unknown length.
     func position(from position: Double, duration: Double?) throws(Failure) -> Double {
         switch self {
         case .absolute(let seconds): return seconds
@@ -59,7 +59,7 @@ enum SeekExpression: Sendable, Hashable {
         case .fraction(let part):
             guard let duration else {
                 throw Failure(
-                    .invalidArgument, "The length of this episode isn’t known yet. Give a time, such as 12:34.")
+                    .notApplicable, "The length of this episode isn’t known yet. Give a time, such as 12:34.")
             }
             return duration * part
         }

@@ -790,7 +790,7 @@ public nonisolated struct WireSetSleep: Sendable {
   public init() {}
 }
 
-/// Extends a sleep timer that ends by time; refused with `invalidArgument` if there is none.
+/// Extends a sleep timer that ends by time; refused with `notApplicable` if there is none.
 public nonisolated struct WireExtendSleep: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
