@@ -83,8 +83,10 @@ extension DownloadsMachine {
 
     private static func advice(_ download: WireDownload, _ states: [WireDownload.State]) -> String {
         let isOver = download.state == .failed || download.state == .downloaded
-        if isOver, states.contains(.paused), !states.contains(.failed) { return "remove it instead" }
-        if !isOver, states.contains(.downloaded) { return "cancel it instead" }
+        if isOver, states.contains(.paused), !states.contains(.failed) {
+            return "`lockstep download remove` removes it"
+        }
+        if !isOver, states.contains(.downloaded) { return "`lockstep download cancel` cancels it" }
         return "nothing was changed"
     }
 
@@ -219,9 +221,10 @@ extension DownloadsMachine {
         }
         let state = download.state == .queued ? "to be downloaded" : download.state.word
         var sentences = ["It is \(state): \(download.reason)."]
+        let request = download.automatic ? "wanted \(download.reason)" : download.reason
         switch download.state {
+        case .paused: sentences = ["Its download is paused.", "It was \(request)."]
         case .failed:
-            let request = download.automatic ? "wanted \(download.reason)" : download.reason
             sentences = ["Its download failed: \(download.error.message)", "It was \(request)."]
         case .queued:
             let wait = max(0, (download.nextAttempt - now.wall.milliseconds) / 1_000)

@@ -124,7 +124,8 @@ extension WireDownload {
         let host = WebAddress(url)?.host ?? "its server"
         let hasVersion = !version.condition.isEmpty
         let reason = hasVersion ? "doesn’t support partial requests" : "doesn’t identify the version of the file"
-        note = hasVersion && !isPartRefused ? "" : "It starts over after each interruption: \(host) \(reason)."
+        note =
+            hasVersion && !isPartRefused ? "" : "If it is interrupted, it starts from the beginning: \(host) \(reason)."
     }
 
     /// Records that the file is complete and at its path.

@@ -65,7 +65,7 @@ extension SupervisorLoop {
         let bare = name.hasPrefix("lockstep-") ? String(name.dropFirst(9)) : name
         if machine.service(bare) != nil || bare == "supervisor" { return bare }
         let names = (machine.services.map(\.plan.name) + ["supervisor"]).joined(separator: ", ")
-        throw Failure(.notFound, "There is no service \(bare). The services are \(names).")
+        throw Failure(.notFound, "There is no service “\(bare)”. The services are \(names).")
     }
 
     /// Notifies the waiting clients that every service is ready, or of the reason why not.

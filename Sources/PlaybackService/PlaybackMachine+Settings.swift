@@ -42,7 +42,7 @@ extension PlaybackMachine {
 
     mutating func setVolume(_ percent: Double, _ command: Command) throws(Failure) {
         guard let volume = Volume(percent: percent) else {
-            throw Self.invalid("The volume must be from 0 to 100, not \(percent).")
+            throw Self.invalid("The volume must be from 0 to 100.")
         }
         if volume != self.volume {
             self.volume = volume

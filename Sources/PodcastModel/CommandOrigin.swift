@@ -19,7 +19,7 @@ public struct CommandOrigin: Sendable, Hashable {
         case "cli": "command line"
         case "mini": "mini player"
         case "expanded": "expanded player"
-        case "advance": "itself"
+        case "advance": "the queue"
         case "rule": "a rule"
         default: text
         }

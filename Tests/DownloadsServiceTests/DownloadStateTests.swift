@@ -118,7 +118,7 @@ struct DownloadStateTests {
         let start = TransferStart(total: 1_000, offset: 0, version: version, contentType: "audio/mpeg")
         rig.report(.began(try rig.order("e1").number, start))
         let note = rig.send { $0.pause.episodes = ["e1"] }?.reply?.downloads.first?.note
-        #expect(note?.contains("starts over after each interruption: host1") == isAnew && note?.isEmpty == !isAnew)
+        #expect(note?.contains("starts from the beginning: host1") == isAnew && note?.isEmpty == !isAnew)
         rig.report(.stopped(episode: "e1", version, received: 400))
         #expect(rig.why("e1").contains("starts over") == isAnew)
         #expect(rig.send { $0.resume.episodes = ["e1"] }?.reply?.downloads.first?.note == note)
@@ -275,10 +275,11 @@ struct DownloadStateTests {
             rig.why("e2") == "It is to be downloaded: requested by test. It’s waiting for other downloads to finish.")
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.episodeUnavailable, "404"))))
         let refusal = rig.send { $0.cancel.episodes = ["e1"] }?.failure
-        #expect(refusal?.message == "“Part 1” has failed and can’t be cancelled; remove it instead.")
+        #expect(
+            refusal?.message == "“Part 1” has failed and can’t be cancelled; `lockstep download remove` removes it.")
         #expect(
             rig.send { $0.remove.episodes = ["e2"] }?.failure?.message
-                == "“Part 2” is being downloaded and can’t be removed; cancel it instead.")
+                == "“Part 2” is being downloaded and can’t be removed; `lockstep download cancel` cancels it.")
     }
 
     @Test(arguments: [false, true])

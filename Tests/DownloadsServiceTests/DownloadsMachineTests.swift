@@ -47,6 +47,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .paused && rig.actions.contains(.cancel(number)))
         rig.report(.stopped(episode: "e1", FileVersion(etag: "\"a\"", lastModified: ""), received: 400))
         #expect(rig.send { $0.pause.episodes = ["e1"] }?.reply?.changed == [false])
+        #expect(rig.why("e1").hasPrefix("Its download is paused. It was requested by"))
         rig.send { $0.resume.episodes = ["e1"] }
         #expect(try rig.order("e1").download.resumableBytes == 999 && rig.order("e1").download.version.etag == "\"a\"")
         rig.send { $0.cancel.episodes = ["e1"] }

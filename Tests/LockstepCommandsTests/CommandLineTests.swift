@@ -259,8 +259,31 @@ import WireMessages
     @Test func `alerts, bookmarks and entries with equal titles are distinguished in a list of candidates`() {
         let candidates = [("a1", "Gone", "Far"), ("a2", "Gone", "Near"), ("a3", "Other", "Near")]
         let failure = Failure.ambiguous("Three match.", candidates.map { ($0, $1, $2) })
-        #expect(failure.candidates.map(\.title) == ["Gone (Far)", "Gone (Near)", "Other"])
+        #expect(failure.candidates.map(\.title) == ["Gone", "Gone", "Other"])
+        #expect(failure.candidates.map(\.detail) == ["Far", "Near", ""])
         #expect(failure.message == "Three match. Repeat the command with one of these IDs:")
+    }
+
+    @Test(arguments: ["playback", "play", "stream", "stream/queue/queue/main", "live/downloads", "l", "queue/", "bus"])
+    func `watch accepts the beginning of a possible topic`(prefix: String) {
+        #expect(throws: Never.self) { try Watch.requireTopic(prefix) }
+    }
+
+    @Test(arguments: ["foo", "stream/foo", "queuex", "player/state"])
+    func `watch refuses a prefix that no topic can have`(prefix: String) {
+        let failure = #expect(throws: Failure.self) { try Watch.requireTopic(prefix) }
+        #expect(failure?.known == .notFound)
+        #expect(failure?.message.contains("playback, queue, feeds") == true)
+    }
+
+    @Test func `messages repeat only the beginning of a long argument`() {
+        let long = String(repeating: "n", count: 300)
+        let cut = Lockstep.cut(["show", long], in: "There is no episode “\(long)”.")
+        #expect(cut == "There is no episode “\(String(repeating: "n", count: 99))…”.")
+    }
+
+    @Test func `quotation marks in a title don’t nest`() {
+        #expect(Titles.shown(["The “best” one"]) == "“The ‘best’ one”")
     }
 
     @Test func `a list of alternatives ends with “or”`() {
@@ -290,6 +313,18 @@ import WireMessages
                 "Subscribed to Torn: 6 episodes.", "  Warning: The feed could not be read beyond line 1.",
                 "  Warning: a", "  Warning: b", "  … and 1 more: `lockstep feed check` lists them.",
             ])
+    }
+
+    @Test func `a summary counts only the feeds that were subscribed to`() {
+        let results = [WireFeedResult.Kind.added, .alreadyThere, .failed].map { kind in
+            FeedsClient.Result(.with { $0.kind = kind })
+        }
+        #expect(
+            FeedResults(Array(results.prefix(2)), of: .subscribing).sum
+                == ["Subscribed to 1 of 2 podcasts; 1 already subscribed."])
+        #expect(
+            FeedResults(results, of: .subscribing).sum
+                == ["Subscribed to 1 of 3 podcasts; 1 already subscribed; 1 failed."])
     }
 
     @Test func `a feed that failed is named by its podcast`() {

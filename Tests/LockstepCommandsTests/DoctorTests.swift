@@ -69,6 +69,12 @@ import WireMessages
         #expect(findings.first?.message.contains("can’t be created: \(folder.path) isn’t writable") == true)
     }
 
+    @Test func `a virtual file system is not reported as a full disk`() throws {
+        let finding = HomeCheck(home: try Self.home(in: "/proc/absent")).disk()
+        #expect(finding.level == .warning && finding.subject != Finding.fullDisk)
+        #expect(finding.message.contains("virtual file system"))
+    }
+
     @Test func `a home of another user is a warning and a fault if it is usable, otherwise one fault`() throws {
         try Self.withHome { check in
             var check = check

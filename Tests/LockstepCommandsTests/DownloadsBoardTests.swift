@@ -103,6 +103,8 @@ import WireMessages
 
     @Test func `plain text has a line for each change of the state and each tenth`() {
         var narrator = DownloadsNarrator()
+        let isEmpty = (narrator.isEmptyAtFirst([]), narrator.isEmptyAtFirst([]))
+        #expect(isEmpty == (true, false))
         func said(_ downloads: [WireDownload]) -> [String] {
             narrator.news(downloads.compactMap { DownloadState($0) }).map(DownloadsNarrator.line)
         }

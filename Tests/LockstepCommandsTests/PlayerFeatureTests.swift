@@ -134,7 +134,7 @@ import WireMessages
         #expect(screen.contains { $0.hasPrefix("! Playback stopped: The server said 404.") })
         let everything = Sentence.everything(snapshot, selection: nil)
         #expect(everything.ranges(of: "404").count == 1)
-        #expect(everything.contains("1 alert, first Playback stopped (answer 1 retry)"))
+        #expect(everything.contains("1 alert: Playback stopped (answer 1 retry)"))
     }
 
     @Test func `a plain player prints a retry once and no countdown`() {

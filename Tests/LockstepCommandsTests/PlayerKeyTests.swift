@@ -92,6 +92,22 @@ import WireMessages
         #expect(Self.notice(machine) == nil)
     }
 
+    @Test(arguments: [
+        ("+", 100.0, 1.0, "The volume is already 100 %."), ("-", 0, 1, "The volume is already 0 %."),
+        ("]", 80, 3.5, "The speed is already 3.5."), ("[", 80, 0.5, "The speed is already 0.5."),
+    ])
+    func `a level key at the end of the range is answered`(key: Character, volume: Double, speed: Double, says: String)
+    {
+        var machine = Self.machine(.plainText)
+        var replica = Self.replica()
+        var state = Self.state()
+        (state.volume, state.speed) = (volume, speed)
+        replica.apply(Self.event(.playbackState, state.wireBytes))
+        machine.apply(.snapshot(replica))
+        #expect(machine.press(.character(key), now: Self.now) == .none)
+        #expect(Self.notice(machine) == says)
+    }
+
     @Test func `a key that is ignored while a command is pending is reported`() {
         var machine = Self.machine(.fullScreen)
         let pause = PlayerIntent.toggle(queue: "main")

@@ -4,7 +4,7 @@ import Testing
 struct CommandOriginTests {
     @Test(arguments: [
         ("", "", "by hand"), ("cli", "command line", "by hand"), ("mini", "mini player", "by hand"),
-        ("expanded", "expanded player", "by hand"), ("advance", "itself", "by itself"),
+        ("expanded", "expanded player", "by hand"), ("advance", "the queue", "by the queue"),
         ("rule", "a rule", "by a rule"),
         ("robot", "robot", "by robot"),
     ])

@@ -112,7 +112,7 @@ struct DownloadCommandTests {
             try await observer.until("data is received") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }
             let host = try #require(WebAddress(server.url("/1.wav"))?.host)
             let says =
-                "It starts over after each interruption: \(host) doesn’t identify the version of the file."
+                "If it is interrupted, it starts from the beginning: \(host) doesn’t identify the version of the file."
             #expect(
                 try await fleet.succeed("download", "pause", "One") == "Paused the download of “One”. \(says)\n")
             try await observer.until("the received part is kept") {

@@ -131,7 +131,7 @@ import Testing
             try await TerminalShell.with(fleet, script, columns: 400) { shell in
                 try await shell.until(sees: "Answers: 1 retry, 2 skip, 3 dismiss.")
                 shell.type("i\n")
-                try await shell.until(sees: "1 alert, first Playback stopped (answer 1 retry, 2 skip, 3 dismiss)")
+                try await shell.until(sees: "1 alert: Playback stopped (answer 1 retry, 2 skip, 3 dismiss)")
                 shell.type("3\n")
                 try await shell.until(sees: "Alert closed: Playback stopped.")
                 shell.type("q\n")

@@ -38,7 +38,7 @@ import Testing
                     CommandStep("output default", 0, "No change: the output is already the system’s default."),
                     CommandStep("reset-failed queue", 0, "No change: queue has not failed."),
                     CommandStep("restart supervisor", 65, "lockstep: The supervisor can’t restart itself"),
-                    CommandStep("restart nonsense", 65, "lockstep: There is no service nonsense."),
+                    CommandStep("restart nonsense", 65, "lockstep: There is no service “nonsense”."),
                 ])
             let podcasts = try await fleet.decode([Named].self, from: "podcasts")
             let podcast = try #require(podcasts.first).id

@@ -295,6 +295,8 @@ struct TerminalTests {
                 echo q >&3
                 "$LOCKSTEP" expanded --plain <&3 >/dev/null
                 echo "left again with $?."
+                echo n | "$LOCKSTEP" mini --plain
+                echo "left at last with $?."
                 """
             try await TerminalShell.with(fleet, script, columns: 120) { shell in
                 try await shell.until(sees: "left with 0.")
@@ -302,6 +304,9 @@ struct TerminalTests {
                 #expect(shell.screen.text.contains("10:00 left;"))
                 // The key q ends the player before the input ends.
                 try await shell.until(sees: "left again with 0.")
+                // The outcome of the last command is printed before the end.
+                try await shell.until(sees: "left at last with 0.")
+                #expect(shell.screen.lines.contains { $0.hasPrefix("Paused at") && $0.contains("Part 2 of many") })
             }
         }
     }

@@ -91,6 +91,19 @@ extension Fleet {
         }
     }
 
+    /// Returns the state when no load is pending, after 30 s, or if the connection isn’t live.
+    package func withoutPendingLoad() async -> FleetState {
+        await first(within: Self.loadLimit) { state in
+            guard state.connection == .live, !state.view.isStale(.playback), !state.view.isStale(.queue) else {
+                return true
+            }
+            guard let newest = (state.view.next?.loads.last?.loadID).flatMap(LoadID.init) else {
+                return state.view.player?.status != .loading
+            }
+            return LoadOutcome(of: newest, in: state.view) != .pending && state.view.player?.status != .loading
+        }.state
+    }
+
     /// Returns the player’s state when the newest decided load is settled.
     package func successor(of load: LoadID) async -> PlayerState {
         await first(within: Self.successorLimit) { state in

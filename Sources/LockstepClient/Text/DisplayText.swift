@@ -21,6 +21,11 @@ package enum DisplayText {
         return result
     }
 
+    /// Returns the title in quotation marks; its own ones become single, so that they don’t nest.
+    package static func quoted(_ title: String) -> String {
+        "“" + title.replacing("“", with: "‘").replacing("”", with: "’") + "”"
+    }
+
     /// Whether a text needs no change: printable ASCII with single spaces between words.
     private static func isPlain(_ text: String) -> Bool {
         var before = UInt8(ascii: " ")

@@ -117,7 +117,7 @@ package enum Sentence {
             let more = snapshot.isReported(by: first) ? "" : first.message
             let message = more.hasSuffix(".") ? String(more.dropLast()) : more
             let what = "\(first.title)\(answers)" + (message.isEmpty ? "" : ": \(message)")
-            parts.append("\(NumberText.counted(snapshot.alerts.count, "alert")), first \(what)")
+            parts.append("\(counted(snapshot.alerts)): \(what)")
         }
         parts.append(snapshot.health)
         return parts.joined(separator: "; ") + "."
@@ -126,9 +126,15 @@ package enum Sentence {
     /// The number of alerts, and the most severe if it is an error: `2 alerts, first: A title. See `lockstep alerts`.`
     package static func alerts(_ alerts: [PlayerSnapshot.Alert]) -> String? {
         guard let first = alerts.first else { return nil }
-        let count = NumberText.counted(alerts.count, "alert")
-        guard first.severity == .error else { return "\(count): see `lockstep alerts`." }
-        return "\(count)\(alerts.count > 1 ? ", first" : ""): \(stopped(first.title)) See `lockstep alerts`."
+        guard first.severity == .error else {
+            return "\(NumberText.counted(alerts.count, "alert")). See `lockstep alerts`."
+        }
+        return "\(counted(alerts)): \(stopped(first.title)) See `lockstep alerts`."
+    }
+
+    /// `1 alert`, `2 alerts, first`: the words before the first alert.
+    private static func counted(_ alerts: [PlayerSnapshot.Alert]) -> String {
+        NumberText.counted(alerts.count, "alert") + (alerts.count > 1 ? ", first" : "")
     }
 
     package static func alert(_ alert: PlayerSnapshot.Alert) -> String {

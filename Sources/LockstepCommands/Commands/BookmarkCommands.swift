@@ -165,6 +165,6 @@ extension Bookmark {
 
     /// `12:34 of “A title”`.
     fileprivate var words: String {
-        "\(ClockText.format(position)) of “\(title.isEmpty ? episode.text : title)”"
+        "\(ClockText.format(position)) of \(DisplayText.quoted(title.isEmpty ? episode.text : title))"
     }
 }

@@ -12,6 +12,7 @@ struct CommandLineWords: Sendable, Hashable {
     init(_ arguments: [String]) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
         try Self.requireValues(words)
+        try Self.requireQueueName(words)
         try Self.requireCommand(words)
         self.words = Self.gathered(words)
     }
@@ -112,6 +113,14 @@ struct CommandLineWords: Sendable, Hashable {
             guard let option, option != "--note" else { continue }
             throw Failure(code: "usage", message: "The argument after “\(option)” is empty. Give a value, or omit it.")
         }
+    }
+
+    /// Refuses a name that the parser would read as an option.
+    private static func requireQueueName(_ words: [String]) throws(Failure) {
+        guard words.starts(with: ["queue", "create"]), let name = words.dropFirst(2).first, name.hasPrefix("-"),
+            !name.hasPrefix("--"), !["-q", "-h"].contains(name)
+        else { return }
+        throw Failure(.invalidArgument, "“\(name)” can’t be a queue’s name; a name has \(QueueName.rule).")
     }
 
     private static func requireCommand(_ words: [String]) throws(Failure) {

@@ -20,6 +20,8 @@ protocol DownloadEdit: LockstepCommand {
     static var action: DownloadsClient.Action { get }
     /// The phrases for changed and for unchanged episodes.
     static var words: (done: String, already: String) { get }
+    /// The phrase for these unchanged downloads.
+    static func already(_ unchanged: [DownloadState]) -> String
     var wanted: WantedEpisodes { get }
 }
 
@@ -37,15 +39,18 @@ extension DownloadEdit {
             let answers = try await fleet.downloads.perform(Self.action, found.map(\.id))
             try context.output.changes(
                 zip(found, answers).map { ($0.title, $1.changed) }, done: { "\(Self.words.done) \($0)" },
-                already: Self.words.already, notes: Self.notes(of: answers.filter(\.changed).map(\.value)),
+                already: Self.already(answers.filter { !$0.changed }.map(\.value)),
+                notes: Self.notes(of: answers.filter(\.changed).map(\.value)),
                 json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
         }
     }
 
+    static func already(_ unchanged: [DownloadState]) -> String { words.already }
+
     /// The notes of these downloads for the user; with their titles if there are several.
     private static func notes(of downloads: [DownloadState]) -> [String] {
         downloads.filter { !$0.note.isEmpty && $0.status != .notDownloaded }.map { download in
-            downloads.count == 1 ? download.note : "“\(download.title)”: \(download.note)"
+            downloads.count == 1 ? download.note : "\(DisplayText.quoted(download.title)): \(download.note)"
         }
     }
 }
@@ -87,6 +92,12 @@ struct DownloadAdd: DownloadEdit {
     static let action = DownloadsClient.Action.add
     static let words = (done: "Queued for download:", already: "already downloaded or being downloaded")
     @OptionGroup var wanted: WantedEpisodes
+
+    static func already(_ unchanged: [DownloadState]) -> String {
+        let downloaded = unchanged.count { $0.status == .downloaded }
+        guard downloaded == 0 || downloaded == unchanged.count else { return words.already }
+        return downloaded == 0 ? "already being downloaded" : "already downloaded"
+    }
 }
 
 struct DownloadPause: DownloadEdit {
@@ -129,9 +140,10 @@ struct Downloads: LockstepCommand {
         commandName: "downloads",
         abstract: "Show downloads; on a terminal with progress bars, until all have finished or q is pressed.",
         discussion:
-            "Without a terminal, and with --plain or --json, the downloads are printed once; --watch prints each change."
+            "Without a terminal, and with --plain or --json, the downloads are printed once. --watch prints them, and then a "
+            + "line for each change until Ctrl-C; it reads no keys."
     )
-    @Flag(help: "Print a line for each change until interrupted.") var watch = false
+    @Flag(help: "Print a line for each change until Ctrl-C.") var watch = false
     @Flag(help: "Print the downloads once, even if some are in progress.") var once = false
     @OptionGroup var options: GlobalOptions
 
@@ -179,6 +191,7 @@ struct Downloads: LockstepCommand {
         for await state in fleet.states() {
             let board = DownloadsBoard(state)
             guard board.isCurrent else { continue }
+            if narrator.isEmptyAtFirst(board.downloads), !output.json { try output.line(DownloadText.none) }
             for download in narrator.news(board.downloads) {
                 try output.line(output.json ? download.json.line : DownloadsNarrator.line(download))
             }

@@ -87,7 +87,8 @@ struct FeedCheck: LockstepCommand {
         let title = DisplayText.sanitised(report.channel.title)
         var lines = [
             title.isEmpty ? "(no title)" : title,
-            "\(NumberText.counted(report.episodes, "episode")) from \(days[0]) to \(days[1])",
+            NumberText.counted(report.episodes, "episode")
+                + (report.newest == nil ? "" : " from \(days[0]) to \(days[1])"),
             "\(report.withGUID) with a GUID, \(report.withDuration) with a length, \(report.withChapters) with chapters",
         ]
         if !report.newestItems.isEmpty { lines += ["Newest:"] + report.newestItems.map(line) }

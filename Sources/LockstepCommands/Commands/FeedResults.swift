@@ -67,13 +67,25 @@ struct FeedResults {
 
     var lines: [String] { results.flatMap(lines(about:)) }
 
-    private var sum: [String] {
+    var sum: [String] {
         guard results.count > 1 else { return results.isEmpty ? ["No change: there are no podcasts."] : [] }
-        let done = results.count - failed.count
-        return [
-            "\(action.rawValue) \(done) of \(NumberText.counted(results.count, "podcast"))"
-                + (failed.isEmpty ? "." : "; \(failed.count) failed.")
+        let kept = results.count { $0.kind == unchangedKind }
+        let done = results.count - failed.count - kept
+        let parts = [
+            "\(action.rawValue) \(done) of \(NumberText.counted(results.count, "podcast"))",
+            kept == 0 ? "" : "\(kept) \(action == .subscribing ? "already" : "not") subscribed",
+            failed.isEmpty ? "" : "\(failed.count) failed",
         ]
+        return [parts.filter { !$0.isEmpty }.joined(separator: "; ") + "."]
+    }
+
+    /// The result that means that nothing had to be done; nil if the action applies to all feeds.
+    private var unchangedKind: FeedsClient.Result.Kind? {
+        switch action {
+        case .subscribing: .alreadyThere
+        case .unsubscribing: .unchanged
+        case .refreshing, .forgetting: nil
+        }
     }
 
     private static func name(_ result: FeedsClient.Result) -> String {

@@ -37,7 +37,7 @@ struct Subscribe: LockstepCommand {
 struct Unsubscribe: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "unsubscribe",
-        abstract: "Stop refreshing podcasts. Queue entries, positions and files are kept, unless --forget is given.")
+        abstract: "Stop refreshing podcasts. Queue entries, positions and files are kept unless --forget is given.")
     @Flag(
         help: """
             Delete everything about the podcasts: episodes, positions, played marks, bookmarks, settings, queue entries \

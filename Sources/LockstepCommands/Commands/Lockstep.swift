@@ -57,7 +57,7 @@ package struct Lockstep: AsyncParsableCommand {
             }
             return ExitStatus.success.rawValue
         } catch {
-            return end(error, json: json, advice)
+            return end(error, arguments, json: json, advice)
         }
     }
 
@@ -67,12 +67,14 @@ package struct Lockstep: AsyncParsableCommand {
     }
 
     /// Reports an error, and returns the exit status for it.
-    private static func end(_ error: any Error, json: Bool, _ advice: AdvisedCommands) -> Int32 {
+    private static func end(
+        _ error: any Error, _ arguments: [String], json: Bool, _ advice: AdvisedCommands
+    ) -> Int32 {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
         case var failure as Failure:
             // The user typed a hyphen that `CommandLineWords` has replaced by a minus sign.
-            failure.message = advice.completed(failure.message.replacing("“−", with: "“-"))
+            failure.message = advice.completed(cut(arguments, in: failure.message.replacing("“−", with: "“-")))
             Output.report(failure, json: json)
             return failure.code == "usage" ? ExitStatus.usage.rawValue : ExitStatus(failure).rawValue
         case let code as ExitCode: return code.rawValue
@@ -84,13 +86,24 @@ package struct Lockstep: AsyncParsableCommand {
                 return code
             }
             if json {
-                Output.report(Failure(code: "usage", message: ParserWords.reworded(message(for: error))), json: true)
+                let text = cut(arguments, in: ParserWords.reworded(message(for: error)))
+                Output.report(Failure(code: "usage", message: text), json: true)
             } else {
-                let text = ParserWords.reworded(fullMessage(for: error))
+                let text = cut(arguments, in: ParserWords.reworded(fullMessage(for: error)))
                 let isError = text.hasPrefix("Error: ")
                 try? Output.write((isError ? "lockstep: \(text.dropFirst(7))" : text) + "\n", to: STDERR_FILENO)
             }
             return code
+        }
+    }
+
+    /// The number of characters of an argument that messages repeat.
+    private static let argumentLimit = 100
+
+    /// Truncates long arguments in a message.
+    static func cut(_ arguments: [String], in message: String) -> String {
+        arguments.filter { $0.count > argumentLimit }.reduce(message) { text, argument in
+            text.replacing(argument, with: argument.prefix(argumentLimit - 1) + "…")
         }
     }
 }

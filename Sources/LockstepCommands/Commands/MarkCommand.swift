@@ -31,7 +31,7 @@ enum Titles {
     /// Up to three titles, otherwise their number.
     static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
         let count = count ?? titles.count
-        return count > 3 ? "\(count) \(what)" : titles.map { "“\($0)”" }.joined(separator: ", ")
+        return count > 3 ? "\(count) \(what)" : titles.map(DisplayText.quoted).joined(separator: ", ")
     }
 }
 

@@ -164,7 +164,8 @@ extension Output {
         var (player, passed) = (fleet.state.player, "")
         do throws(Failure) { player = try await fleet.settled(answer, reportingTo: self) } catch {
             guard error.known == .revisionMismatch, let load = answer.loadID else { throw error }
-            passed = "Skipped “\(answer.entries.first?.episode.title ?? "")” at another command’s request. "
+            let title = DisplayText.quoted(answer.entries.first?.episode.title ?? "")
+            passed = "\(title) was replaced by another load. "
             player = await fleet.successor(of: load)
         }
         try reportEpisode(of: player, after: passed)

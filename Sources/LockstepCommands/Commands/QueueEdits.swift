@@ -245,7 +245,8 @@ struct QueueRestore: FleetCommand {
 
 struct QueueHistory: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "history", abstract: "Show the last changes, the newest first.")
+        commandName: "history", abstract: "Show the last changes, the newest first.",
+        discussion: "After an undo, the next new change removes the undone changes from the history.")
     @Option(parsing: .unconditional, help: "The maximum number of changes.") var limit: UInt32 = 20
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -291,7 +292,7 @@ struct QueueConsume: FleetCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "consume", abstract: "Choose whether entries are removed when they have ended.")
-    @Argument(help: "on or off.") var isOn: Switch
+    @Argument(help: ArgumentHelp("on or off.", valueName: "on|off")) var isOn: Switch
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 

@@ -104,7 +104,10 @@ extension CommandContext {
                 group.addTask {
                     // A program’s keys wait for the state, on which their effect depends; users see when it is known.
                     if !TypedLines.isTerminal { for await _ in begun {} }
-                    try await listen(fleet, keys)
+                    let hasAsked = try await listen(fleet, keys)
+                    // A program’s last command has an outcome to print.
+                    let isAwaited = hasAsked && !TypedLines.isTerminal
+                    try await printer.finish(isAwaited ? await fleet.withoutPendingLoad() : fleet.state)
                 }
             }
             defer { group.cancelAll() }
@@ -113,7 +116,10 @@ extension CommandContext {
     }
 
     /// Handles typed lines until `q` or the end of the input.
-    private func listen(_ fleet: Fleet, _ keys: NIOLockedValueBox<PlayerMachine>) async throws {
+    ///
+    /// - Returns: whether a line sent a request to a service.
+    private func listen(_ fleet: Fleet, _ keys: NIOLockedValueBox<PlayerMachine>) async throws -> Bool {
+        var hasAsked = false
         for await line in TypedLines.stream() {
             guard let typed = TypedKey(line) else { continue }
             let begun = SystemClocks.now()
@@ -126,14 +132,16 @@ extension CommandContext {
                 }
             }
             while case .ask(let task) = outcome {
+                hasAsked = true
                 let end = await fleet.perform(task)
                 outcome = keys.withLockedValue {
                     $0.finished(task, end.failure, said: end.said, now: SystemClocks.now())
                 }
             }
-            if case .quit = outcome { return }
+            if case .quit = outcome { return hasAsked }
             if let notice = keys.withLockedValue({ $0.takeNotice() }) { try output.line(notice) }
         }
+        return hasAsked
     }
 }
 

@@ -157,7 +157,8 @@ extension Output {
         _ answer: Answer<PlayerClient.SeekOutcome>, at player: PlayerState, _ sentence: (() -> String)? = nil
     ) throws {
         if let ended = answer.value.ended {
-            try change(player.json(), "Reached the end of “\(ended.title)”, which is now marked as played.")
+            try change(
+                player.json(), "Reached the end of \(DisplayText.quoted(ended.title)), which is now marked as played.")
         } else if answer.changed, let sentence {
             try change(player.json(), sentence())
         } else {

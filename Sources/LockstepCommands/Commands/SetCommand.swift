@@ -91,7 +91,7 @@ struct SetCommand: LockstepCommand {
         if value.source == .default, let text = context.settings.skipDistances[key] {
             value = SettingValue(text: text, source: .file)
         }
-        let whose = podcast.map { " for “\($0.title)”" } ?? ""
+        let whose = podcast.map { " for \(DisplayText.quoted($0.title))" } ?? ""
         let origin = text.isEmpty ? " (\(words(value.source, podcast)))" : ""
         let (name, state) = ("\(key.rawValue)\(whose) is", "\(key.shown(value.text))\(origin)")
         try context.output.change(

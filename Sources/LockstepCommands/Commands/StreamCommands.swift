@@ -24,6 +24,7 @@ struct Watch: LockstepCommand {
     }
 
     func perform(_ context: CommandContext) async throws {
+        for prefix in prefixes { try Self.requireTopic(prefix) }
         try await context.withFleet(origin: "watch", observing: .everything) { fleet in
             try await context.output.whileRead {
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -34,6 +35,19 @@ struct Watch: LockstepCommand {
                 }
             }
         }
+    }
+
+    /// - Throws: `notFound` for a prefix that no topic can have, with the owners of topics.
+    static func requireTopic(_ prefix: String) throws(Failure) {
+        let topic = prefix.hasPrefix("stream/") ? prefix.dropFirst("stream/".count) : prefix[...]
+        let owners = Fleet.serviceNames
+        let isKnown =
+            "stream/".hasPrefix(prefix) || "live/".hasPrefix(prefix) || prefix.hasPrefix("live/")
+            || owners.contains { ($0 + "/").hasPrefix(topic) || topic.hasPrefix($0 + "/") }
+        guard !isKnown else { return }
+        let shown = DisplayText.cut(DisplayText.sanitised(prefix), to: 100)
+        throw Failure(
+            .notFound, "No topic begins with “\(shown)”. Prefixes begin with \(Sentence.list(owners)), or with live.")
     }
 
     private func print(_ fleet: Fleet, _ output: Output) async throws {

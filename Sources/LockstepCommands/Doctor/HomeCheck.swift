@@ -95,6 +95,11 @@ struct HomeCheck: Sendable {
             let reason = SystemError.reason()
             return .warning("disk", "Couldn’t determine the free space: \(reason).", do: "See `df`.")
         }
+        guard status.f_blocks > 0 else {
+            return .warning(
+                "disk", "\(home.dataDirectory) is on a virtual file system, which stores no files.",
+                do: "Set LOCKSTEP_HOME to another folder.")
+        }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         return Self.disk(free: free, at: home.dataDirectory)
     }

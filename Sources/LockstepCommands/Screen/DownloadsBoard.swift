@@ -124,6 +124,14 @@ enum DownloadText {
 struct DownloadsNarrator: Sendable {
     private var told: [EpisodeID: (status: DownloadState.Status, tenth: Int, text: String)] = [:]
 
+    private var isFirst = true
+
+    /// Whether there is no download at the beginning.
+    mutating func isEmptyAtFirst(_ downloads: [DownloadState]) -> Bool {
+        defer { isFirst = false }
+        return isFirst && downloads.isEmpty
+    }
+
     /// The downloads with a change to print.
     mutating func news(_ downloads: [DownloadState]) -> [DownloadState] {
         var news: [DownloadState] = []
@@ -147,6 +155,6 @@ struct DownloadsNarrator: Sendable {
 
     /// A download as a line: `“A title”: downloading 40 %, 12.3 MB of 27.0 MB`.
     static func line(_ download: DownloadState) -> String {
-        Sentence.stopped("“\(DownloadText.title(download))”: \(DownloadText.state(download))")
+        Sentence.stopped("\(DisplayText.quoted(DownloadText.title(download))): \(DownloadText.state(download))")
     }
 }

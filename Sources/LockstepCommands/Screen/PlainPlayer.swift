@@ -10,6 +10,7 @@ actor PlainPlayer {
     private let say: @Sendable (String) throws -> Void
     private var state: FleetState?
     private var narrator = PlainSentences()
+    private var isFinished = false
 
     /// Creates a printer; `keys` is the machine that handles keys, or nil.
     init(
@@ -22,17 +23,27 @@ actor PlainPlayer {
 
     /// - Returns: whether the live state has been printed.
     func handle(_ update: FleetUpdate) throws -> Bool {
-        let state = update.state
-        self.state = state
-        keys?.withLockedValue { $0.apply(state) }
-        let snapshot = snapshot(of: state, at: now())
+        guard !isFinished else { return true }
+        let snapshot = apply(update.state)
         if !output.json {
             try printChanges(snapshot)
         } else if update.changes.contains(where: \.concernsPlayer) {
-            let alerts = JSONValue.array(state.alerts.map(\.json))
-            try say(state.player.json(at: now()).adding("alerts", alerts).line)
+            let alerts = JSONValue.array(update.state.alerts.map(\.json))
+            try say(update.state.player.json(at: now()).adding("alerts", alerts).line)
         }
         return snapshot.connection == .live
+    }
+
+    /// Prints the changes up to the last state. Later updates, which may be older, are ignored.
+    func finish(_ state: FleetState) throws {
+        isFinished = true
+        if !output.json { try printChanges(apply(state)) }
+    }
+
+    private func apply(_ state: FleetState) -> PlayerSnapshot {
+        self.state = state
+        keys?.withLockedValue { $0.apply(state) }
+        return snapshot(of: state, at: now())
     }
 
     /// Assigns released digits to answers without one, and prints them.

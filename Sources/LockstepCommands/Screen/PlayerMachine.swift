@@ -54,7 +54,8 @@ struct PlayerMachine: Sendable {
         if let target = volumes.target { snapshot.volume = target }
         return PlayerScreen(
             snapshot: snapshot, selection: selection, notice: notice, noticeNumber: noticeNumber,
-            hasList: presentation == .fullScreen, list: list, chapterSelection: chapterSelection)
+            hasList: presentation == .fullScreen, list: list, chapterSelection: chapterSelection,
+            advice: advice)
     }
 
     /// The time in seconds until the screen changes without an update; nil if it doesn’t.
@@ -133,16 +134,20 @@ struct PlayerMachine: Sendable {
             } catch {
                 say(error.message, now: now)
             }
-        case .speed(let level):
-            let wanted = speeds.press(from: snapshot.speed) { [settings] in
-                level.level(from: $0, step: settings.speedStep, range: PlaybackSpeed.range)
+        case .speed(let step):
+            let level = step.level(from: snapshot.speed, step: settings.speedStep, range: PlaybackSpeed.range)
+            if level == snapshot.speed {
+                say("The speed is already \(NumberText.short(level)).", now: now)
+            } else if let wanted = speeds.press(from: snapshot.speed, { _ in level }) {
+                return .ask(.speed(wanted))
             }
-            return wanted.map { .ask(.speed($0)) } ?? .none
-        case .volume(let level):
-            let wanted = volumes.press(from: snapshot.volume) { [settings] in
-                level.level(from: $0, step: settings.volumeStep, range: Volume.range)
+        case .volume(let step):
+            let level = step.level(from: snapshot.volume, step: settings.volumeStep, range: Volume.range)
+            if level == snapshot.volume {
+                say("The volume is already \(NumberText.short(level)) %.", now: now)
+            } else if let wanted = volumes.press(from: snapshot.volume, { _ in level }) {
+                return .ask(.volume(wanted))
             }
-            return wanted.map { .ask(.volume($0)) } ?? .none
         case .say(let text): say(text, now: now)
         case .listKeys: describe(PlayerHelp.sentence(hasList: screen.hasList), now: now)
         case .describe: describe(Sentence.everything(snapshot, selection: screen.selectedName), now: now)

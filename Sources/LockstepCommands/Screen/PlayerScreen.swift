@@ -16,6 +16,8 @@ struct PlayerScreen: Sendable {
     var list = List.queue
     /// The index of the selected chapter; nil for the current one.
     var chapterSelection: Int?
+    /// Completes the commands in its own texts.
+    var advice = AdvisedCommands.plain
 
     enum List: Sendable, Hashable {
         case queue, chapters
@@ -147,8 +149,8 @@ struct PlayerScreen: Sendable {
     }
 
     private func alertSections(columns: Int) -> [Section] {
-        let advice = "  `lockstep alerts answer` answers alerts without a digit."
-        let rest = ScreenImage.Span(text: DisplayText.cut(advice, to: columns), style: .dim)
+        let command = advice.completed("  `lockstep alerts answer` answers alerts without a digit.")
+        let rest = ScreenImage.Span(text: DisplayText.cut(command, to: columns), style: .dim)
         let all = snapshot.alerts.allSatisfy(\.hasDigitForEachAnswer)
         return snapshot.alerts.map { alert in
             let keys = alert.answers.map { "  \($0)" }.joined()
