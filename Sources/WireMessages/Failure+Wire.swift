@@ -17,8 +17,9 @@ extension Failure {
         let detail = WireCandidates.with {
             $0.candidates = listed.map { candidate in
                 let isOnlyOne = candidate.detail.isEmpty || titles[candidate.title]?.count == 1
-                let title = isOnlyOne ? candidate.title : "\(candidate.title) (\(candidate.detail))"
-                return .with { ($0.id, $0.title) = (candidate.id, title) }
+                return .with {
+                    ($0.id, $0.title, $0.detail) = (candidate.id, candidate.title, isOnlyOne ? "" : candidate.detail)
+                }
             }
         }
         self.init(

@@ -125,6 +125,7 @@ import WireMessages
         let failure = try #require(
             #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "waves" }) })
         let candidates = try WireCandidates(serializedBytes: failure.detail).candidates
-        #expect(Set(candidates.map(\.title)) == ["Waves (https://example.org/pd1)", "Waves (https://example.org/pd2)"])
+        #expect(candidates.map(\.title) == ["Waves", "Waves"])
+        #expect(Set(candidates.map(\.detail)) == ["https://example.org/pd1", "https://example.org/pd2"])
     }
 }

@@ -21,14 +21,18 @@ extension Failure {
     /// The JSON object that `--json` writes to standard error.
     package var json: JSONValue {
         let error = WireFailure(self).json
-        let things = candidates.map { JSONValue.object(["id": .string($0.id), "title": .string($0.title)]) }
+        let things = candidates.map {
+            JSONValue.object(["id": .string($0.id), "title": .string($0.title), "detail": .text($0.detail)])
+        }
         return .object(["error": things.isEmpty ? error : error.adding("candidates", .array(things))])
     }
 
     /// The candidates of an `ambiguous` failure; empty for other codes.
-    package var candidates: [(id: String, title: String)] {
+    package var candidates: [(id: String, title: String, detail: String)] {
         guard known == .ambiguous, let message = try? WireCandidates(wireBytes: detail) else { return [] }
-        return message.candidates.map { (DisplayText.sanitised($0.id), DisplayText.sanitised($0.title)) }
+        return message.candidates.map {
+            (DisplayText.sanitised($0.id), DisplayText.sanitised($0.title), DisplayText.sanitised($0.detail))
+        }
     }
 
     /// Creates the failure of a text with several matches, of which it lists 20.

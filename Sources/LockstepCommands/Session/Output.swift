@@ -74,7 +74,8 @@ struct Output: Sendable {
         // Each of several problems has its own line.
         var text = failure.message.split(separator: "\n").map { "lockstep: \($0)\n" }.joined()
         for candidate in failure.candidates {
-            text += "  \(candidate.id)  \(candidate.title)\n"
+            let detail = candidate.detail.isEmpty ? "" : " (\(candidate.detail))"
+            text += "  \(candidate.id)  \(candidate.title)\(detail)\n"
         }
         try? write(text, to: STDERR_FILENO)
     }

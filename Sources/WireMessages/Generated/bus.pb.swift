@@ -129,6 +129,9 @@ public nonisolated struct WireCandidates: Sendable {
 
     public var title: String = String()
 
+    /// distinguishes candidates of the same title; else empty
+    public var detail: String = String()
+
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
     public init() {}
@@ -532,7 +535,7 @@ nonisolated extension WireCandidates: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireCandidates.Candidate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireCandidates.protoMessageName + ".Candidate"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}detail\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -542,6 +545,7 @@ nonisolated extension WireCandidates.Candidate: SwiftProtobuf.Message, SwiftProt
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.detail) }()
       default: break
       }
     }
@@ -554,12 +558,16 @@ nonisolated extension WireCandidates.Candidate: SwiftProtobuf.Message, SwiftProt
     if !self.title.isEmpty {
       try visitor.visitSingularStringField(value: self.title, fieldNumber: 2)
     }
+    if !self.detail.isEmpty {
+      try visitor.visitSingularStringField(value: self.detail, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireCandidates.Candidate, rhs: WireCandidates.Candidate) -> Bool {
     if lhs.id != rhs.id {return false}
     if lhs.title != rhs.title {return false}
+    if lhs.detail != rhs.detail {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
