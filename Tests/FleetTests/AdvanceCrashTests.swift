@@ -82,7 +82,7 @@ struct AdvanceCrashTests {
                 #expect(view.alerts.isEmpty, "at \(step)")
                 let expected = Set(episodes[...index])
                 #expect(try await Self.played(of: episodes, until: expected, fleet) == expected, "at \(step)")
-                // Two crashes at one episode would pause it, so the next episode ends without a crash.
+                // A second crash during one episode would pause it, so the next episode ends without a crash.
                 try fleet.engine().advance(seconds: 1_000)
             }
             try await fleet.watcher.until("the last episode plays") {
@@ -94,7 +94,7 @@ struct AdvanceCrashTests {
         }
     }
 
-    /// The episodes that are stored as played. A state that a stopped database refused is saved seconds later.
+    /// The episodes that are stored as played. A state that a stopped database refused is saved within seconds.
     private static func played(
         of episodes: [String], until expected: Set<String>, _ fleet: WholeFleet
     ) async throws -> Set<String> {
@@ -114,11 +114,11 @@ private final class Crash: Sendable {
     private let victim: AdvanceCrashTests.Victim
     private let files: NIOLockedValueBox<WatchedFiles?>
     private struct State {
-        /// The number of commits before the crash.
-        var left: Int?
-        /// Whether the process that opened the database’s files was killed: then every operation fails.
+        /// The number of commits until the crash; nil: no crash at a commit.
+        var remaining: Int?
+        /// Whether the process that opened the database’s files was killed: every operation then fails.
         var isDead = false
-        var struck: AsyncStream<Void>.Continuation?
+        var killed: AsyncStream<Void>.Continuation?
     }
     private let state = NIOLockedValueBox(State())
 
@@ -134,46 +134,48 @@ private final class Crash: Sendable {
 
     /// Runs on the database’s thread, before the operation.
     private func result(of event: WatchedFiles.Event) -> Int32 {
-        let strikes = state.withLockedValue { state in
-            guard event.operation == .sync, event.path.hasSuffix("-wal"), let left = state.left else { return false }
-            state.left = left > 1 ? left - 1 : nil
-            return left == 1
+        let isLastCommit = state.withLockedValue { state in
+            guard event.operation == .sync, event.path.hasSuffix("-wal"), let remaining = state.remaining else {
+                return false
+            }
+            state.remaining = remaining > 1 ? remaining - 1 : nil
+            return remaining == 1
         }
-        if strikes { strike() }
+        if isLastCommit { killServices() }
         return state.withLockedValue(\.isDead) ? WatchedFiles.ioError : WatchedFiles.proceed
     }
 
-    private func strike() {
+    private func killServices() {
         for service in victim.services { fleet.kill(service) }
         state.withLockedValue { state in
             // The current write never reaches the disk, and no error is reported.
             state.isDead = victim.services.contains(.persistence)
-            state.struck?.finish()
-            state.struck = nil
+            state.killed?.finish()
+            state.killed = nil
         }
     }
 
     /// Ends the episode, kills the service under test at the step, and restarts it.
     func inject(at step: AdvanceCrashTests.Step, entry: String) async throws {
-        // Once this is durable, so is everything saved before; only commits of the episode’s end are counted.
+        // Once this commit is durable, so are all earlier ones: only commits after the episode’s end are counted.
         try await fleet.player { $0.setVolume.volume = Double(40 + entry.utf8.reduce(0) { ($0 + Int($1)) % 50 }) }
-        let struck = AsyncStream<Void>.makeStream()
+        let killed = AsyncStream<Void>.makeStream()
         state.withLockedValue { state in
-            state.struck = struck.continuation
-            state.left = step.commit
+            state.killed = killed.continuation
+            state.remaining = step.commit
         }
         if step.commit == nil {
             let once = NIOLockedValueBox(false)
             fleet.watcher.each { view in
                 guard step.isSeen(view, entry: entry), !once.withLockedValue({ $0 }) else { return }
                 once.withLockedValue { $0 = true }
-                self.strike()
+                self.killServices()
             }
         }
         try fleet.engine().advance(seconds: 1_000)
-        for await _ in struck.stream {}
+        for await _ in killed.stream {}
         fleet.watcher.each(nil)
-        for service in victim.services { await fleet.stopped(service) }
+        for service in victim.services { await fleet.untilStopped(service) }
         state.withLockedValue { $0.isDead = false }
         if victim == .bus { try await fleet.bus.restartBus() }
         for service in victim.services.reversed() { try fleet.start(service) }

@@ -88,7 +88,7 @@ struct AutoEnqueueTests {
         }
     }
 
-    @Test func `a first subscription enqueues nothing, and one undo removes what was enqueued later`() async throws {
+    @Test func `a first subscription enqueues nothing, and one undo removes later entries`() async throws {
         try await HTTPTestServer.with { server in
             // The feed is so long that storing it takes several messages.
             let notes = String(repeating: "x", count: 30_000)
@@ -132,7 +132,7 @@ struct AutoEnqueueTests {
     func `each new episode is enqueued once, whichever service crashes`(victims: Victims) async throws {
         try await run(rule: "bottom") { fleet, server in
             var random = SeededGenerator(seed: UInt64(victims.rawValue.count))
-            // The rule is in force once it has enqueued an episode.
+            // The rule applies once it has enqueued an episode.
             server.route("/feed.xml", Self.feed(server, episodes: 4))
             try await fleet.feeds { $0.refresh = WireRefresh() }
             try await fleet.watcher.until("the first episode is in the queue") { Self.titles($0).contains("Part 4") }
@@ -150,7 +150,7 @@ struct AutoEnqueueTests {
                     }
                 }
                 for service in victims.services { fleet.kill(service) }
-                for service in victims.services { await fleet.stopped(service) }
+                for service in victims.services { await fleet.untilStopped(service) }
                 for service in victims.services.reversed() { try fleet.start(service) }
                 try await fleet.untilReady(victims.services)
                 _ = await refreshed

@@ -12,7 +12,7 @@ import WireMessages
 /// Tests services whose database is full or replaced.
 @Suite(.timeLimit(.minutes(3)))
 struct DatabaseTroubleTests {
-    @Test func `a restored backup is brought up to date by running services`() async throws {
+    @Test func `running services rewrite their newer state into a restored backup`() async throws {
         try await WholeFleet.with(files: WholeFleet.files(4)) { fleet in
             try await fleet.fillLibrary(episodes: 4)
             try await fleet.queue { $0.add.episodes = ["e1", "e2"] }

@@ -45,7 +45,7 @@ struct DownloadTests {
     }
 
     /// Waits until part of a file has been received, by polling the size of the partial file.
-    private func untilBytesHaveCome(_ fleet: WholeFleet) async throws {
+    private func untilPartlyReceived(_ fleet: WholeFleet) async throws {
         let folder = fleet.bus.home.downloadDirectory + "/.partial"
         let deadline = ContinuousClock.now.advanced(by: .seconds(60))
         var status = stat()
@@ -54,7 +54,7 @@ struct DownloadTests {
             if parts.contains(where: { stat("\(folder)/\($0)", &status) == 0 && status.st_size > 0 }) { return }
             try await ContinuousClock().sleep(for: .milliseconds(10))
         }
-        throw Unseen(description: "nothing has come of the file within a minute")
+        throw UnexpectedState(description: "no part of the file arrived within a minute")
     }
 
     /// Reads a file’s content.
@@ -70,7 +70,7 @@ struct DownloadTests {
         try await run { fleet, server in
             server.route("/1.wav", Self.make())
             try await fleet.downloads { $0.add.episodes = ["e1"] }
-            let download = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            let download = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
             #expect(content(download.path) == Self.audio)
             #expect(try await fleet.database.episodes(ids: ["e1"]).first?.download == download)
             try await fleet.queue { $0.play.episode = "e1" }
@@ -141,7 +141,7 @@ struct DownloadTests {
     ]
 
     @Test(arguments: cases)
-    func `a download from a bad server is retried until it is whole, or fails with its reason`(_ bad: Case)
+    func `a download from a bad server is retried until it is complete, or fails with the reason`(_ bad: Case)
         async throws
     {
         try await run { fleet, server in
@@ -151,7 +151,7 @@ struct DownloadTests {
             guard let code = bad.code else {
                 let waiting = try await download(fleet, until: "it waits") { $0.state == .queued && $0.attempt == 1 }
                 #expect(waiting.waitsFor.hasPrefix("attempt 2 of 4"))
-                let whole = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+                let whole = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
                 #expect(content(whole.path) == Self.audio)
                 return
             }
@@ -161,7 +161,7 @@ struct DownloadTests {
             #expect(view.alertsInOrder.map(\.code) == ["downloadFailed"])
             #expect(files(fleet).isEmpty)
             try await fleet.downloads { $0.add.episodes = ["e1"] }
-            _ = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            _ = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
         }
     }
 
@@ -180,7 +180,7 @@ struct DownloadTests {
             guard cut > 0 else {
                 server.route("/1.wav", open)
                 try await fleet.downloads { $0.add.episodes = ["e1"] }
-                let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+                let done = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
                 return #expect(content(done.path) == Self.audio)
             }
             server.route("/1.wav", open.with(.close(afterBytes: cut)), open)
@@ -188,7 +188,7 @@ struct DownloadTests {
             let waiting = try await download(fleet, until: "it waits") { $0.attempt == 1 }
             #expect(waiting.state == .queued && waiting.waitsFor.contains("the feed announces \(announced)"))
             #expect(files(fleet).isEmpty)
-            let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            let done = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
             #expect(content(done.path) == Self.audio)
         }
     }
@@ -197,7 +197,9 @@ struct DownloadTests {
     enum Second: CaseIterable { case continues, ignoresRange, hasChanged, refusesRange }
 
     @Test(arguments: Second.allCases)
-    func `a paused download resumes where it was, or from the start if the server has another file`(_ second: Second)
+    func `a paused download resumes at its offset, or from the start if the file on the server has changed`(
+        _ second: Second
+    )
         async throws
     {
         try await run { fleet, server in
@@ -205,7 +207,7 @@ struct DownloadTests {
             try await fleet.downloads { $0.add.episodes = ["e1"] }
             await server.received(1, at: "/1.wav")
             _ = try await download(fleet, until: "it comes") { $0.state == .downloading && $0.totalBytes > 0 }
-            try await untilBytesHaveCome(fleet)
+            try await untilPartlyReceived(fleet)
             try await fleet.downloads { $0.pause.episodes = ["e1"] }
             let paused = try await download(fleet, until: "it is paused") {
                 $0.state == .paused && $0.receivedBytes > 0
@@ -226,10 +228,10 @@ struct DownloadTests {
             }
             let before = server.requests(for: "/1.wav").count
             try await fleet.downloads { $0.resume.episodes = ["e1"] }
-            let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            let done = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
             #expect(content(done.path) == whole)
             let request = try #require(server.requests(for: "/1.wav").dropFirst(before).first)
-            // On a busy machine the download may run on before it pauses: the file then holds more than was reported.
+            // On a busy machine the download may continue until it pauses, so the file may be longer than reported.
             let offset = request.header("Range").flatMap { UInt64($0.filter(\.isNumber)) } ?? 0
             #expect(offset >= paused.receivedBytes && offset.isMultiple(of: 100_000))
             #expect(request.header("If-Range") == "\"one\"")
@@ -237,7 +239,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: 0..<6)
-    func `a file is completed despite repeated crashes, and a partial file is never taken for a finished one`(
+    func `a file is completed despite repeated crashes, and a partial file is never treated as finished`(
         seed: UInt64
     ) async throws {
         try await run { fleet, server in
@@ -255,21 +257,21 @@ struct DownloadTests {
                 _ = try await download(fleet, until: "it comes or is there") {
                     $0.state == .downloading && $0.totalBytes > 0 || $0.state == .downloaded
                 }
-                try await Self.turns(Int.random(in: 0...300, using: &random))
+                try await Self.yield(times: Int.random(in: 0...300, using: &random))
                 try await fleet.restart(.downloads)
                 try await fleet.untilReady([.downloads])
             }
-            let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            let done = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
             #expect(content(done.path) == Self.audio)
         }
     }
 
-    /// Yields to other tasks, without a clock.
-    private static func turns(_ count: Int) async throws {
+    /// Yields to other tasks `count` times, independently of the time.
+    private static func yield(times count: Int) async throws {
         for _ in 0..<count { await Task.yield() }
     }
 
-    @Test func `a bandwidth limit that delays bytes beyond the idle timeout ends no download`()
+    @Test func `a bandwidth limit that delays bytes beyond the idle timeout doesn’t fail the download`()
         async throws
     {
         try await run { fleet, server in
@@ -286,7 +288,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `progress is published beside the stream, and a limit reduces the rate`() async throws {
+    @Test func `progress is published as telemetry, and a limit reduces the rate`() async throws {
         try await run { fleet, server in
             server.route("/1.wav", Self.make { $0.chunkSize = 8_192 })
             try await fleet.downloads {
@@ -295,7 +297,7 @@ struct DownloadTests {
             }
             let began = SystemClocks.monotonic()
             try await fleet.downloads { $0.add.episodes = ["e1"] }
-            _ = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            _ = try await download(fleet, until: "it is complete") { $0.state == .downloaded }
             // The limit is 160 kB/s for 320 kB; the first second’s share is available at once.
             #expect(SystemClocks.monotonic().since(began) > .milliseconds(900))
         }

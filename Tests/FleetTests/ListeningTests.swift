@@ -45,14 +45,14 @@ struct ListeningTests {
                 try await fleet.queue { $0.add.episodes = ids }
                 try await fleet.queue { $0.play.episode = ids[0] }
 
-                try await Self.hear(fleet, ids)
-                try await Self.recover(fleet, ids[2]) { server.route("/3.wav", whole) }
+                try await Self.playAll(fleet, ids)
+                try await Self.expectRetry(fleet, ids[2]) { server.route("/3.wav", whole) }
             }
         }
     }
 
     /// Plays two episodes to their ends and the third to the end of its truncated stream.
-    private static func hear(_ fleet: WholeFleet, _ ids: [String]) async throws {
+    private static func playAll(_ fleet: WholeFleet, _ ids: [String]) async throws {
         for id in ids.prefix(2) {
             try await fleet.watcher.until("\(id) plays") {
                 $0.player?.episode.id == id && $0.player?.status == .playing
@@ -70,16 +70,16 @@ struct ListeningTests {
         try await fleet.player { $0.setVolume.volume = 50 }
         let states = try await fleet.database.episodes(ids: ids)
         #expect(states.filter(\.state.played).map(\.id).sorted() == ids.prefix(2).sorted())
-        let kept = states.first { $0.id == ids[2] }?.state.position ?? 0
-        #expect(abs(kept - 4) < 1)
+        let stored = states.first { $0.id == ids[2] }?.state.position ?? 0
+        #expect(abs(stored - 4) < 1)
     }
 
     /// Repairs the server, and checks that the alert’s `retry` resumes at the position where the stream ended.
-    private static func recover(_ fleet: WholeFleet, _ episode: String, heal: () -> Void) async throws {
+    private static func expectRetry(_ fleet: WholeFleet, _ episode: String, repair: () -> Void) async throws {
         let failed = try #require(fleet.watcher.view.player)
         let alert = try #require(fleet.watcher.view.alertsInOrder.first)
         #expect(alert.code == FailureCode.endedEarly.rawValue && alert.actions.contains("retry"))
-        heal()
+        repair()
         try await fleet.player {
             $0.answerAlert.alert = alert.id
             $0.answerAlert.action = "retry"

@@ -17,8 +17,8 @@ struct LongEpisodeTests {
         let marks = (0..<chapters).map { number in
             let start = number * 36
             func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
-            let place = "\(start / 3_600):\(two(start / 60 % 60)):\(two(start % 60))"
-            return "<psc:chapter start=\"\(place)\" title=\"Chapter \(number + 1) of a long evening\"/>"
+            let position = "\(start / 3_600):\(two(start / 60 % 60)):\(two(start % 60))"
+            return "<psc:chapter start=\"\(position)\" title=\"Chapter \(number + 1) of a long evening\"/>"
         }
         return """
             <?xml version="1.0" encoding="UTF-8"?><rss version="2.0" xmlns:psc="http://podlove.org/simple-chapters"
@@ -32,10 +32,10 @@ struct LongEpisodeTests {
     }
 
     /// The distinct states of the player that an observer has received.
-    private final class Seen: Sendable {
+    private final class ReceivedStates: Sendable {
         let states = Awaited<[WirePlaybackState]>([])
 
-        func see(_ view: FleetView) {
+        func record(_ view: FleetView) {
             guard let player = view.player else { return }
             states.change { if $0.last != player { $0.append(player) } }
         }
@@ -72,28 +72,28 @@ struct LongEpisodeTests {
     private static func move(in fleet: WholeFleet, _ screens: [StreamWatcher]) async throws {
         var generator = SplitMix(seed: 7)
         for _ in 0..<40 {
-            // The position isn’t near a chapter’s edge, which playback might cross.
-            let place = Double(generator.next() % UInt64(chapters)) * 36 + 1 + Double(generator.next() % 30)
+            // The position isn’t near a chapter’s end, so playback stays in the chapter.
+            let position = Double(generator.next() % UInt64(chapters)) * 36 + 1 + Double(generator.next() % 30)
             let before = try #require(screens[0].view.player?.revision)
             let seen = screens.map { screen in
-                let seen = Seen()
-                screen.each { seen.see($0) }
+                let seen = ReceivedStates()
+                screen.each { seen.record($0) }
                 return seen
             }
-            let reply = try await fleet.player { $0.seek.position = place }
-            #expect(reply.state.anchor.position == place)
+            let reply = try await fleet.player { $0.seek.position = position }
+            #expect(reply.state.anchor.position == position)
             for seen in seen {
                 let states = try #require(
                     await seen.states.first(within: .seconds(60)) { states in
-                        states.contains { $0.revision > before && $0.anchor.position == place }
+                        states.contains { $0.revision > before && $0.anchor.position == position }
                     })
                 let first = try #require(states.first { $0.revision > before })
-                // A state that was sent before the seek may arrive; it has the old position only.
-                #expect(first.anchor.position == place || first.revision < reply.state.revision)
+                // A state published before the seek may arrive; it has a smaller revision.
+                #expect(first.anchor.position == position || first.revision < reply.state.revision)
                 #expect(
                     states.filter { $0.revision >= reply.state.revision }.allSatisfy {
-                        abs($0.anchor.position - place) < 1.5 && Int($0.chapter) == Int(place / 36) + 1
-                    }, "\(place): \(states.map { ($0.revision, $0.anchor.position, $0.chapter) })")
+                        abs($0.anchor.position - position) < 1.5 && Int($0.chapter) == Int(position / 36) + 1
+                    }, "\(position): \(states.map { ($0.revision, $0.anchor.position, $0.chapter) })")
             }
         }
         for screen in screens { screen.each(nil) }

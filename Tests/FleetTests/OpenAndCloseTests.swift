@@ -21,13 +21,13 @@ struct OpenAndCloseTests {
             for _ in 0..<5 { try await once() }
             let before = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)
             for _ in 0..<100 { try await once() }
-            // Other tests hold descriptors and threads only briefly, whereas a hundred leaks would stay.
-            var looks = 0
+            // Other tests hold descriptors and threads only briefly, whereas a hundred leaks would persist.
+            var attempts = 0
             while ThisProcess.descriptors > before.descriptors + 40 || ThisProcess.threads > before.threads + 20,
-                looks < 200
+                attempts < 200
             {
                 try await once()
-                looks += 1
+                attempts += 1
             }
             #expect(ThisProcess.descriptors <= before.descriptors + 40)
             #expect(ThisProcess.threads <= before.threads + 20)

@@ -12,30 +12,30 @@ struct QueueModels: Equatable {
 
     func list(_ name: String) -> [QueueModel.Entry] { queues[name]?.list ?? [] }
 
-    /// Adds to the request a revision to which the named queue can be restored.
-    func aRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
-        queues[Self.name(request)]?.aRevision(&request, &random)
+    /// Sets a random revision to which the request’s queue can be restored.
+    func chooseRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
+        queues[Self.name(request)]?.chooseRevision(&request, &random)
     }
 
     mutating func apply(
-        _ request: WireQueueRequest, _ id: RequestID, titles: [String: WireEpisode], seen: WirePlaybackState
+        _ request: WireQueueRequest, _ id: RequestID, titles: [String: WireEpisode], player: WirePlaybackState
     ) {
-        queues[Self.name(request)]?.apply(request, id, titles: titles, seen: seen)
+        queues[Self.name(request)]?.apply(request, id, titles: titles, player: player)
     }
 
     mutating func observe(_ state: WirePlaybackState) {
         for name in queues.keys { queues[name]?.observe(state) }
     }
 
-    /// Copies the revision and the new entries’ positions from the transaction.
-    mutating func name(_ transaction: QueueMachine.Transaction) {
-        for name in queues.keys { queues[name]?.take(transaction, of: name) }
+    /// Copies the revision and the new entries’ positions from a transaction of the queue.
+    mutating func record(_ transaction: QueueMachine.Transaction) {
+        for name in queues.keys { queues[name]?.record(transaction, of: name) }
     }
 
     private static func name(_ request: WireQueueRequest) -> String { request.queue.isEmpty ? "main" : request.queue }
 }
 
-/// The expected state of a queue: commands and episode ends as plain changes of an array, with a stack of past states.
+/// The expected state of a queue: an array that commands and episode ends change, with a stack of past states.
 struct QueueModel: Equatable {
     struct Entry: Equatable {
         var id: String
@@ -66,55 +66,55 @@ struct QueueModel: Equatable {
     private var ended = ""
     private var modes = WireQueueModes()
     /// New entries to be inserted at the mark.
-    private var placeless: [Entry] = []
+    private var unplaced: [Entry] = []
 
-    /// Adds to the request a revision to which the queue can be restored.
-    func aRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
+    /// Sets a random revision to which the queue can be restored; does nothing if there is none.
+    func chooseRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
         let known = past.map(\.revision).filter { $0 > 0 }
         guard !known.isEmpty else { return }
         request.restore.revision = known[random.below(known.count)]
     }
 
     /// Copies from a transaction the revision and the positions of entries that are inserted at the mark.
-    mutating func take(_ transaction: QueueMachine.Transaction, of name: String) {
+    mutating func record(_ transaction: QueueMachine.Transaction, of name: String) {
         for change in transaction.changes {
             guard case .put(let record)? = change.change, record.collection == "history/\(name)", undone == 0,
                 let history = try? WireQueueHistoryRecord(wireBytes: Array(record.value))
             else { continue }
-            if !placeless.isEmpty { place(history.redo) }
+            if !unplaced.isEmpty { insertUnplaced(history.redo) }
             if let last = past.indices.last, past[last].revision == 0 { past[last].revision = history.item.revision }
         }
     }
 
     /// Inserts the new entries where the queue has inserted them; no other entry moves.
-    private mutating func place(_ steps: [WireQueueStep]) {
+    private mutating func insertUnplaced(_ steps: [WireQueueStep]) {
         var next = list
         for case .insert(let insertion)? in steps.map(\.step) {
             let entry = Entry(insertion.entry)
-            guard placeless.contains(entry) else { continue }
+            guard unplaced.contains(entry) else { continue }
             let before = insertion.after.isEmpty ? nil : next.firstIndex { $0.id == insertion.after }
             next.insert(entry, at: before.map { $0 + 1 } ?? 0)
         }
-        placeless = []
+        unplaced = []
         change(to: next)
     }
 
     private mutating func change(to next: [Entry]) {
         guard next != list else { return }
-        forgetUndone()
+        dropUndone()
         past.append(Past(before: list, after: next))
         if past.count > 100 { past.removeFirst() }
         list = next
     }
 
     /// Discards the undone changes, which can’t be redone after a new change.
-    private mutating func forgetUndone() {
+    private mutating func dropUndone() {
         past.removeLast(undone)
         undone = 0
     }
 
     mutating func apply(
-        _ request: WireQueueRequest, _ id: RequestID, titles: [String: WireEpisode], seen: WirePlaybackState
+        _ request: WireQueueRequest, _ id: RequestID, titles: [String: WireEpisode], player: WirePlaybackState
     ) {
         switch request.command {
         case .add(let add):
@@ -137,8 +137,8 @@ struct QueueModel: Equatable {
             next.insert(moved, at: Int(move.index))
             change(to: next)
         case .clear:
-            let isLoaded = seen.status != .idle && seen.status != .finished
-            change(to: list.filter { isLoaded && $0.id == seen.queueEntry })
+            let isLoaded = player.status != .idle && player.status != .finished
+            change(to: list.filter { isLoaded && $0.id == player.queueEntry })
         case .undo where undone < past.count:
             undone += 1
             list = past[past.count - undone].before
@@ -167,8 +167,8 @@ struct QueueModel: Equatable {
 
     private mutating func insert(_ new: [Entry]) {
         guard !new.isEmpty else { return }
-        forgetUndone()
-        placeless = new
+        dropUndone()
+        unplaced = new
     }
 
     /// Records that an episode has ended: its entry is removed once, unless entries are kept.

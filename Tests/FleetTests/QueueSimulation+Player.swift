@@ -8,21 +8,21 @@ import WireMessages
 /// Runs the player’s steps and their effects.
 extension QueueSimulation {
     func handlePlayer() {
-        if !playerInbox.isEmpty { take(playerInbox.removeFirst()) }
+        if !playerInbox.isEmpty { handle(playerInbox.removeFirst()) }
     }
 
-    func take(_ event: PlaybackMachine.Event) {
+    func handle(_ event: PlaybackMachine.Event) {
         if case .command(let command) = event, let request = try? WirePlaybackRequest(wireBytes: command.payload) {
-            checks.note("player takes", request)
+            checks.log("player handles", request)
         }
         let before = playerState
-        if isOverdue { listening.miss() }
+        if isOverdue { listening.recordMissedWrite() }
         let effects = player.handle(event, now: now)
         let after = player.state
         playerState = after
         if case .command(let command) = event { guarantees.record(after, after: command.id) }
-        recordViolation(listening.follow(event, from: before, to: after, at: now.monotonic))
-        recordViolation(device.follow(event, from: before, to: after, at: now.monotonic))
+        recordViolation(listening.check(event, from: before, to: after, at: now.monotonic))
+        recordViolation(device.check(event, from: before, to: after, at: now.monotonic))
         perform(effects)
         checkFallback(event, from: before, to: after)
         checkSound()
@@ -40,24 +40,24 @@ extension QueueSimulation {
             case .reply(let request, let result): answer(request, result)
             case .call(let call): playerInbox.append(.answered(call.query, lookUp(call)))
             case .perform(.engine(let command)):
-                if command != .sample { checks.note("engine does \(String(describing: command).prefix(150))") }
+                if command != .sample { checks.log("engine performs \(String(describing: command).prefix(150))") }
                 if case .open(let load) = command {
-                    device.opens()
-                    recordViolation(listening.open(load, of: playerState.episode))
+                    device.recordOpen()
+                    recordViolation(listening.checkOpen(load, of: playerState.episode))
                 }
-                if command == .unload { device.closes() }
-                if command == .reloadOutput { recordViolation(device.tryAgain(at: now.monotonic)) }
+                if command == .unload { device.recordClose() }
+                if command == .reloadOutput { recordViolation(device.checkReload(at: now.monotonic)) }
                 engine.perform(command)
             case .perform(.examine(let load, let path)):
-                playerInbox.append(.input(.examined(load, isThere: sources.isThere(path))))
+                playerInbox.append(.input(.examined(load, isThere: sources.exists(path))))
             case .perform(.probe(let load, let url, _, let serial)): probe(load, url, serial)
-            // The engine’s replies arrive later than these timers allow, like those of a hung engine.
+            // The simulated delays exceed this timer, which would treat the engine as hung.
             case .timer(.liveness, _): break
             case .timer(let name, let time): playerTimers[name] = time
             case .log(_, let text):
-                checks.note("player: \(text)")
-                device.note(text)
-                if text.contains("playback has resumed") { listening.recover() }
+                checks.log("player: \(text)")
+                device.record(log: text)
+                if text.contains("playback has resumed") { listening.recordRecovery() }
             default: break
             }
         }
@@ -78,11 +78,11 @@ extension QueueSimulation {
 
     func settlePlayer() throws {
         guard !playerCommits.isEmpty else { return }
-        if fullFor > 0 { return refusePlayer() }
+        if fullDiskSteps > 0 { return refusePlayer() }
         let (waiting, held) = playerCommits.takeFirst()
         store(waiting.transaction.changes, in: &playerRecords)
         guarantees.record(playerRecords)
-        listening.note(waiting.transaction.changes)
+        listening.recordCommit(waiting.transaction.changes)
         try publish(waiting.transaction.publications)
         if let answered = waiting.transaction.answer {
             stored[answered.request] = answered.reply
@@ -93,17 +93,17 @@ extension QueueSimulation {
     }
 
     private func refusePlayer() {
-        checks.note("the disk refuses the player")
+        checks.log("the disk refuses the player")
         checks.refusals += 1
-        for case .committed(let id) in playerInbox.removeCommitted() { take(PlaybackMachine.Event.committed(id)) }
+        for case .committed(let id) in playerInbox.removeCommitted() { handle(PlaybackMachine.Event.committed(id)) }
         for (transaction, failure, held) in playerCommits.refuseAll() {
             for held in held { answer(held.id, .failure(SimulationChecks.follows)) }
-            take(PlaybackMachine.Event.refused(transaction.step, failure))
+            handle(PlaybackMachine.Event.refused(transaction.step, failure))
             if let request = transaction.answer?.request { answer(request, transaction.onRefusal.result(failure)) }
         }
     }
 
-    /// Joins a request that is running, and answers one that is durable from the stored reply.
+    /// Delivers a request to the player, unless it is pending, and answers a durable one with its stored reply.
     func deliver(_ payload: [UInt8], as request: RequestID) {
         if let reply = stored[request] { return answer(request, .success(reply)) }
         guard runningCalls.insert(request).inserted else { return }
@@ -112,7 +112,7 @@ extension QueueSimulation {
 
     private func answer(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
         runningCalls.remove(request)
-        recordViolation(guarantees.answerPlayer(request, result, stored: playerRecords, shown: early))
+        recordViolation(guarantees.checkPlayerReply(request, result, stored: playerRecords, shown: early))
         guard let call = calls.removeValue(forKey: request)?.call else { return }
         queueInbox.append(.answered(call.query, result))
     }

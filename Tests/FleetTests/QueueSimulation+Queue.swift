@@ -13,21 +13,21 @@ extension QueueSimulation {
         requests += 1
         let id = RequestID(high: 5, low: requests)
         checks.recordExpectation(id)
-        guarantees.askQueue(id)
+        guarantees.recordQueueRequest(id)
         queueInbox.append(.command(Command(id: id, origin: "test", payload: request.wireBytes)))
     }
 
     func handleQueue() {
-        if !queueInbox.isEmpty { take(queueInbox.removeFirst()) }
+        if !queueInbox.isEmpty { handle(queueInbox.removeFirst()) }
     }
 
-    func take(_ event: QueueMachine.Event) {
+    func handle(_ event: QueueMachine.Event) {
         var models = speculative
         switch event {
         case .command(let command):
             guard let request = try? WireQueueRequest(wireBytes: command.payload) else { return }
-            checks.note("queue takes", request)
-            models.apply(request, command.id, titles: sources.episodes, seen: seenByQueue)
+            checks.log("queue handles", request)
+            models.apply(request, command.id, titles: sources.episodes, player: seenByQueue)
         case .observed(let event) where event.topic == .playbackState:
             if let state = try? WirePlaybackState(wireBytes: event.payload) {
                 seenByQueue = state
@@ -50,8 +50,8 @@ extension QueueSimulation {
         for effect in effects {
             switch effect {
             case .commit(let transaction):
-                if var changed = models, changed != speculative, isCarried(by: transaction) {
-                    changed.name(transaction)
+                if var changed = models, changed != speculative, matchesModels(transaction) {
+                    changed.record(transaction)
                     speculative = changed
                     models = nil
                 }
@@ -72,14 +72,14 @@ extension QueueSimulation {
                 deliver(call.payload, as: request)
             case .publish(let publications): try? publish(publications)
             case .timer(let name, let time): queueTimers[name] = time
-            case .log(_, let text): checks.note("queue: \(text)")
+            case .log(_, let text): checks.log("queue: \(text)")
             default: break
             }
         }
     }
 
-    /// Whether the transaction is the change that the models have just made, for a command or an advance.
-    private func isCarried(by transaction: QueueMachine.Transaction) -> Bool {
+    /// Whether the transaction stores the change that the models have just applied, for a command or an advance.
+    private func matchesModels(_ transaction: QueueMachine.Transaction) -> Bool {
         if transaction.answer != nil { return true }
         return transaction.changes.contains { change in
             guard case .put(let record)? = change.change, record.collection == "queue" else { return false }
@@ -89,7 +89,7 @@ extension QueueSimulation {
 
     func settleQueue() throws {
         guard !queueCommits.isEmpty else { return }
-        if fullFor > 0 { return refuseQueue() }
+        if fullDiskSteps > 0 { return refuseQueue() }
         let (waiting, held) = queueCommits.takeFirst()
         store(waiting.transaction.changes, in: &queueRecords)
         durable = waiting.models ?? durable
@@ -102,13 +102,13 @@ extension QueueSimulation {
 
     /// Refuses pending changes because the disk is full, and rolls the models back.
     private func refuseQueue() {
-        checks.note("the disk refuses the queue")
+        checks.log("the disk refuses the queue")
         checks.refusals += 1
-        for case .committed(let id) in queueInbox.removeCommitted() { take(QueueMachine.Event.committed(id)) }
+        for case .committed(let id) in queueInbox.removeCommitted() { handle(QueueMachine.Event.committed(id)) }
         speculative = durable
         for (transaction, failure, held) in queueCommits.refuseAll() {
             for held in held { answerClient(held.id, .failure(SimulationChecks.follows)) }
-            take(QueueMachine.Event.refused(transaction.step, failure))
+            handle(QueueMachine.Event.refused(transaction.step, failure))
             if let answer = transaction.answer { answerClient(answer.request, .failure(failure)) }
         }
         checkLists("after a refusal")
@@ -116,8 +116,8 @@ extension QueueSimulation {
 
     /// Delivers the result of a client’s request to the queue.
     private func answerClient(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
-        if !guarantees.answerQueue(request) {
-            checks.recordViolation("\(request) was answered without being asked, or twice")
+        if !guarantees.recordQueueReply(request) {
+            checks.recordViolation("\(request) was answered without a request, or twice")
         }
         if case .failure = result { checks.dropExpectation(request) }
     }

@@ -8,14 +8,14 @@ import WireMessages
 extension QueueSimulation {
     /// Runs one random step.
     func step() throws {
-        if fullFor > 0 { fullFor -= 1 }
-        if diesIn > 0 {
-            diesIn -= 1
-            if diesIn == 0 { try restart() }
+        if fullDiskSteps > 0 { fullDiskSteps -= 1 }
+        if stepsUntilKill > 0 {
+            stepsUntilKill -= 1
+            if stepsUntilKill == 0 { try restart() }
         }
         switch random.below(100) {
         case 0: try restart()
-        case 1: trouble()
+        case 1: injectFault()
         case 2...11: queueCommand()
         case 12...15: playerCommand()
         case 16...27: try pass([0.3, 1, 3, 8, 30, 100, 300, Double(random.below(600))][random.below(8)])
@@ -28,41 +28,41 @@ extension QueueSimulation {
         collect()
     }
 
-    /// Restarts either service from its durable state. A start writes, so the disk must have room.
+    /// Restarts either service from its durable state. A start writes, so the disk gets space first.
     private func restart() throws {
-        fullFor = 0
+        fullDiskSteps = 0
         if random.below(2) == 0 { try restartQueue() } else { try restartPlayer() }
     }
 
     private func restartQueue() throws {
-        checks.note("the queue dies")
+        checks.log("the queue is killed")
         try startQueue()
     }
 
     func restartPlayer() throws {
-        checks.note("the player dies")
+        checks.log("the player is killed")
         dropUnsavedPositions()
         let session = playerRecords["session/current"].flatMap { try? WireSessionRecord(wireBytes: $0.value) }
-        checks.forgetLoads(since: session?.loadID)
+        checks.permitLoads(since: session?.loadID)
         isRestarting = true
         try announcePlayer(.down)
         try startPlayer()
-        listening.begin(with: session)
+        listening.recordRestart(session: session)
         isRestarting = false
     }
 
     /// Delivers all messages and advances the time until every load plays or has failed.
     func settle() throws {
         var rests = 0
-        (fullFor, diesIn) = (0, 0)
+        (fullDiskSteps, stepsUntilKill) = (0, 0)
         for _ in 0..<250 where rests < 3 {
             try pass(1.5)
             try arrive()
             let isSaved = playerTimers[.retry] == nil
             rests = early.player.status == .loading || !isSaved ? 0 : rests + 1
         }
-        if rests == 0 { checks.recordViolation("it is loading for ever") }
-        checkRest()
+        if rests == 0 { checks.recordViolation("it never stops loading") }
+        checkSettled()
         checkNext()
     }
 
@@ -89,7 +89,7 @@ extension QueueSimulation {
     func arrive() throws {
         for _ in 0..<10_000 {
             collect()
-            guard !isQuiet else { return }
+            guard !isIdle else { return }
             handlePlayer()
             handleQueue()
             try settlePlayer()
@@ -133,7 +133,7 @@ extension QueueSimulation {
                 request.setModes.repeat = [.off, .all, .one][random.below(3)]
                 request.setModes.consume = random.below(3) > 0
             case 22: if random.below(3) == 0 { request.clear = WireClearQueue() }
-            default: models.aRevision(&request, &random)
+            default: models.chooseRevision(&request, &random)
             }
         }
     }
@@ -166,7 +166,7 @@ extension QueueSimulation {
         }
         requests += 1
         let id = RequestID(high: 6, low: requests)
-        guarantees.askPlayer(id, request)
+        guarantees.recordPlayerRequest(id, request)
         playerInbox.append(.command(Command(id: id, origin: "test", payload: request.wireBytes)))
     }
 }

@@ -32,7 +32,7 @@ extension QueueSimulation {
         }
     }
 
-    func tellQueue(_ publication: Publication) {
+    func deliverToQueue(_ publication: Publication) {
         queueInbox.append(
             .observed(
                 StreamEvent(
@@ -43,7 +43,7 @@ extension QueueSimulation {
         var before = early.player
         var isShown = false
         for publication in publications {
-            // Each of two simultaneous states is checked.
+            // Two states in one batch are both checked.
             if publication.topic == .playbackState, isShown {
                 checks.compare(before, with: early, isRestarting: isRestarting)
                 before = early.player
@@ -64,10 +64,10 @@ extension QueueSimulation {
             }
             if early != late { checks.recordViolation("two screens disagree after \(publication.topic)") }
             if publication.topic.owner == .playback || publication.topic == .service(.playback) {
-                tellQueue(publication)
+                deliverToQueue(publication)
             }
         }
-        recordViolation(guarantees.judge(early))
+        recordViolation(guarantees.checkAlerts(early))
         if isShown { checks.compare(before, with: early, isRestarting: isRestarting) }
     }
 }

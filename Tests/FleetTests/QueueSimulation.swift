@@ -31,9 +31,9 @@ final class QueueSimulation {
     var retained: [Topic: [Publication]] = [:]
     var device = SimulatedDevice()
     /// The number of steps for which the database’s disk is full.
-    var fullFor = 0
+    var fullDiskSteps = 0
     /// The number of steps until a service is killed during a fault; 0: none.
-    var diesIn = 0
+    var stepsUntilKill = 0
 
     // The messages in flight.
     var queueInbox: [QueueMachine.Event] = []
@@ -86,15 +86,15 @@ final class QueueSimulation {
             reported.withLockedValue { $0.append(event) }
         }
         if breaksGuarantee { engine.beginPreparedAfterFailure() }
-        device.give(to: engine)
+        device.attach(to: engine)
         playerInbox = []
         playerCommits = .init()
         playerTimers = [:]
         runningCalls = []
         guarantees.dropPlayerRequests()
-        let effects = player.restore(Self.inOrder(playerRecords), now: now)
+        let effects = player.restore(Self.sorted(playerRecords), now: now)
         playerState = player.state
-        try publish(begin(.playback, with: player.retained(now: now)))
+        try publish(replacing(.playback, with: player.retained(now: now)))
         perform(effects)
         try announcePlayer(.ready)
         for (request, value) in calls.sorted(by: { $0.value.number < $1.value.number }) {
@@ -118,20 +118,20 @@ final class QueueSimulation {
         calls = [:]
         guarantees.dropQueueRequests()
         speculative = durable
-        perform(queue.restore(Self.inOrder(queueRecords), now: now), models: nil)
-        try publish(begin(.queue, with: queue.retained(now: now)))
+        perform(queue.restore(Self.sorted(queueRecords), now: now), models: nil)
+        try publish(replacing(.queue, with: queue.retained(now: now)))
         for topic in retained.keys.sorted() where topic.owner == .playback || topic == .service(.playback) {
-            for publication in retained[topic] ?? [] { tellQueue(publication) }
+            for publication in retained[topic] ?? [] { deliverToQueue(publication) }
         }
     }
 
-    /// The values of a restarted service replace all retained values of its previous process.
-    private func begin(_ owner: ServiceName, with values: [Publication]) -> [Publication] {
-        let gone = Set(retained.keys.filter { $0.owner == owner }).subtracting(values.map(\.topic))
-        return gone.sorted().map { Publication(.delete, $0) } + values
+    /// Returns publications that replace all retained values of the service’s previous process.
+    private func replacing(_ owner: ServiceName, with values: [Publication]) -> [Publication] {
+        let removed = Set(retained.keys.filter { $0.owner == owner }).subtracting(values.map(\.topic))
+        return removed.sorted().map { Publication(.delete, $0) } + values
     }
 
-    private static func inOrder(_ records: [String: StoredRecord]) -> [StoredRecord] {
+    private static func sorted(_ records: [String: StoredRecord]) -> [StoredRecord] {
         records.values.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
     }
 
@@ -147,10 +147,10 @@ final class QueueSimulation {
             try advance(to: max(now.monotonic, time))
             if let players, players.value == time {
                 playerTimers[players.key] = nil
-                take(PlaybackMachine.Event.timer(players.key))
+                handle(PlaybackMachine.Event.timer(players.key))
             } else if let queues {
                 queueTimers[queues.key] = nil
-                take(QueueMachine.Event.timer(queues.key))
+                handle(QueueMachine.Event.timer(queues.key))
             }
         }
         try advance(to: end)
@@ -162,7 +162,7 @@ final class QueueSimulation {
         now.wall = Timestamp(milliseconds: now.wall.milliseconds + Int64(passed / .milliseconds(1)))
         now.monotonic = time
         checks.time = time
-        if engine.sounding != nil { listening.hear(engine.position, in: playerState, at: time) }
+        if engine.sounding != nil { listening.recordEngine(engine.position, in: playerState, at: time) }
         collect()
     }
 
@@ -175,7 +175,7 @@ final class QueueSimulation {
     }
 
     /// Whether no message is in flight.
-    var isQuiet: Bool {
+    var isIdle: Bool {
         queueInbox.isEmpty && playerInbox.isEmpty && queueCommits.isEmpty && playerCommits.isEmpty
     }
 }

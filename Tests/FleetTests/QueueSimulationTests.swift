@@ -37,13 +37,13 @@ struct QueueSimulationTests {
         #expect(met(\.checks.failures) > 10)
         #expect(met(\.checks.retries) > 5)
         #expect(met(\.checks.skips) > 0)
-        #expect(met(\.checks.passes) > 0)
+        #expect(met(\.checks.automaticSkips) > 0)
         #expect(met(\.checks.refusals) > 10)
         #expect(met(\.checks.fallbacks) > 5)
         #expect(met(\.checks.losses) > 5)
         #expect(met(\.device.resumptions) > 2)
-        #expect(met(\.device.surrenders) > 0)
-        #expect(met(\.listening.judged) > 10)
+        #expect(met(\.device.abandonedRetries) > 0)
+        #expect(met(\.listening.checkedRestarts) > 10)
         #expect(met(\.guarantees.acknowledged) > 50)
     }
 

@@ -2,9 +2,9 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The transactions of a service in order, and the replies that wait for them as in `OwnerRuntime`.
+/// The pending transactions of a service in order, and the replies that wait for them, as in `OwnerRuntime`.
 struct SimulatedCommits<Step: Sendable> {
-    /// A transaction, and the queues once it is durable.
+    /// A pending transaction, and the expected queues once it is durable.
     struct Waiting {
         fileprivate var number: UInt64
         var transaction: OwnerTransaction<Step>
@@ -47,7 +47,7 @@ struct SimulatedCommits<Step: Sendable> {
         return held.removeValue(forKey: number) ?? []
     }
 
-    /// Refuses all transactions: the first because the disk is full, the others because they depend on it.
+    /// Refuses all transactions: the first because the disk is full, later ones because they depend on it.
     mutating func refuseAll() -> [(transaction: OwnerTransaction<Step>, failure: Failure, held: [Held])] {
         defer { waiting = [] }
         return waiting.enumerated().map { index, waiting in

@@ -9,9 +9,9 @@ import WireMessages
 struct SimulatedDevice {
     private static let listed = [OutputDevice(name: "simulated", description: "Simulated device")]
     /// The delay from the device’s return to the first attempt.
-    private static let settling = Duration.milliseconds(800)
+    private static let settlingTime = Duration.milliseconds(800)
 
-    private(set) var isThere = true
+    private(set) var isListed = true
     /// Whether the device can be used; a listed one may not be usable yet.
     private(set) var works = true
 
@@ -19,119 +19,123 @@ struct SimulatedDevice {
     /// Whether the player has a file open: earlier reports of the output don’t concern audible sound.
     private var isOpen = false
     /// The load that was audible, and whether it was silent.
-    private var heard: (load: String, silent: Bool)?
-    private var seen = Self.listed
+    private var audible: (load: String, silent: Bool)?
+    private var devicesOfPlayer = Self.listed
     /// The load that is paused because its device was lost, until a command changes that.
     private(set) var waiting: String?
     /// The times of the device’s return as the player received it and of the player’s last attempt.
     private var returned: MonotonicTime?
-    private var triedAt: MonotonicTime?
+    private var lastAttempt: MonotonicTime?
     /// The number of times that the player resumed, and the number of times that it stopped retrying.
     private(set) var resumptions = 0
-    private(set) var surrenders = 0
+    private(set) var abandonedRetries = 0
 
     // MARK: Events
 
-    mutating func lose(_ engine: SimulatedEngine, listFirst: Bool) {
-        (isThere, works) = (false, false)
+    mutating func disconnect(_ engine: SimulatedEngine, listFirst: Bool) {
+        (isListed, works) = (false, false)
         if listFirst { engine.setDevices([], works: false) }
         engine.setSilent(true)
         if !listFirst { engine.setDevices([], works: false) }
     }
 
     /// Adds the device to the list again, usable or not.
-    mutating func bring(_ engine: SimulatedEngine, works: Bool) {
-        (isThere, self.works) = (true, works)
+    mutating func connect(_ engine: SimulatedEngine, works: Bool) {
+        (isListed, self.works) = (true, works)
         engine.setDevices(Self.listed, works: works)
     }
 
     /// Passes the current device list to a new engine.
-    mutating func give(to engine: SimulatedEngine) {
-        if !isThere { engine.setDevices([], works: false) }
+    mutating func attach(to engine: SimulatedEngine) {
+        if !isListed { engine.setDevices([], works: false) }
         if !works { engine.setSilent(true) }
-        closes()
-        wakeUp()
+        recordClose()
+        stopWaiting()
     }
 
-    private mutating func wakeUp() {
+    private mutating func stopWaiting() {
         waiting = nil
         returned = nil
-        triedAt = nil
+        lastAttempt = nil
     }
 
     // MARK: Checks
 
     /// Checks the player’s reaction to an event.
-    mutating func follow(
+    mutating func check(
         _ event: PlaybackMachine.Event, from before: WirePlaybackState, to after: WirePlaybackState,
         at now: MonotonicTime
     ) -> String? {
-        if after.loadID != waiting || [.failed, .finished, .idle].contains(after.status) { wakeUp() }
+        if after.loadID != waiting || [.failed, .finished, .idle].contains(after.status) { stopWaiting() }
         switch event {
-        case .input(.engine(.outputs(let outputs))): return follow(outputs, from: before, to: after, at: now)
+        case .input(.engine(.outputs(let outputs))): return check(outputs, from: before, to: after, at: now)
         case .command(let command):
-            if let request = try? WirePlaybackRequest(wireBytes: command.payload), request.isWish { wakeUp() }
-        case .committed: if after.isToPlay { wakeUp() }
+            if let request = try? WirePlaybackRequest(wireBytes: command.payload), request.isPlaybackCommand {
+                stopWaiting()
+            }
+        case .committed: if after.intendsToPlay { stopWaiting() }
         default:
-            if waiting != nil, !before.isToPlay, after.isToPlay, returned == nil {
-                return "it plays on although its device is gone"
+            if waiting != nil, !before.intendsToPlay, after.intendsToPlay, returned == nil {
+                return "it plays although its device is lost"
             }
         }
         return nil
     }
 
-    private mutating func follow(
+    private mutating func check(
         _ outputs: EngineOutputs, from before: WirePlaybackState, to after: WirePlaybackState, at now: MonotonicTime
     ) -> String? {
-        let isLost = outputs.silent == true && heard?.load == before.loadID && heard?.silent == false
-        if waiting != nil, heard?.silent == true, outputs.silent == false, returned == nil { returned = now }
-        if let silent = outputs.silent, isOpen { heard = (before.loadID, silent) }
+        let isLost = outputs.silent == true && audible?.load == before.loadID && audible?.silent == false
+        if waiting != nil, audible?.silent == true, outputs.silent == false, returned == nil { returned = now }
+        if let silent = outputs.silent, isOpen { audible = (before.loadID, silent) }
         if let devices = outputs.devices {
-            if waiting != nil, seen.isEmpty, !devices.isEmpty { returned = now }
-            seen = devices
+            if waiting != nil, devicesOfPlayer.isEmpty, !devices.isEmpty { returned = now }
+            devicesOfPlayer = devices
         }
-        guard isLost, before.isToPlay else { return nil }
-        wakeUp()
+        guard isLost, before.intendsToPlay else { return nil }
+        stopWaiting()
         waiting = after.loadID
-        return after.isToPlay ? "its device is lost and it plays on" : nil
+        return after.intendsToPlay ? "its device is lost and it continues to play" : nil
     }
 
     /// Records that the player opens a file, which may be silent at first.
-    mutating func opens() { (isOpen, heard) = (true, nil) }
+    mutating func recordOpen() { (isOpen, audible) = (true, nil) }
 
     /// Records that the player closes its file.
-    mutating func closes() { (isOpen, heard) = (false, nil) }
+    mutating func recordClose() { (isOpen, audible) = (false, nil) }
 
-    /// The player opens its output again.
-    mutating func tryAgain(at now: MonotonicTime) -> String? {
+    /// Checks that the player reopens its output only after the settling time.
+    mutating func checkReload(at now: MonotonicTime) -> String? {
         guard waiting != nil else { return nil }
-        defer { triedAt = now }
-        if let returned, now.since(returned) < Self.settling {
-            return "it tries the device after \(now.since(returned))"
+        defer { lastAttempt = now }
+        if let returned, now.since(returned) < Self.settlingTime {
+            return "it opens the device after \(now.since(returned))"
         }
-        if let triedAt, now.since(triedAt) < Self.settling { return "it tries again after \(now.since(triedAt))" }
+        if let lastAttempt, now.since(lastAttempt) < Self.settlingTime {
+            return "it reopens the device after \(now.since(lastAttempt))"
+        }
         return nil
     }
 
-    mutating func note(_ log: String) {
+    mutating func record(log: String) {
         if log.contains("playback has resumed") {
             resumptions += 1
-            wakeUp()
+            stopWaiting()
         } else if log.contains("couldn’t resume") {
-            surrenders += 1
+            abandonedRetries += 1
             returned = nil
         }
     }
 }
 
 extension WirePlaybackState {
-    /// Whether the player plays or will play.
-    var isToPlay: Bool { status == .playing || status == .loading && willPlay }
+    /// Whether the player plays or will play once the load is open.
+    var intendsToPlay: Bool { status == .playing || status == .loading && willPlay }
 }
 
 extension WirePlaybackRequest {
     /// Whether the command requests or prevents playback.
-    var isWish: Bool {
+    var isPlaybackCommand: Bool {
         switch command {
         case .load, .setPaused, .seek, .stop, .unload: true
         default: false

@@ -31,8 +31,8 @@ struct SimulatedSources {
 
     private(set) var episodes: [String: WireEpisode] = [:]
     private var faults: [AudioSource: Fault] = [:]
-    /// The sources whose fault changes.
-    private var passing: [(source: AudioSource, fault: Fault)] = []
+    /// The sources whose faults are temporary.
+    private var temporary: [(source: AudioSource, fault: Fault)] = []
     /// The episodes that are downloaded.
     private var downloads: [(episode: String, source: AudioSource)] = []
 
@@ -54,7 +54,7 @@ struct SimulatedSources {
             guard random.below(3) == 0 else { continue }
             let fault: Fault = isStream ? [.gone, .busy, .cut, .silent, .stalls][random.below(5)] : .broken
             if isStream, random.below(2) == 0 {
-                passing.append((source, fault))
+                temporary.append((source, fault))
             } else {
                 faults[source] = fault
             }
@@ -96,27 +96,27 @@ struct SimulatedSources {
             audio = SimulatedEngine.Audio(length: Double(random.below(500)), declared: Self.length, cut: true)
         case .silent: audio.opens = false
         case .stalls: audio.stalls = true
-        case .missing: return .broken(Failure(.fileMissing, "The file \(source) is not there."))
+        case .missing: return .broken(Failure(.fileMissing, "The file \(source) doesn’t exist."))
         }
         return audio
     }
 
     /// Whether a file exists.
-    func isThere(_ path: String) -> Bool { faults[.file(path: path)] != .missing }
+    func exists(_ path: String) -> Bool { faults[.file(path: path)] != .missing }
 
     func fault(of address: String) -> Fault {
         (try? AudioSource(enclosure: address)).flatMap { faults[$0] } ?? .none
     }
 
-    /// Changes the fault of a source whose fault changes.
+    /// Changes the fault of a random source whose faults are temporary.
     mutating func change(_ random: inout SeededGenerator) -> AudioSource? {
-        guard !passing.isEmpty else { return nil }
-        let (source, fault) = passing[random.below(passing.count)]
+        guard !temporary.isEmpty else { return nil }
+        let (source, fault) = temporary[random.below(temporary.count)]
         faults[source] = faults[source] == Fault.none ? fault : Fault.none
         return source
     }
 
-    /// Deletes, breaks, truncates or restores a downloaded file. The library may not know of it yet.
+    /// Deletes, breaks, truncates or restores a downloaded file. The library learns of the change later.
     mutating func changeDownload(_ random: inout SeededGenerator) -> AudioSource? {
         guard !downloads.isEmpty else { return nil }
         let (episode, source) = downloads[random.below(downloads.count)]

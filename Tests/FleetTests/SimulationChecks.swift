@@ -15,7 +15,7 @@ struct SimulationChecks {
     private(set) var failures = 0
     private(set) var skips = 0
     /// The number of failed episodes that were skipped automatically.
-    private(set) var passes = 0
+    private(set) var automaticSkips = 0
     /// The number of refused writes, of fallbacks to a stream, and of devices lost without message delays.
     var refusals = 0
     var fallbacks = 0
@@ -24,20 +24,20 @@ struct SimulationChecks {
     private var shownLoads: [String] = []
     private var leftLoads: Set<String> = []
     private var hasSaved = false
-    /// Loads that a client requested, or that follow an episode which ended or was to be skipped.
+    /// The loads that a client requested, or that follow an episode that ended or was skipped.
     private var expectedLoads: Set<String> = []
-    /// The most recent events, for failure reports.
+    /// The most recent events, which each violation lists.
     private var trail: [String] = []
     var time = MonotonicTime(nanoseconds: 0)
 
-    mutating func note(_ text: String) {
+    mutating func log(_ text: String) {
         trail.append("\(Double(time.nanoseconds / 100_000_000 % 1_000_000) / 10) \(text)")
         if trail.count > 80 { trail.removeFirst() }
     }
 
-    /// Records the text and the message on one line.
-    mutating func note(_ text: String, _ message: any Message) {
-        note(
+    /// Logs the text and the message on one line.
+    mutating func log(_ text: String, _ message: any Message) {
+        log(
             "\(text) \(message.textFormatString().split(whereSeparator: \.isWhitespace).joined(separator: " ").prefix(160))"
         )
     }
@@ -56,9 +56,9 @@ struct SimulationChecks {
         expectedLoads.remove(LoadID.derived(from: request.description).text)
     }
 
-    /// The unsaved loads of a killed player may be shown again: the session before them and the load that is repeated.
-    /// No older load may: the load that was saved at the crash must have been shown, unless none was saved.
-    mutating func forgetLoads(since load: String?) {
+    /// Permits the unsaved loads of a killed player, and the saved one, to be shown again.
+    /// Records a violation if the saved load was never shown, unless none was ever saved.
+    mutating func permitLoads(since load: String?) {
         hasSaved = hasSaved || load != nil
         let saved = shownLoads.lastIndex { $0 == load }
         if saved == nil, hasSaved { recordViolation("the saved load \(load ?? "none") was never shown") }
@@ -70,8 +70,8 @@ struct SimulationChecks {
         let player = screen.player
         if before.loadID != player.loadID || before.status != player.status || before.retry != player.retry {
             let details = "at \(player.anchor.position), retry \(player.retry.attempt)"
-            note("shown: \(player.status) \(player.loadID) \(player.episode.title) \(details)")
-            if isRestarting { note("(found at the start)") }
+            log("shown: \(player.status) \(player.loadID) \(player.episode.title) \(details)")
+            if isRestarting { log("(during the start)") }
         }
         // An episode that failed permanently is skipped automatically, unless a client has just played it.
         if player.status == .finished || player.skip || player.status == .failed && !player.error.retry {
@@ -85,7 +85,7 @@ struct SimulationChecks {
             if before.status == .finished { advances += 1 }
             if before.skip { skips += 1 }
             let follows = player.loadID == LoadID.advance(after: before.loadID).text
-            if before.status == .failed, !before.skip, follows { passes += 1 }
+            if before.status == .failed, !before.skip, follows { automaticSkips += 1 }
             leftLoads.insert(before.loadID)
             if leftLoads.contains(player.loadID) {
                 recordViolation("load \(player.loadID) was shown again after \(before.loadID)")
@@ -142,18 +142,18 @@ extension QueueSimulation {
     func checkSound() {
         guard let sounding = engine.sounding else { return }
         let state = playerState
-        let isToSound = state.status == .playing || state.status == .loading && state.willPlay
-        if state.loadID != sounding.text || !isToSound {
+        let mayBeAudible = state.status == .playing || state.status == .loading && state.willPlay
+        if state.loadID != sounding.text || !mayBeAudible {
             checks.recordViolation("\(sounding) sounds while the player shows \(state.status) \(state.loadID)")
         }
     }
 
-    /// Checks the invariants that hold once no message is in flight and some time has passed.
-    func checkRest() {
-        checkLists("in the end")
+    /// Checks the invariants that hold when no message is in flight and no load is pending.
+    func checkSettled() {
+        checkLists("at the end")
         checkPositions()
-        recordViolation(guarantees.judge(early))
-        if guarantees.isOpen { checks.recordViolation("a request was never answered") }
+        recordViolation(guarantees.checkAlerts(early))
+        if guarantees.isWaiting { checks.recordViolation("a request was never answered") }
         let player = early.player
         checkStored(player)
         if player.status != .failed || player.skip, !early.failures.isEmpty {
@@ -183,7 +183,7 @@ extension QueueSimulation {
         guard !player.loadID.isEmpty, let record = playerRecords["session/current"],
             let session = try? WireSessionRecord(wireBytes: record.value)
         else { return }
-        guard session.loadID == player.loadID, (session.status == .playing) == player.isToPlay,
+        guard session.loadID == player.loadID, (session.status == .playing) == player.intendsToPlay,
             (session.status == .finished) == (player.status == .finished),
             (session.status == .failed) == (player.status == .failed)
         else {

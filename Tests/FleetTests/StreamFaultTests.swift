@@ -20,18 +20,18 @@ struct StreamFaultTests {
         /// The code of the final failure.
         let code: FailureCode
         /// Whether the stream is retried before the failure.
-        let isTriedAgain: Bool
+        let isRetried: Bool
         /// The position at which playback stops, in seconds.
         var position = 0.0
         /// The response to a retry.
         let later: HTTPTestResponse
 
         init(
-            _ description: String, _ response: HTTPTestResponse, _ code: FailureCode, triesAgain: Bool, at: Double = 0,
+            _ description: String, _ response: HTTPTestResponse, _ code: FailureCode, isRetried: Bool, at: Double = 0,
             later: HTTPTestResponse? = nil
         ) {
             (testDescription, self.response, self.code) = (description, response, code)
-            (isTriedAgain, position, self.later) = (triesAgain, at, later ?? response)
+            (self.isRetried, position, self.later) = (isRetried, at, later ?? response)
         }
     }
 
@@ -42,21 +42,21 @@ struct StreamFaultTests {
     }
 
     static let faults = [
-        Fault("404", .status(404), .episodeUnavailable, triesAgain: false),
-        Fault("410", .status(410), .episodeUnavailable, triesAgain: false),
-        Fault("401", .status(401), .streamFailed, triesAgain: false),
-        Fault("503", .status(503, headers: [("Retry-After", "1")]), .streamFailed, triesAgain: true),
-        Fault("a redirect in a loop", .redirect(to: "/1.wav", status: 302), .streamFailed, triesAgain: false),
-        Fault("no answer but an end", audio.with(.close(afterBytes: -1)), .streamFailed, triesAgain: true),
-        Fault("a web page with an audio type", page, .decoderFailed, triesAgain: false),
-        Fault("nothing at all", empty, .decoderFailed, triesAgain: false),
-        Fault("a cut after 10 s", audio.with(.cut(atByte: 160_044)), .endedEarly, triesAgain: true, at: 10),
+        Fault("404", .status(404), .episodeUnavailable, isRetried: false),
+        Fault("410", .status(410), .episodeUnavailable, isRetried: false),
+        Fault("401", .status(401), .streamFailed, isRetried: false),
+        Fault("503", .status(503, headers: [("Retry-After", "1")]), .streamFailed, isRetried: true),
+        Fault("a redirect in a loop", .redirect(to: "/1.wav", status: 302), .streamFailed, isRetried: false),
+        Fault("no answer but an end", audio.with(.close(afterBytes: -1)), .streamFailed, isRetried: true),
+        Fault("a web page with an audio type", page, .decoderFailed, isRetried: false),
+        Fault("nothing at all", empty, .decoderFailed, isRetried: false),
+        Fault("a cut after 10 s", audio.with(.cut(atByte: 160_044)), .endedEarly, isRetried: true, at: 10),
         Fault(
             "a cut after 10 s, no Range",
             make {
                 $0.acceptsRanges = false
                 $0.fault = .cut(atByte: 160_044)
-            }, .endedEarly, triesAgain: true, at: 10),
+            }, .endedEarly, isRetried: true, at: 10),
     ]
 
     private static let empty = make {
@@ -83,7 +83,7 @@ struct StreamFaultTests {
             #expect(view.alertsInOrder.map(\.actions) == [["retry", "skip", "dismiss"]])
             #expect(view.mainQueue?.entries.count == 1)
             let attempts = states.withLockedValue { $0 }.filter(\.hasRetry)
-            #expect((attempts.map(\.retry.attempt).max() ?? 0) == (fault.isTriedAgain ? 3 : 0))
+            #expect((attempts.map(\.retry.attempt).max() ?? 0) == (fault.isRetried ? 3 : 0))
             #expect(attempts.allSatisfy { $0.status == .loading && $0.retry.of == 3 })
             let stored = try await fleet.database.episodes(ids: [WholeFleet.episode(1)])
             #expect(stored.first?.state.played == false)
@@ -96,7 +96,7 @@ struct StreamFaultTests {
         try await play { fleet, server, states in
             server.route("/1.wav", fault.response)
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
-            if fault.isTriedAgain {
+            if fault.isRetried {
                 try await fleet.watcher.until("the stream is retried") { $0.player?.retry.attempt == 2 }
                 server.route("/1.wav", Self.audio)
             } else {
@@ -209,21 +209,21 @@ struct StreamFaultTests {
     // MARK: Next entries
 
     private static let stalling = Fault(
-        "a stall after 20 s", audio.with(.stall(afterBytes: 320_044)), .streamFailed, triesAgain: true, at: 20,
+        "a stall after 20 s", audio.with(.stall(afterBytes: 320_044)), .streamFailed, isRetried: true, at: 20,
         later: audio.with(.stall(afterBytes: -1)))
 
     /// The faults that prevent the opening of a stream, and the faults that interrupt playback.
     static let faultsBefore = [faults[0], faults[3], faults[6], faults[8], stalling]
 
     @Test(arguments: faultsBefore)
-    func `a fault neither starts nor loses the next entry, which skip plays`(_ fault: Fault) async throws {
+    func `a fault neither starts nor loses the next entry, which a skip plays`(_ fault: Fault) async throws {
         try await play(stall: .milliseconds(1_500), opening: .seconds(3), episodes: 2) { fleet, server, states in
             server.route("/1.wav", fault.response)
             server.route("/2.wav", Self.audio)
             let (first, second) = (WholeFleet.episode(1), WholeFleet.episode(2))
             try await fleet.queue { $0.add.episodes = [first, second] }
             try await fleet.queue { $0.play.episode = first }
-            if fault.isTriedAgain {
+            if fault.isRetried {
                 try await fleet.watcher.until("the stream is retried") { $0.player?.hasRetry == true }
                 server.route("/1.wav", fault.later)
             }

@@ -4,8 +4,8 @@ import PodcastModel
 import TestSupport
 import WireMessages
 
-/// The error of a wait that timed out.
-struct Unseen: Error, CustomStringConvertible {
+/// The error of a test whose fleet isn’t in the expected state.
+struct UnexpectedState: Error, CustomStringConvertible {
     var description: String
 }
 
@@ -60,17 +60,17 @@ final class StreamWatcher: Sendable {
     }
 
     /// Waits until the condition holds.
-    /// - Throws: `Unseen` with the last state, after a minute.
+    /// - Throws: `UnexpectedState` with the last state, after a minute.
     @discardableResult
     func until(
         _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable (FleetView) -> Bool
     ) async throws -> FleetView {
         if let met = await state.first(within: limit, where: { condition($0.view) }) { return met.view }
-        throw Unseen(description: "waited for: \(what); seen: \(summary)")
+        throw UnexpectedState(description: "waited for: \(what); seen: \(summary)")
     }
 
     /// Waits until the latest stored state of a published episode meets the condition.
-    /// - Throws: `Unseen` with the published states, after a minute.
+    /// - Throws: `UnexpectedState` with the published states, after a minute.
     func until(
         _ what: String, episode: String, _ condition: @escaping @Sendable (WireEpisodeState) -> Bool
     ) async throws {
@@ -79,7 +79,7 @@ final class StreamWatcher: Sendable {
             return
         }
         let seen = state.now.episodes[topic].map { "\($0)" } ?? "nothing"
-        throw Unseen(description: "waited for: \(what); announced of \(episode): \(seen); \(summary)")
+        throw UnexpectedState(description: "waited for: \(what); published of \(episode): \(seen); \(summary)")
     }
 
     private var summary: String {

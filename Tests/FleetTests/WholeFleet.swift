@@ -27,22 +27,22 @@ final class WholeFleet: Sendable {
     let bus: TestFleet
     /// The watcher of the stream.
     let watcher: StreamWatcher
-    /// The engine of the player’s current run; nil before its first load, and with libmpv.
+    /// The engine of the player’s current run; nil before its first load and if libmpv is used.
     private let simulated = NIOLockedValueBox<SimulatedEngine?>(nil)
     private let files: [AudioSource: SimulatedEngine.Audio]
-    private let usesLibrary: Bool
+    private let usesRealEngine: Bool
     private let limits: PlaybackLimits
     private let runs = NIOLockedValueBox<[ServiceName: Run]>([:])
     private let generation = NIOLockedValueBox<UInt32>(0)
 
     private init(
-        _ bus: TestFleet, _ client: BusClient, files: [AudioSource: SimulatedEngine.Audio], usesLibrary: Bool,
+        _ bus: TestFleet, _ client: BusClient, files: [AudioSource: SimulatedEngine.Audio], usesRealEngine: Bool,
         limits: PlaybackLimits
     ) {
         self.limits = limits
         self.bus = bus
         self.files = files
-        self.usesLibrary = usesLibrary
+        self.usesRealEngine = usesRealEngine
         watcher = StreamWatcher(client)
     }
 
@@ -50,16 +50,16 @@ final class WholeFleet: Sendable {
     /// - Parameters:
     ///   - services: the services to start.
     ///   - files: the audio that the simulated engine knows.
-    ///   - realEngine: whether libmpv replaces the simulated engine, without a sound device.
+    ///   - realEngine: whether libmpv, without a sound device, replaces the simulated engine.
     ///   - limits: the player’s timeouts; by default streams are retried quickly.
     static func with(
         _ services: [ServiceName] = [.persistence, .playback, .queue],
         files: [AudioSource: SimulatedEngine.Audio] = [:], realEngine: Bool = false,
-        limits: PlaybackLimits = .hasty, _ body: @escaping @Sendable (WholeFleet) async throws -> Void
+        limits: PlaybackLimits = .promptRetries, _ body: @escaping @Sendable (WholeFleet) async throws -> Void
     ) async throws {
         try await TestFleet.with { bus in
             try await bus.withClient { client in
-                let fleet = WholeFleet(bus, client, files: files, usesLibrary: realEngine, limits: limits)
+                let fleet = WholeFleet(bus, client, files: files, usesRealEngine: realEngine, limits: limits)
                 let following = Task { await fleet.watcher.follow() }
                 do {
                     for service in services { try fleet.start(service) }
@@ -106,18 +106,18 @@ final class WholeFleet: Sendable {
         case .playback:
             context.environment["LOCKSTEP_AO"] = "null"
             let playback = PlaybackContext(bootID: SystemClocks.bootID, fleetRun: "fleet", limits: limits)
-            guard !usesLibrary else { return PlaybackShell(context, playback: playback) }
+            guard !usesRealEngine else { return PlaybackShell(context, playback: playback) }
             let (files, simulated) = (files, simulated)
             return PlaybackShell(context, playback: playback) { observer in
                 let engine = SimulatedEngine(files: files, now: SystemClocks.monotonic(), observer: observer)
                 simulated.withLockedValue { $0 = engine }
                 return engine
             }
-        default: throw Unseen(description: "there is no service \(name)")
+        default: throw UnexpectedState(description: "there is no service \(name)")
         }
     }
 
-    /// Cancels the service, which then neither decides nor receives anything, as if it had crashed.
+    /// Cancels the service, so it handles no further event, as after a crash.
     func kill(_ name: ServiceName) {
         runs.withLockedValue { $0[name] }?.task.cancel()
     }
@@ -125,16 +125,16 @@ final class WholeFleet: Sendable {
     /// Waits until a killed run has ended, and starts the next.
     func restart(_ name: ServiceName) async throws {
         kill(name)
-        await stopped(name)
+        await untilStopped(name)
         try start(name)
     }
 
     /// Waits until a killed run has ended.
-    func stopped(_ name: ServiceName) async {
+    func untilStopped(_ name: ServiceName) async {
         await runs.withLockedValue { $0[name] }?.task.value
     }
 
-    /// Stops a service orderly.
+    /// Shuts a service down gracefully.
     func stop(_ name: ServiceName) async {
         let run = runs.withLockedValue { $0.removeValue(forKey: name) }
         await run?.stop()
@@ -160,7 +160,7 @@ final class WholeFleet: Sendable {
     /// Returns the simulated engine.
     func engine() throws -> SimulatedEngine {
         guard let engine = simulated.withLockedValue({ $0 }) else {
-            throw Unseen(description: "the player has made no engine")
+            throw UnexpectedState(description: "the player has created no engine")
         }
         return engine
     }
@@ -251,7 +251,7 @@ final class WholeFleet: Sendable {
             let reply = try await client.ask(
                 .persistence, request, reply: WirePersistenceReply.self, within: .seconds(60))
             guard reply.reply.outcomes.outcomes.map(\.kind) == [.committed] else {
-                throw Unseen(description: "the library could not be filled: \(reply.reply)")
+                throw UnexpectedState(description: "the library could not be filled: \(reply.reply)")
             }
         }
     }
@@ -265,7 +265,7 @@ final class WholeFleet: Sendable {
 
 extension PlaybackLimits {
     /// Retries failed streams at once, so that a test doesn’t wait.
-    static let hasty: PlaybackLimits = {
+    static let promptRetries: PlaybackLimits = {
         var limits = PlaybackLimits()
         limits.reconnectBackoff = .steps(
             [.milliseconds(20), .milliseconds(50), .milliseconds(100)], repeatsLast: false)
