@@ -15,13 +15,13 @@ struct BadInputTests {
         var status: Int32
         var code: String
         /// A part of the message.
-        var says: String
+        var message: String
 
-        init(_ line: String, _ status: Int32, _ code: String, _ says: String) {
+        init(_ line: String, _ status: Int32, _ code: String, _ message: String) {
             arguments = line.split(separator: " ").map(String.init)
             self.status = status
             self.code = code
-            self.says = says
+            self.message = message
         }
 
         var testDescription: String { arguments.joined(separator: " ") }
@@ -47,11 +47,11 @@ struct BadInputTests {
             return
         }
         #expect(reported.code == bad.code, name)
-        #expect(reported.message.contains(bad.says), "\(bad.testDescription): \(reported.message)")
+        #expect(reported.message.contains(bad.message), "\(bad.testDescription): \(reported.message)")
         let plain = try await fleet.lockstep(bad.arguments, environment: environment)
         #expect(plain.status == bad.status, name)
         #expect(plain.output == "", name)
-        #expect(plain.errors.contains(bad.says), "\(bad.testDescription): \(plain.errors)")
+        #expect(plain.errors.contains(bad.message), "\(bad.testDescription): \(plain.errors)")
         #expect(!plain.errors.contains("Error Domain") && !plain.errors.contains("Swift."), name)
     }
 
@@ -174,7 +174,7 @@ struct BadInputTests {
     }
 
     /// Files that aren’t feeds: name, content, status, code, and a part of the message.
-    static let files: [(name: String, content: @Sendable () -> Data, status: Int32, code: String, says: String)] = [
+    static let files: [(name: String, content: @Sendable () -> Data, status: Int32, code: String, message: String)] = [
         ("page.html", { Data("<!DOCTYPE html><html><body><p>Hello</body></html>".utf8) }, 65, "notAFeed", "feed"),
         ("empty.xml", { Data() }, 65, "notAFeed", "empty"),
         (
@@ -208,8 +208,8 @@ struct BadInputTests {
                 let path = fleet.root + "/" + file.name
                 try file.content().write(to: URL(fileURLWithPath: path))
                 try await Self.check(
-                    Case("subscribe \(path)", file.status, file.code, file.says), fleet)
-                try await Self.check(Case("feed check \(path)", file.status, file.code, file.says), fleet)
+                    Case("subscribe \(path)", file.status, file.code, file.message), fleet)
+                try await Self.check(Case("feed check \(path)", file.status, file.code, file.message), fleet)
             }
             #expect(try await Self.state(fleet) == before)
             let feeds = try #require(try await fleet.services()["feeds"])

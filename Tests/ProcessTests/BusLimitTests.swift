@@ -11,7 +11,7 @@ import ZeroMQ
 @Suite(.serialized)
 struct BusLimitTests {
     /// Raw sockets on a fleet’s bus, all of one context.
-    private final class Strangers {
+    private final class ForeignSockets {
         let endpoints: (stream: IPCEndpoint, clients: IPCEndpoint, services: IPCEndpoint)
         let context: ZeroMQContext
 
@@ -47,7 +47,7 @@ struct BusLimitTests {
         return line.flatMap { Int($0.split(separator: " ").dropFirst().first ?? "") } ?? 0
     }
 
-    /// Waits until the condition holds; the limit matters only for a failure.
+    /// Waits until the condition holds; fails after the limit.
     private static func until(
         _ what: String, within limit: Duration = .seconds(90), _ condition: () async throws -> Bool
     ) async throws {
@@ -67,11 +67,11 @@ struct BusLimitTests {
                 "/bin/sh", ["-c", "ulimit -n 256; exec '\(ProcessFleet.binaries)/lockstep' up --detach"])
             #expect(started.status == 0, "\(started.errors)")
             let bus = try #require(fleet.pid("bus"))
-            let strangers = try Strangers(fleet)
+            let foreign = try ForeignSockets(fleet)
             var sockets: [SocketBox] = []
             for number in 0..<300 {
-                sockets.append(SocketBox(try strangers.observer(number)))
-                sockets.append(SocketBox(try strangers.socket(.dealer, strangers.endpoints.clients)))
+                sockets.append(SocketBox(try foreign.observer(number)))
+                sockets.append(SocketBox(try foreign.socket(.dealer, foreign.endpoints.clients)))
             }
             try await Self.until("the bus has refused other programs") {
                 let folder = "/proc/\(bus)/fd"
@@ -88,7 +88,7 @@ struct BusLimitTests {
             let services = try await fleet.services()
             #expect(services["bus"]?.restarts == 0)
             sockets = []
-            strangers.context.terminate()
+            foreign.context.terminate()
             // Other programs can connect again once the foreign connections are closed.
             _ = try await fleet.succeed("queue")
         }
@@ -99,35 +99,35 @@ struct BusLimitTests {
         try await ProcessFleet.with { fleet in
             let bus = try #require(fleet.pid("bus"))
             let before = Self.anonymousMemory(bus)
-            let strangers = try Strangers(fleet)
+            let foreign = try ForeignSockets(fleet)
             var sockets: [SocketBox] = []
             for number in 0..<1_000 {
-                sockets.append(SocketBox(try strangers.observer(number)))
-                sockets.append(SocketBox(try strangers.socket(.dealer, strangers.endpoints.clients)))
+                sockets.append(SocketBox(try foreign.observer(number)))
+                sockets.append(SocketBox(try foreign.socket(.dealer, foreign.endpoints.clients)))
             }
             for number in 0..<1_000 {
-                let sync = "sync/" + Strangers.nonce(number)
+                let sync = "sync/" + ForeignSockets.nonce(number)
                 while try sockets[2 * number].receive()?.first?.text != sync {}
-                let fetch = [Frame(BusHeader(.fetch).encoded), Frame(Strangers.nonce(number))]
+                let fetch = [Frame(BusHeader(.fetch).encoded), Frame(ForeignSockets.nonce(number))]
                 #expect(try sockets[2 * number + 1].send(fetch) == .sent)
                 #expect(try sockets[2 * number + 1].receive() != nil)
             }
             let during = Self.anonymousMemory(bus)
             sockets = []
-            strangers.context.terminate()
+            foreign.context.terminate()
             try await Self.until("the bus’s memory is released") { Self.anonymousMemory(bus) <= 12_000 }
             print("bus: \(before) kB before, \(during) kB with 1,000 observers, \(Self.anonymousMemory(bus)) kB after")
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `clients that never read cost the bus no copy of the state`() async throws {
+    func `clients that never read don’t make the bus copy the state`() async throws {
         try await ProcessFleet.with { fleet in
             let bus = try #require(fleet.pid("bus"))
-            let strangers = try Strangers(fleet)
+            let foreign = try ForeignSockets(fleet)
             // A service with 40 MiB of state.
-            var guest = try strangers.socket(
-                .dealer, strangers.endpoints.services, [.routingID(Array("guest#1".utf8)), .immediate(true)])
+            var guest = try foreign.socket(
+                .dealer, foreign.endpoints.services, [.routingID(Array("guest#1".utf8)), .immediate(true)])
             _ = try guest.send([Frame(BusHeader(.hello, generation: 1).encoded), "guest"], wait: true)
             let epoch = try Self.header(&guest, .welcome).epoch
             for number in 1...40 {
@@ -140,8 +140,8 @@ struct BusLimitTests {
             var readers: [SocketBox] = []
             for number in 0..<100 {
                 let reader = SocketBox(
-                    try strangers.socket(.dealer, strangers.endpoints.clients, [.receiveHighWaterMark(1)]))
-                let fetch = [Frame(BusHeader(.fetch).encoded), Frame(Strangers.nonce(number))]
+                    try foreign.socket(.dealer, foreign.endpoints.clients, [.receiveHighWaterMark(1)]))
+                let fetch = [Frame(BusHeader(.fetch).encoded), Frame(ForeignSockets.nonce(number))]
                 #expect(try reader.send(fetch) == .sent)
                 readers.append(reader)
             }
@@ -155,7 +155,7 @@ struct BusLimitTests {
             #expect(during - before < 100_000)
             readers = []
             guest.close()
-            strangers.context.terminate()
+            foreign.context.terminate()
         }
     }
 
@@ -184,7 +184,7 @@ struct BusLimitTests {
                 #expect(await Self.refusal(fleet, service, payload, origin: "cli") == .tooLarge, "\(service)")
             }
             #expect(await Self.refusal(fleet, .queue, WireQueueRequest().wireBytes, origin: long) == .tooLarge)
-            // Other events may occur meanwhile; repeated publishing of a refused value would exceed this by far.
+            // Other events may occur meanwhile; a value published repeatedly would exceed this limit by far.
             #expect(try await Self.head(fleet) < before + 20)
             #expect(try await fleet.crashes().isEmpty)
         }

@@ -25,17 +25,17 @@ struct ChaosTests {
         try await ProcessFleet.with(podcast: 60) { fleet in
             let stalls = NIOLockedValueBox(SeededGenerator(seed: seed &* 31))
             let stall: @Sendable (Int) async -> Void = { index in
-                // Every observer but the first pauses now and then.
+                // Every observer but the first pauses at random.
                 let milliseconds = stalls.withLockedValue { $0.below(40) == 0 ? $0.below(200) : 0 }
                 if index > 0, milliseconds > 0 { try? await ContinuousClock().sleep(for: .milliseconds(milliseconds)) }
             }
             try await FleetObserver.with(6, of: fleet, stall: stall) { observers in
-                try await attack(fleet, observers, seed: seed)
+                try await injectFaults(fleet, observers, seed: seed)
             }
         }
     }
 
-    private func attack(_ fleet: ProcessFleet, _ observers: [FleetObserver], seed: UInt64) async throws {
+    private func injectFaults(_ fleet: ProcessFleet, _ observers: [FleetObserver], seed: UInt64) async throws {
         let first = observers[0]
         try await first.untilReady()
         let page = try await PersistenceClient(first.client).episodes(.with { $0.limit = 60 })
@@ -49,7 +49,7 @@ struct ChaosTests {
                 group.addTask { await editor.edit(seed: seed &* 100 &+ UInt64(index)) }
             }
             group.addTask { await self.turnVolume(observers[3].client) }
-            try await strike(fleet, first, editors, seed: seed)
+            try await killProcesses(fleet, first, editors, seed: seed)
             group.cancelAll()
             try await group.waitForAll()
         }
@@ -67,8 +67,8 @@ struct ChaosTests {
         }
     }
 
-    /// Kills the bus ten times and every service sometimes, and stops processes in between.
-    private func strike(
+    /// Kills the bus ten times and random services, and stops random processes between the kills.
+    private func killProcesses(
         _ fleet: ProcessFleet, _ observer: FleetObserver, _ editors: [QueueEditor], seed: UInt64
     ) async throws {
         var random = SeededGenerator(seed: seed)
@@ -118,9 +118,9 @@ struct ChaosTests {
         let queue = try #require(observers[0].view.mainQueue)
         for editor in editors {
             #expect(editor.failures.isEmpty, "seed \(seed)")
-            for (episode, belief) in editor.beliefs where belief != .unknown {
+            for (episode, expected) in editor.expectedStates where expected != .unknown {
                 let count = queue.entries.count { $0.episode.id == episode }
-                #expect(count == (belief == .present ? 1 : 0), "\(episode) should be \(belief), seed \(seed)")
+                #expect(count == (expected == .present ? 1 : 0), "\(episode) should be \(expected), seed \(seed)")
             }
         }
         let changes = editors.reduce(0) { $0 + $1.changes }

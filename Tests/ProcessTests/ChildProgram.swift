@@ -11,7 +11,7 @@ enum ChildProgram {
     ) throws -> pid_t {
         let result = NIOLockedValueBox<pid_t>(-1)
         let isStarted = DispatchSemaphore(value: 0)
-        // The kernel kills a child when the thread that started it ends: a thread of a pool may end while it runs.
+        // The kernel kills a child when the thread that started it ends: a pool’s thread may end before the child does.
         let thread = Thread {
             let pid = spawn(words, environment: environment, input: input, output: output, in: folder)
             result.withLockedValue { $0 = pid }
@@ -43,7 +43,7 @@ enum ChildProgram {
     }
 
     /// Runs `body` with `/dev/null` open.
-    static func withNothing<Result>(_ body: (Int32) throws -> Result) rethrows -> Result {
+    static func withNullDevice<Result>(_ body: (Int32) throws -> Result) rethrows -> Result {
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(nothing) }
         return try body(nothing)
@@ -66,7 +66,7 @@ enum ChildProgram {
 
 /// Reads a descriptor on a thread of its own until its end, or until it is closed.
 ///
-/// Foundation’s handlers use a library that reads freed memory when another descriptor takes a closed one’s
+/// Foundation’s handlers use a library that reads freed memory when a new descriptor reuses a closed one’s
 /// number.
 final class DescriptorReader: Sendable {
     /// The descriptor to read; −1 once it has been closed.
@@ -74,13 +74,13 @@ final class DescriptorReader: Sendable {
 
     /// Reads `descriptor`, closes it at its end, and then calls `ended`.
     init(
-        _ descriptor: Int32, take: @escaping @Sendable (ArraySlice<UInt8>) -> Void,
+        _ descriptor: Int32, handle: @escaping @Sendable (ArraySlice<UInt8>) -> Void,
         ended: @escaping @Sendable () -> Void
     ) {
         let shared = NIOLockedValueBox(descriptor)
         self.descriptor = shared
         let thread = Thread {
-            Self.read(descriptor, isOpen: { shared.withLockedValue { $0 } >= 0 }, take)
+            Self.read(descriptor, isOpen: { shared.withLockedValue { $0 } >= 0 }, handle)
             shared.withLockedValue { $0 = -1 }
             Glibc.close(descriptor)
             ended()
@@ -88,7 +88,7 @@ final class DescriptorReader: Sendable {
         thread.start()
     }
 
-    private static func read(_ descriptor: Int32, isOpen: () -> Bool, _ take: (ArraySlice<UInt8>) -> Void) {
+    private static func read(_ descriptor: Int32, isOpen: () -> Bool, _ handle: (ArraySlice<UInt8>) -> Void) {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -99,7 +99,7 @@ final class DescriptorReader: Sendable {
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
             // Reading a terminal fails with EIO once every process has closed it.
             guard count > 0 else { return }
-            take(chunk[..<count])
+            handle(chunk[..<count])
         }
     }
 

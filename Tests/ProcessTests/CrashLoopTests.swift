@@ -40,7 +40,7 @@ struct CrashLoopTests {
         return try #require(listed.first { $0.title == title }).id
     }
 
-    /// Runs a fleet with a podcast for each title, restarted so that a service crashes at some work.
+    /// Runs a fleet with a podcast for each title, and restarts it so that a service crashes at one piece of work.
     private func with(
         _ podcasts: [String: [String]], crashingOver key: @escaping @Sendable (ProcessFleet) async throws -> String,
         _ body: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void

@@ -6,14 +6,14 @@ import ProcessKit
 import Testing
 import WireMessages
 
-/// Tests that every crash of a service leaves one readable report, whose path users are shown.
+/// Tests that every crash of a service leaves one readable report, whose path is shown to users.
 @Suite
 struct CrashReportTests {
-    /// The way in which a service ends.
-    private enum Death {
+    /// The fault that ends a service.
+    private enum Fault {
         case fault, trap, hang, stop
 
-        func strike(_ service: String, of fleet: ProcessFleet) -> Int32? {
+        func cause(in service: String, of fleet: ProcessFleet) -> Int32? {
             switch self {
             case .fault: fleet.signal(service, SIGSEGV)
             case .trap: fleet.signal(service, SIGILL)
@@ -55,27 +55,27 @@ struct CrashReportTests {
         try await Self.check("queue", [.stop])
     }
 
-    private static func check(_ service: String, _ deaths: [Death]) async throws {
+    private static func check(_ service: String, _ faults: [Fault]) async throws {
         try await ProcessFleet.with { fleet in
             try await FleetObserver.with(1, of: fleet) { observers in
                 var reports: [String] = []
-                for death in deaths {
+                for fault in faults {
                     try await observers[0].untilReady()
-                    let pid = try await end(service, by: death, fleet, observers[0])
+                    let pid = try await end(service, by: fault, fleet, observers[0])
                     let found = try Self.paths(of: service, pid, in: fleet)
-                    #expect(found.count == 1, "\(death): \(found)")
+                    #expect(found.count == 1, "\(fault): \(found)")
                     let path = try #require(found.first)
                     reports.append(path)
                     let data = try Data(contentsOf: URL(filePath: path))
                     let report = try JSONDecoder().decode(Report.self, from: data)
                     #expect(["crashReport", "supervisorReport"].contains(report.kind))
                     #expect(!report.description.isEmpty)
-                    if death == .hang, report.kind == "crashReport" {
+                    if fault == .hang, report.kind == "crashReport" {
                         #expect(String(decoding: data, as: UTF8.self).contains("HangInjection"), "where it hangs")
                     }
                     let lines = try await fleet.decode([Line].self, from: "ps")
                     let line = try #require(lines.first { $0.name == service })
-                    #expect(line.crashReport == path, "\(death)")
+                    #expect(line.crashReport == path, "\(fault)")
                     #expect(line.lastExit?.isEmpty == false)
                 }
                 let findings = try await fleet.decode(Findings.self, from: "doctor")
@@ -87,13 +87,13 @@ struct CrashReportTests {
 
     /// Ends the service, waits until it is restarted, and returns the ended process.
     private static func end(
-        _ service: String, by death: Death, _ fleet: ProcessFleet, _ observer: FleetObserver
+        _ service: String, by fault: Fault, _ fleet: ProcessFleet, _ observer: FleetObserver
     ) async throws -> Int32 {
         let name = try #require(ServiceName(service))
         let generation = observer.view.replica.ready[name] ?? 0
         let epoch = observer.view.replica.position.epoch
-        let pid = try #require(death.strike(service, of: fleet))
-        try await observer.until("\(service) is ready after a \(death)", within: .seconds(120)) { view in
+        let pid = try #require(fault.cause(in: service, of: fleet))
+        try await observer.until("\(service) is ready after a \(fault)", within: .seconds(120)) { view in
             guard name != .bus else { return view.connection == .live && view.replica.position.epoch > epoch }
             return view.replica.ready[name] ?? 0 > generation
         }

@@ -10,7 +10,8 @@ struct DatabaseRescueTests {
         try await fleet.succeed("podcasts", "--json").ranges(of: #""episodeCount""#).count
     }
 
-    @Test func `a damaged database is reported by doctor, and by up and status once it is restored`() async throws {
+    @Test func `a damaged database is reported by doctor, and by up and status once a backup is restored`() async throws
+    {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("backup")
             try await fleet.succeed("down")
@@ -28,7 +29,7 @@ struct DatabaseRescueTests {
         }
     }
 
-    @Test func `a backup is restored as listed`() async throws {
+    @Test func `the commands in the list of backups restore one`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.succeed("queue", "add", "Part 1 of many")
             try await fleet.succeed("backup")
@@ -44,7 +45,7 @@ struct DatabaseRescueTests {
             let queue = try await fleet.succeed("queue")
             #expect(queue.contains("Part 1 of many") && !queue.contains("Part 2 of many"), "\(queue)")
             #expect(try await podcasts(fleet) == 1)
-            // Later changes are kept.
+            // Changes after the restoration persist.
             try await fleet.succeed("queue", "add", "Part 2 of many")
             try await fleet.succeed("down")
             try await fleet.up()

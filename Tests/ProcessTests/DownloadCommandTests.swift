@@ -8,7 +8,7 @@ import Testing
 import WireMessages
 
 /// Tests that commands report downloads correctly: files changed by other programs, downloads that can’t be
-/// resumed, and episodes that the library no longer has.
+/// resumed, and episodes that are no longer in the library.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct DownloadCommandTests {
     private static let audio = Tone.wav(seconds: 20)
@@ -60,7 +60,7 @@ struct DownloadCommandTests {
         }
     }
 
-    @Test func `a deleted file stops being shown as downloaded without a request`() async throws {
+    @Test func `a deleted file is no longer shown as downloaded, without a request`() async throws {
         try await with { fleet, observer, _ in
             unlink(try await add(fleet, observer))
             try await observer.until("the episode is no longer downloaded") { $0.downloads.isEmpty }
@@ -138,7 +138,7 @@ struct DownloadCommandTests {
             try await observer.until("the download is removed") { $0.downloads.isEmpty }
             let nobody = try await fleet.lockstep(["download", "remove", "One"])
             #expect(nobody.status != 0 && nobody.errors.contains("One"))
-            // A pending deletion is done when the service has stopped.
+            // A pending deletion has completed when the service has stopped.
             _ = try await fleet.succeed("down")
             #expect(!FileManager.default.fileExists(atPath: path))
         }

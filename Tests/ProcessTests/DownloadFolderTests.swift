@@ -52,7 +52,7 @@ struct DownloadFolderTests {
     }
 
     /// Checks that the download fails with a message, and that nothing else fails.
-    private func checkRefused(_ fleet: ProcessFleet, _ observer: FleetObserver, says: String) async throws {
+    private func checkRefused(_ fleet: ProcessFleet, _ observer: FleetObserver, contains text: String) async throws {
         _ = try await fleet.succeed("download", "add", "One")
         // A failure that may have another cause is retried three times; the first one is enough here.
         try await observer.until("the download is refused") { view in
@@ -60,14 +60,14 @@ struct DownloadFolderTests {
         }
         let refused = try #require(observer.view.downloads.values.first)
         let message = refused.waitsFor + refused.error.message
-        #expect(message.contains(says), "\(message)")
+        #expect(message.contains(text), "\(message)")
         _ = try await fleet.succeed("play", "One")
         #expect(try await fleet.status().state == "playing")
         #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" && $0.restarts == 0 })
     }
 
     /// Checks that the download completes once the folder is usable.
-    private func checkMended(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
+    private func checkCompleted(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
         _ = try await fleet.lockstep(["download", "cancel", "One"])
         _ = try await fleet.succeed("download", "add", "One")
         // The first state received may still be the failure.
@@ -84,11 +84,11 @@ struct DownloadFolderTests {
             _ = try await fleet.succeed("down")
             try await SmallDisk(folder: fleet.home.downloadDirectory, size: 80, isReadOnly: true).up(fleet)
             try await observer.untilReady()
-            try await checkRefused(fleet, observer, says: "Read-only file system")
+            try await checkRefused(fleet, observer, contains: "Read-only file system")
             _ = try await fleet.succeed("down")
             try await fleet.up()
             try await observer.untilReady()
-            try await checkMended(fleet, observer)
+            try await checkCompleted(fleet, observer)
         }
     }
 
@@ -98,10 +98,10 @@ struct DownloadFolderTests {
             let folder = fleet.home.downloadDirectory
             try? FileManager.default.removeItem(atPath: folder)
             try "mine".write(toFile: folder, atomically: false, encoding: .utf8)
-            try await checkRefused(fleet, observer, says: folder)
+            try await checkRefused(fleet, observer, contains: folder)
             #expect(try String(contentsOfFile: folder, encoding: .utf8) == "mine")
             try FileManager.default.removeItem(atPath: folder)
-            try await checkMended(fleet, observer)
+            try await checkCompleted(fleet, observer)
         }
     }
 
@@ -115,15 +115,15 @@ struct DownloadFolderTests {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             try? FileManager.default.removeItem(atPath: "\(folder)/\(name)")
             try FileManager.default.createSymbolicLink(atPath: "\(folder)/\(name)", withDestinationPath: outside)
-            try await checkRefused(fleet, observer, says: name)
+            try await checkRefused(fleet, observer, contains: name)
             #expect(try FileManager.default.contentsOfDirectory(atPath: outside) == ["precious"])
             try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
-            try await checkMended(fleet, observer)
+            try await checkCompleted(fleet, observer)
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a symbolic link instead of a file is neither written through nor taken for the file`() async throws {
+    func `a symbolic link instead of a file is neither written through nor treated as the file`() async throws {
         try await with { fleet, observer, _ in
             // The file’s name is known only after a download.
             _ = try await fleet.succeed("download", "add", "One")
@@ -136,11 +136,11 @@ struct DownloadFolderTests {
                 atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
             unlink(path)
             try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
-            try await checkRefused(fleet, observer, says: "already exists and wasn’t replaced")
+            try await checkRefused(fleet, observer, contains: "already exists and wasn’t replaced")
             #expect(FileManager.default.contents(atPath: precious) == Data(Self.audio))
             #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path) == precious)
             unlink(path)
-            try await checkMended(fleet, observer)
+            try await checkCompleted(fleet, observer)
             // A link that replaces it isn’t the downloaded file: removal leaves the link and its target.
             unlink(path)
             try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
@@ -190,7 +190,7 @@ struct DownloadFolderTests {
     // MARK: Files
 
     @Test(.timeLimit(.minutes(5)))
-    func `an emptied file is neither played instead of the stream nor taken for a download`() async throws {
+    func `an emptied file is neither played instead of the stream nor treated as a download`() async throws {
         try await with { fleet, observer, _ in
             _ = try await fleet.succeed("download", "add", "One")
             let download = try #require(try await ended(observer).first)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Tests that processes are killed during download and playback.
+/// Tests downloads and playback while processes are killed.
 @Suite(.serialized)
 struct DownloadKillTests {
     private static let audio = Tone.wav(seconds: 120)
@@ -78,7 +78,7 @@ struct DownloadKillTests {
             server.route("/1.wav", response)
             try await FleetObserver.with(feedOf: server) { fleet, observer in
                 _ = try await fleet.succeed("play", "One")
-                // The test would detect a player that restarts at the beginning.
+                // The position isn’t 0, so a restart at the beginning would be detected.
                 _ = try await fleet.succeed("seek", "1:00")
                 _ = try await fleet.succeed("download", "add", "One")
                 var random = SeededGenerator(seed: seed)

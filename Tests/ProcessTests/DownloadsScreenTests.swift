@@ -52,7 +52,7 @@ import WireMessages
     ) async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             try fleet.home.prepare()
-            let bus = try ChildProgram.withNothing {
+            let bus = try ChildProgram.withNullDevice {
                 try ChildProgram.start(
                     [ProcessFleet.binaries + "/lockstep-bus"], environment: fleet.environment, input: $0, output: $0,
                     in: fleet.root)

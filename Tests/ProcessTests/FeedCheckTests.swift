@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Tests `feed check` with files of servers and disks.
+/// Tests `feed check` with addresses and files.
 @Suite(.timeLimit(.minutes(2)))
 struct FeedCheckTests {
     private static let feed =
         "<?xml version=\"1.0\" encoding=\"UTF-32\"?><rss><channel><title>Wäves</title></channel></rss>"
 
-    /// Unless that is prevented, libxml2 prints conversion errors on the standard error of the whole process, so the
+    /// By default libxml2 prints conversion errors to the standard error of the whole process, so the
     /// test needs a process of its own.
     @Test(arguments: [
         String.Encoding.utf32, .utf32LittleEndian, .utf32BigEndian, .utf16, .utf16LittleEndian, .utf16BigEndian, .utf8,

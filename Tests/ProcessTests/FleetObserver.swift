@@ -50,7 +50,7 @@ final class FleetObserver: Sendable {
                 group.addTask { try await observer.client.run() }
                 group.addTask {
                     for await update in observer.client.updates() {
-                        observer.take(update)
+                        observer.handle(update)
                         await stall(index)
                     }
                 }
@@ -68,7 +68,7 @@ final class FleetObserver: Sendable {
         }
     }
 
-    private func take(_ update: ReplicaUpdate) {
+    private func handle(_ update: ReplicaUpdate) {
         state.change { state in
             if case .snapshot = update { state.snapshots += 1 }
             if case .event(let event) = update {
@@ -117,7 +117,7 @@ final class FleetObserver: Sendable {
 
     /// Waits until all observers are at the same position after a last change that all have received.
     ///
-    /// Services may still publish after a test’s last change: then another change is made.
+    /// Services may still publish after a test’s last change; this then makes another change.
     static func untilAgreed(_ observers: [FleetObserver]) async throws {
         for observer in observers { try await observer.untilReady() }
         for attempt in 0..<20 {
@@ -135,7 +135,7 @@ final class FleetObserver: Sendable {
         throw ProcessFleet.Unexpected(description: "the stream does not come to rest: \(observers.map(\.summary))")
     }
 
-    /// Waits until every service is ready, in an epoch after `epoch` if one is given.
+    /// Waits until every service is ready in an epoch after `epoch`.
     func untilReady(after epoch: UInt64 = 0) async throws {
         try await until("all services ready after epoch \(epoch)") { view in
             view.connection == .live && view.replica.position.epoch > epoch

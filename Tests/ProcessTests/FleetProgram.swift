@@ -4,14 +4,14 @@ import TestSupport
 
 /// A program that follows a fleet and prints lines, such as `watch --json`: a real process, which can be stopped.
 final class FleetProgram: Sendable {
-    /// The fields of a line of `watch --json` that are compared.
+    /// The compared fields of a line of `watch --json`.
     struct Event: Sendable, Hashable {
-        struct Place: Sendable, Hashable, Comparable {
+        struct Position: Sendable, Hashable, Comparable {
             var epoch: UInt64
             var sequence: UInt64
-            static func < (a: Place, b: Place) -> Bool { (a.epoch, a.sequence) < (b.epoch, b.sequence) }
+            static func < (a: Position, b: Position) -> Bool { (a.epoch, a.sequence) < (b.epoch, b.sequence) }
         }
-        var place: Place
+        var position: Position
         var topic: String
         var kind: String
         /// The payload as printed.
@@ -24,7 +24,7 @@ final class FleetProgram: Sendable {
         /// The exit status, or 128 plus the signal that ended it; nil while it runs.
         var status: Int32?
 
-        mutating func take(_ bytes: ArraySlice<UInt8>) {
+        mutating func handle(_ bytes: ArraySlice<UInt8>) {
             rest += bytes
             var parts = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             rest = Array(parts.removeLast())
@@ -43,7 +43,7 @@ final class FleetProgram: Sendable {
         defer { close(ends[1]) }
         let words = [ProcessFleet.binaries + "/lockstep"] + arguments
         do {
-            pid = try ChildProgram.withNothing { nothing in
+            pid = try ChildProgram.withNullDevice { nothing in
                 try ChildProgram.start(
                     words, environment: fleet.environment, input: nothing, output: ends[1], in: fleet.root)
             }
@@ -55,7 +55,7 @@ final class FleetProgram: Sendable {
         let (output, pid) = (Awaited(Output()), pid)
         self.output = output
         reader = DescriptorReader(ends[0]) { bytes in
-            output.change { $0.take(bytes) }
+            output.change { $0.handle(bytes) }
         } ended: {
             let status = ChildProgram.reap(pid)
             output.change { $0.status = status }
@@ -83,7 +83,7 @@ final class FleetProgram: Sendable {
         _ = try await untilEnded()
     }
 
-    /// All lines that were printed.
+    /// All lines printed so far.
     var lines: [String] { output.now.lines }
 
     /// The output of `watch --json`.
@@ -108,7 +108,7 @@ final class FleetProgram: Sendable {
             let object = try? JSONDecoder().decode(Line.self, from: Data(line.utf8))
         else { return nil }
         return Event(
-            place: .init(epoch: object.epoch, sequence: object.sequence), topic: object.topic, kind: object.kind,
+            position: .init(epoch: object.epoch, sequence: object.sequence), topic: object.topic, kind: object.kind,
             payload: String(line[start.upperBound...].dropLast()))
     }
 

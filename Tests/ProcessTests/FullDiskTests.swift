@@ -154,7 +154,7 @@ struct FullDiskTests {
             try await checkFailure(fleet, observer)
             var space = statvfs()
             #expect(statvfs(try SmallDisk.path(fleet.home.dataDirectory, of: fleet), &space) == 0)
-            // At most the bytes received between two checks are missing.
+            // At most the bytes received between two checks exceed the limit.
             #expect(UInt64(space.f_bavail) * UInt64(space.f_frsize) > 40_000_000)
             try FileManager.default.removeItem(atPath: filler)
             try await checkRetry(fleet, observer, server, megabytes: 120)

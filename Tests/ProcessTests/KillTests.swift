@@ -13,7 +13,7 @@ import WireMessages
 struct KillTests {
     @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
     func `every acknowledged edit survives the crash of a service`(service: String) async throws {
-        try await survive { fleet, observer in
+        try await editDuring { fleet, observer in
             let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
             let epoch = observer.view.replica.position.epoch
             #expect(fleet.signal(service, SIGKILL) != nil)
@@ -26,14 +26,14 @@ struct KillTests {
 
     @Test(.timeLimit(.minutes(5)))
     func `every acknowledged edit survives the crash of all services at once`() async throws {
-        try await survive { fleet, observer in
+        try await editDuring { fleet, observer in
             try await fleet.killEverything()
             try await fleet.up()
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `of twenty simultaneous starts one starts the fleet and the others report that it is up`() async throws {
+    func `of twenty simultaneous starts one starts the fleet and the others report that it is running`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let outcomes = try await withThrowingTaskGroup(of: ProcessFleet.Outcome.self) { group in
                 for _ in 0..<20 { group.addTask { try await fleet.lockstep(["up", "--detach"]) } }
@@ -67,8 +67,9 @@ struct KillTests {
         }
     }
 
-    /// Edits the queue while `blow` kills processes, and checks the result.
-    private func survive(_ blow: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void) async throws {
+    /// Edits the queue while `kill` kills processes, and checks that no acknowledged edit is lost.
+    private func editDuring(_ kill: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void) async throws
+    {
         try await ProcessFleet.with(podcast: 20) { fleet in
             try await FleetObserver.with(2, of: fleet) { observers in
                 try await observers[0].untilReady()
@@ -78,7 +79,7 @@ struct KillTests {
                     group.addTask { await editor.edit(seed: 4) }
                     try await observers[0].until("edits are acknowledged") { $0.mainQueue?.revision ?? 0 > 20 }
                     let revision = observers[0].view.mainQueue?.revision ?? 0
-                    try await blow(fleet, observers[0])
+                    try await kill(fleet, observers[0])
                     try await observers[0].until("further edits are acknowledged") {
                         $0.connection == .live && $0.mainQueue?.revision ?? 0 > revision + 20
                     }
@@ -92,8 +93,8 @@ struct KillTests {
                     $0.mainQueue?.revision ?? 0 >= queue.reply.revision
                 }
                 let entries = try #require(observers[0].view.mainQueue).entries
-                for (episode, belief) in editor.beliefs where belief != .unknown {
-                    #expect(entries.count { $0.episode.id == episode } == (belief == .present ? 1 : 0))
+                for (episode, expected) in editor.expectedStates where expected != .unknown {
+                    #expect(entries.count { $0.episode.id == episode } == (expected == .present ? 1 : 0))
                 }
                 #expect(editor.failures.isEmpty)
                 #expect(Int(queue.reply.revision) >= editor.changes)

@@ -43,16 +43,16 @@ struct OneStreamTests {
                 }
                 let streams = watchers.map { $0.events.filter { $0.kind != "snapshot" } }
                 #expect(streams.allSatisfy { $0.count > 20 })
-                // The streams start at different positions; from the last of these on all have received the same.
-                let beginnings = streams.compactMap(\.first).map(\.place)
-                let ends = streams.compactMap(\.last).map(\.place)
+                // The streams start at different positions; from the latest of these on all must have the same events.
+                let beginnings = streams.compactMap(\.first).map(\.position)
+                let ends = streams.compactMap(\.last).map(\.position)
                 let start = try #require(beginnings.max())
                 let end = try #require(ends.min())
-                let sequences = streams.map { $0.filter { $0.place >= start && $0.place <= end } }
+                let sequences = streams.map { $0.filter { $0.position >= start && $0.position <= end } }
                 for sequence in sequences { #expect(sequence == sequences[0]) }
                 #expect(
                     zip(sequences[0], sequences[0].dropFirst()).allSatisfy {
-                        $0.place.sequence + 1 == $1.place.sequence
+                        $0.position.sequence + 1 == $1.position.sequence
                     })
                 let words = players.map { $0.lines.map(Self.withoutTimes) }
                 #expect(words[0] == words[1])
@@ -133,23 +133,25 @@ struct OneStreamTests {
     }
 
     private static func check(_ watchers: [FleetProgram]) {
-        var stream: [FleetProgram.Event.Place: FleetProgram.Event] = [:]
+        var stream: [FleetProgram.Event.Position: FleetProgram.Event] = [:]
         var resyncs = 0
         for watcher in watchers {
             var last: FleetProgram.Event?
             for event in watcher.events {
-                // A resync, and the removals that it reports, start over.
+                // A snapshot starts a new comparison.
                 if event.kind == "snapshot" {
                     if let last, last.kind != "snapshot" { resyncs += 1 }
                 } else if let last, last.kind != "snapshot" {
-                    #expect(event.place.epoch == last.place.epoch && event.place.sequence == last.place.sequence + 1)
+                    #expect(
+                        event.position.epoch == last.position.epoch
+                            && event.position.sequence == last.position.sequence + 1)
                 }
                 last = event
                 guard event.payload != "null" else { continue }
-                if let known = stream[event.place] {
+                if let known = stream[event.position] {
                     #expect(known.payload == event.payload && known.topic == event.topic)
                 } else {
-                    stream[event.place] = event
+                    stream[event.position] = event
                 }
             }
             #expect(watcher.retained == watchers[0].retained)
@@ -158,8 +160,8 @@ struct OneStreamTests {
     }
 
     private static func has(reached end: StreamPosition, _ lines: [String]) -> Bool {
-        let place = #"{"epoch":\#(end.epoch),"sequence":\#(end.sequence),"#
-        return lines.suffix(400).contains { $0.hasPrefix(place) }
+        let position = #"{"epoch":\#(end.epoch),"sequence":\#(end.sequence),"#
+        return lines.suffix(400).contains { $0.hasPrefix(position) }
     }
 
     private static func last(_ topic: Topic, _ lines: [String]) -> String? {

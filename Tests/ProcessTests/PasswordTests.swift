@@ -5,19 +5,19 @@ import Testing
 
 /// Tests that a password is used for every request that needs it and is stored in one file only.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct PasswordTests {
-    private static let planted = "Geheim-4711"
+    private static let password = "Geheim-4711"
     private static let user = "me@mail.example"
     private static let authorization =
-        "Basic " + Data("\(user):\(planted)".utf8).base64EncodedString()
+        "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
 
     /// The files below a folder that contain the password in clear text, percent-encoded with its user, or in Base64.
-    private static func holders(in root: String) throws -> [String] {
+    private static func filesWithPassword(in root: String) throws -> [String] {
         let encoded = String(authorization.dropFirst(6))
         return try FileManager.default.subpathsOfDirectory(atPath: root).filter { name in
             guard !name.hasPrefix("run/"), let data = FileManager.default.contents(atPath: root + "/" + name) else {
                 return false
             }
-            return data.range(of: Data(planted.utf8)) != nil || data.range(of: Data(encoded.utf8)) != nil
+            return data.range(of: Data(password.utf8)) != nil || data.range(of: Data(encoded.utf8)) != nil
         }.sorted()
     }
 
@@ -60,9 +60,9 @@ import Testing
                         return outcome
                     }
                     #expect(try await subscribe("wrong-one").status != 0)
-                    let subscribed = try await subscribe(Self.planted)
+                    let subscribed = try await subscribe(Self.password)
                     #expect(subscribed.status == 0 && subscribed.output.hasPrefix("Subscribed to Members"))
-                    #expect(try await subscribe(Self.planted).output.hasPrefix("No change"))
+                    #expect(try await subscribe(Self.password).output.hasPrefix("No change"))
                     let episodes = try JSONDecoder().decode(
                         [Episode].self, from: Data(try await run("episodes", "--json").utf8))
                     try #require(episodes.count == 3)
@@ -87,13 +87,13 @@ import Testing
                     let doctor = try await fleet.lockstep(["doctor"])
                     printed += [doctor.output, doctor.errors]
                     let leaked = (printed + watches[0].lines).filter { text in
-                        text.contains(Self.planted) || text.contains(Self.authorization.dropFirst(6))
+                        text.contains(Self.password) || text.contains(Self.authorization.dropFirst(6))
                     }
                     #expect(leaked.isEmpty, "\(leaked)")
                 }
-                #expect(try Self.holders(in: fleet.root) == ["data/secrets.json"])
+                #expect(try Self.filesWithPassword(in: fleet.root) == ["data/secrets.json"])
                 try await fleet.succeed("down")
-                #expect(try Self.holders(in: fleet.root) == ["data/secrets.json"])
+                #expect(try Self.filesWithPassword(in: fleet.root) == ["data/secrets.json"])
                 let mode =
                     try FileManager.default.attributesOfItem(
                         atPath: fleet.root + "/data/secrets.json")[.posixPermissions] as? Int

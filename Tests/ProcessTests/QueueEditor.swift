@@ -5,10 +5,10 @@ import SwiftProtobuf
 import TestSupport
 import WireMessages
 
-/// Edits the queue of a running fleet and records what was acknowledged.
+/// Edits the queue of a running fleet and records the acknowledged edits.
 final class QueueEditor: Sendable {
     /// The expected state of an episode in the queue.
-    enum Belief: Sendable, Hashable {
+    enum ExpectedState: Sendable, Hashable {
         case present
         case absent
         /// A command for it had no known outcome.
@@ -16,7 +16,7 @@ final class QueueEditor: Sendable {
     }
 
     private struct State {
-        var beliefs: [String: Belief] = [:]
+        var expectedStates: [String: ExpectedState] = [:]
         var entries: [String: String] = [:]
         /// The number of acknowledged commands that changed the queue.
         var changes = 0
@@ -34,7 +34,7 @@ final class QueueEditor: Sendable {
         self.episodes = episodes
     }
 
-    var beliefs: [String: Belief] { state.withLockedValue { $0.beliefs } }
+    var expectedStates: [String: ExpectedState] { state.withLockedValue { $0.expectedStates } }
     var changes: Int { state.withLockedValue { $0.changes } }
     var unknown: Int { state.withLockedValue { $0.unknown } }
     /// The refusals that were not expected.
@@ -47,7 +47,7 @@ final class QueueEditor: Sendable {
         while !Task.isCancelled, done < limit {
             done += 1
             let episode = episodes[random.below(episodes.count)]
-            switch state.withLockedValue({ $0.beliefs[episode] ?? .absent }) {
+            switch state.withLockedValue({ $0.expectedStates[episode] ?? .absent }) {
             case .absent, .unknown: await add(episode)
             case .present:
                 if random.below(2) == 0 { await remove(episode) } else { await move(episode, random.below(3)) }
@@ -70,19 +70,19 @@ final class QueueEditor: Sendable {
         await send(request, episode, then: .absent) { _, _ in }
     }
 
-    private func move(_ episode: String, _ place: Int) async {
+    private func move(_ episode: String, _ index: Int) async {
         guard let entry = state.withLockedValue({ $0.entries[episode] }) else { return }
         var request = WireQueueRequest()
         request.move.entry = entry
-        request.move.index = UInt32(place)
+        request.move.index = UInt32(index)
         await send(request, episode, then: .present) { _, _ in }
     }
 
     private func send(
-        _ request: WireQueueRequest, _ episode: String, then belief: Belief,
-        _ note: @Sendable (WireQueueReply, inout State) -> Void
+        _ request: WireQueueRequest, _ episode: String, then expected: ExpectedState,
+        _ record: @Sendable (WireQueueReply, inout State) -> Void
     ) async {
-        // A pending command is awaited even by a cancelled editor, because its outcome is recorded.
+        // Even a cancelled editor awaits its pending command, to record the outcome.
         let client = client
         let answer = Task { () -> Result<WireQueueReply, Failure> in
             do throws(Failure) {
@@ -96,15 +96,15 @@ final class QueueEditor: Sendable {
         case .success(let reply):
             state.withLockedValue { state in
                 if reply.changed { state.changes += 1 }
-                state.beliefs[episode] = belief
-                note(reply, &state)
+                state.expectedStates[episode] = expected
+                record(reply, &state)
             }
         case .failure(let error):
             state.withLockedValue { state in
                 switch error.known {
                 case .outcomeUnknown:
                     state.unknown += 1
-                    state.beliefs[episode] = .unknown
+                    state.expectedStates[episode] = .unknown
                 case .unavailable, .busy, .lostInFlight, .expired:
                     // The refusal is final: nothing has changed.
                     break

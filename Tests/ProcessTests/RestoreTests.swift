@@ -17,7 +17,7 @@ struct RestoreTests {
             try await killPlayer(fleet, observer)
             try await observer.until("playback continues") { $0.player?.status == .playing }
             let after = try await fleet.status()
-            expect(after, isWhere: before)
+            expect(after, restores: before)
             #expect(observer.view.alerts.isEmpty)
             try await killPlayer(fleet, observer)
             try await observer.until("playback is paused, with an alert") { view in
@@ -25,7 +25,7 @@ struct RestoreTests {
             }
             let end = try await fleet.status()
             #expect(end.state == "paused")
-            expect(end, isWhere: after)
+            expect(end, restores: after)
         }
     }
 
@@ -38,7 +38,7 @@ struct RestoreTests {
             try await observer.until("playback continues") {
                 $0.player?.status == .playing && !$0.isStale(.playback) && $0.connection == .live
             }
-            expect(try await fleet.status(), isWhere: before)
+            expect(try await fleet.status(), restores: before)
         }
     }
 
@@ -51,7 +51,7 @@ struct RestoreTests {
             try await observer.untilReady(after: epoch)
             let after = try await fleet.status()
             #expect(after.state == "paused")
-            expect(after, isWhere: before)
+            expect(after, restores: before)
             #expect(after.position < before.position + 10)
         }
     }
@@ -65,7 +65,7 @@ struct RestoreTests {
                 try await observers[0].untilReady()
                 try await fleet.succeed("play", "Part 2 of many")
                 try await fleet.succeed("seek", "100")
-                // More time than between two saved positions isn’t needed for the guarantee.
+                // The position is beyond the interval between two saves, so a lost position would be detected.
                 try await observers[0].until("the position is beyond 100 s") { view in
                     view.player?.status == .playing && view.player?.anchor.position ?? 0 >= 99
                 }
@@ -75,7 +75,7 @@ struct RestoreTests {
     }
 
     /// Checks that the same episode is loaded and its position is at most ten seconds earlier.
-    private func expect(_ after: ProcessFleet.StatusLine, isWhere before: ProcessFleet.StatusLine) {
+    private func expect(_ after: ProcessFleet.StatusLine, restores before: ProcessFleet.StatusLine) {
         #expect(after.episode?.id == before.episode?.id)
         #expect(after.position >= before.position - 10)
     }

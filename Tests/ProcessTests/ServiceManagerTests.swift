@@ -2,7 +2,7 @@ import CProcess
 import Foundation
 import Testing
 
-/// Tests what the supervisor sends to systemd’s socket (`deploy/lockstep.service`, `Type=notify`).
+/// Tests the supervisor’s messages on systemd’s socket (`deploy/lockstep.service`, `Type=notify`).
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ServiceManagerTests {
     /// Collects datagrams until one contains `line`, and returns their lines and senders.
     private func lines(_ socket: Int32, until line: String) throws -> [(line: Substring, sender: Int32)] {

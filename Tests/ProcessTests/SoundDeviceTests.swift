@@ -12,23 +12,24 @@ struct SoundDeviceTests {
     /// Checks that nothing is omitted between recordings and little is repeated. A busy machine drops some tenths of a
     /// second; a recording with a fragmented end, or an empty one, shows less of what was played.
     static func expectContinuity(_ recordings: [Float]...) {
-        let heard = recordings.map(Sweep.stretches)
+        let recorded = recordings.map(Sweep.stretches)
         var end: Double?
         var last: Sweep.Stretch?
-        for recording in heard {
+        for recording in recorded {
             if recording.isEmpty { last = nil }
             for (index, stretch) in recording.enumerated() {
                 defer { last = stretch }
                 if let end {
                     let wasClean = last.map { $0.to - $0.from >= 0.5 } ?? false
                     let gap = index == 0 && wasClean ? 0.5 : 1
-                    #expect(stretch.from <= end + gap, "\(stretch.from - end) s went unheard: \(heard)")
-                    #expect(stretch.from >= end - 3.5, "it went back from \(end) to \(stretch.from): \(heard)")
+                    #expect(stretch.from <= end + gap, "\(stretch.from - end) s weren’t recorded: \(recorded)")
+                    #expect(
+                        stretch.from >= end - 3.5, "playback moved back from \(end) to \(stretch.from): \(recorded)")
                 }
                 end = max(end ?? 0, stretch.to)
             }
         }
-        #expect(heard.first?.isEmpty == false && heard.last?.isEmpty == false)
+        #expect(recorded.first?.isEmpty == false && recorded.last?.isEmpty == false)
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
@@ -40,7 +41,7 @@ struct SoundDeviceTests {
             player.server.kill()
             try await player.untilLost()
             recorder.end()
-            let before = recorder.heard
+            let before = recorder.recorded
             try player.server.start(sinks: [])
             recorder = try await player.recorder(plugging: "one")
             defer { recorder.end() }
@@ -118,16 +119,16 @@ struct SoundDeviceTests {
             try player.server.removeSink("headset")
             try await player.untilLost()
             headset.end()
-            let before = headset.heard
+            let before = headset.recorded
             headset = try await player.recorder(plugging: "headset")
             defer { headset.end() }
             let after = try await headset.untilHeard(seconds: 1)
             try await player.untilNoAlert()
-            // The other device plays it only until the loss is detected.
-            let stray = Array(speakers.heard[start...])
-            Self.expectContinuity(before, stray, after)
-            let strayed = Sweep.windows(stray).count { $0.position != nil }
-            #expect(Double(strayed) * Sweep.window < 1, "\(strayed) windows were heard on the other device")
+            // The other device plays the audio only until the loss is detected.
+            let elsewhere = Array(speakers.recorded[start...])
+            Self.expectContinuity(before, elsewhere, after)
+            let extra = Sweep.windows(elsewhere).count { $0.position != nil }
+            #expect(Double(extra) * Sweep.window < 1, "\(extra) windows were played on the other device")
             #expect(player.player.output == kind.device("headset"))
         }
     }
@@ -142,7 +143,7 @@ struct SoundDeviceTests {
             try player.server.removeSink("one")
             try await player.untilLost()
             recorder.end()
-            let before = recorder.heard
+            let before = recorder.recorded
             recorder = try await player.recorder(plugging: "one")
             defer { recorder.end() }
             Self.expectContinuity(before, try await recorder.untilHeard(seconds: 1))
@@ -202,7 +203,7 @@ struct SoundDeviceTests {
                 try player.server.removeSink("one")
                 try await player.untilLost()
                 recorder.end()
-                before = recorder.heard
+                before = recorder.recorded
                 // The device is removed before it can be used.
                 try player.server.addSink("one")
                 try player.server.removeSink("one")

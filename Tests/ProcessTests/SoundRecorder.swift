@@ -34,7 +34,7 @@ final class SoundRecorder: Sendable {
         let samples = self.samples
         reader = DescriptorReader(
             output,
-            take: { bytes in
+            handle: { bytes in
                 let whole = rest.withLockedValue { rest in
                     let all = rest + bytes
                     let count = all.count / 4 * 4
@@ -61,18 +61,18 @@ final class SoundRecorder: Sendable {
     /// The number of samples.
     var count: Int { samples.now.count }
     /// The recorded samples.
-    var heard: [Float] { samples.now }
+    var recorded: [Float] { samples.now }
 
     /// Waits until the samples meet a condition.
     /// - Returns: the samples that met it.
     @discardableResult
     func until(_ what: String, _ condition: @escaping @Sendable ([Float]) -> Bool) async throws -> [Float] {
         if let met = await samples.first(within: .seconds(60), where: condition) { return met }
-        let heard = samples.now
-        let levels = Sweep.windows(heard).suffix(40).map { $0.position.map { String(format: "%.2f", $0) } ?? "-" }
+        let recorded = samples.now
+        let levels = Sweep.windows(recorded).suffix(40).map { $0.position.map { String(format: "%.2f", $0) } ?? "-" }
         throw ProcessFleet.Unexpected(
             description: """
-                waited for: \(what); recorded \(heard.count) samples, at last: \(levels); \(server.situation)
+                waited for: \(what); recorded \(recorded.count) samples, at last: \(levels); \(server.stateDescription)
                 """)
     }
 

@@ -28,7 +28,7 @@ final class SoundServer: Sendable {
     static let isMissing: Comment = "PulseAudio, PipeWire and WirePlumber aren’t all installed"
 
     /// The number of servers that may still start: sound is real-time, and too many servers at once would be late.
-    private static let turns = Awaited(4)
+    private static let permits = Awaited(4)
 
     let kind: Kind
     private let folder: TemporaryFolder
@@ -53,13 +53,13 @@ final class SoundServer: Sendable {
     static func with<Result: Sendable>(
         _ kind: Kind, _ body: @Sendable (SoundServer) async throws -> Result
     ) async throws -> Result {
-        while !turns.change({ turns in
-            defer { turns = max(0, turns - 1) }
-            return turns > 0
+        while !permits.change({ permits in
+            defer { permits = max(0, permits - 1) }
+            return permits > 0
         }) {
-            _ = await turns.first(within: .seconds(600)) { $0 > 0 }
+            _ = await permits.first(within: .seconds(600)) { $0 > 0 }
         }
-        defer { turns.change { $0 += 1 } }
+        defer { permits.change { $0 += 1 } }
         let server = try SoundServer(kind)
         defer { server.kill() }
         return try await body(server)
@@ -131,7 +131,7 @@ final class SoundServer: Sendable {
     }
 
     private func spawn(_ words: String...) throws {
-        let pid = try ChildProgram.withNothing { nothing in
+        let pid = try ChildProgram.withNullDevice { nothing in
             try ChildProgram.start(
                 [Self.path(words[0])] + words.dropFirst(), environment: ownEnvironment, input: nothing, output: nothing,
                 in: folder.path)
@@ -199,7 +199,7 @@ final class SoundServer: Sendable {
         var ends: [Int32] = [-1, -1]
         guard lockstep_pipe(&ends, 0) == 0 else { throw ProcessFleet.Unexpected(description: "no pipe") }
         defer { close(ends[1]) }
-        let pid = try ChildProgram.withNothing { nothing in
+        let pid = try ChildProgram.withNullDevice { nothing in
             try ChildProgram.start(
                 [Self.path(name)] + words, environment: ownEnvironment, input: nothing, output: ends[1],
                 in: folder.path)
@@ -213,7 +213,7 @@ final class SoundServer: Sendable {
     }
 
     /// The streams of the server and its own state.
-    var situation: String {
+    var stateDescription: String {
         let state = [["info"], ["list", "short", "sinks"], ["list", "short", "sink-inputs"]].map { words in
             (try? tool("timeout", ["5", Self.path("pactl")] + words))?.output ?? "no pactl"
         }

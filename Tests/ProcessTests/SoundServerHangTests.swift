@@ -36,7 +36,7 @@ struct SoundServerHangTests {
             defer { [speakers, headset].forEach { $0.end() } }
             player.server.thaw()
             let after = try await headset.untilHeard(seconds: 1)
-            SoundDeviceTests.expectContinuity(speakers.heard, after)
+            SoundDeviceTests.expectContinuity(speakers.recorded, after)
             try await player.untilNoAlert()
             #expect(player.player.status == .playing && !player.player.nullOutput)
         }
@@ -90,7 +90,7 @@ struct SoundServerHangTests {
             try player.server.start(sinks: ["speakers"])
             let recorder = try await player.recorder(plugging: "headset")
             defer { recorder.end() }
-            SoundDeviceTests.expectContinuity(speakers.heard, try await recorder.untilHeard(seconds: 1))
+            SoundDeviceTests.expectContinuity(speakers.recorded, try await recorder.untilHeard(seconds: 1))
             try await player.untilNoAlert()
         }
     }

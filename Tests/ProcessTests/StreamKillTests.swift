@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Tests that processes are killed at random moments while a server fails during playback and download.
+/// Tests playback and downloads from a faulty server while processes are killed at random moments.
 ///
 /// `LOCKSTEP_KILL_SEEDS=7,8,9` chooses the seeds; a failing run names its own.
 @Suite(.serialized)
@@ -26,22 +26,22 @@ struct StreamKillTests {
         try await HTTPTestServer.with { server in
             try await ProcessFleet.with { fleet in
                 try await FleetObserver.with(2, of: fleet) { observers in
-                    var listener = Listener(fleet, observers[0], server, seed: seed)
-                    try await listener.begin()
+                    var scenario = FaultyServerScenario(fleet, observers[0], server, seed: seed)
+                    try await scenario.begin()
                     let page = try await PersistenceClient(observers[0].client).episodes(.with { $0.limit = 20 })
                     let others = page.episodes.filter { !["Number 1.", "Number 2.", "Number 3."].contains($0.title) }
                     let editor = QueueEditor(observers[1].client, episodes: others.map(\.id))
                     let editing = Task { await editor.edit(seed: seed) }
                     do {
-                        for round in 0..<4 { try await listener.strike(round) }
+                        for round in 0..<4 { try await scenario.killProcesses(round) }
                     } catch {
                         editing.cancel()
                         throw error
                     }
                     editing.cancel()
                     await editing.value
-                    try await listener.checkQueue(editor)
-                    try await listener.end()
+                    try await scenario.checkQueue(editor)
+                    try await scenario.end()
                 }
             }
         }
@@ -49,7 +49,7 @@ struct StreamKillTests {
 }
 
 /// Plays one episode and downloads two others from a faulty server, in a fleet whose processes are killed.
-private struct Listener {
+private struct FaultyServerScenario {
     /// The fault of the server.
     private enum Fault: CaseIterable { case truncates, stalls, resets, refuses, sendsSlowly }
 
@@ -91,7 +91,7 @@ private struct Listener {
     }
 
     /// Makes a path respond with the fault.
-    private mutating func spoil(_ path: String) {
+    private mutating func breakPath(_ path: String) {
         let bytes = 1_000 + random.below(300_000)
         switch fault {
         case .truncates: server.route(path, paced.with(.close(afterBytes: bytes)))
@@ -128,13 +128,13 @@ private struct Listener {
         try await observer.untilReady()
         _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
         _ = try await fleet.succeed("play", "Number 1.")
-        for path in ["/1", "/2", "/3"] { spoil(path) }
+        for path in ["/1", "/2", "/3"] { breakPath(path) }
         _ = try await fleet.succeed("seek", "\(place)")
         _ = try await fleet.succeed("download", "add", "Number 2.")
     }
 
     /// Kills one or two processes.
-    mutating func strike(_ round: Int) async throws {
+    mutating func killProcesses(_ round: Int) async throws {
         let volume = Double(20 + round)
         let request = WirePlaybackRequest.with { $0.setVolume.volume = volume }
         _ = try await observer.client.ask(
@@ -154,7 +154,7 @@ private struct Listener {
         #expect(position >= heard - 10 && position <= heard + elapsed + 1, name)
         #expect(position > place - 10, name)
         #expect(observer.view.player?.volume == volume, name)
-        checkFiles(wanted: round < 1 ? ["Number 2."] : ["Number 2.", "Number 3."])
+        checkFiles(requested: round < 1 ? ["Number 2."] : ["Number 2.", "Number 3."])
         // A second crash of the player within a minute leaves it paused until a command resumes it.
         if observer.view.player?.status == .paused { try await setPaused(false) }
     }
@@ -177,7 +177,7 @@ private struct Listener {
         try await observer.until("the downloads are complete") { view in
             view.downloads.values.count { $0.state == .downloaded } == 2
         }
-        checkFiles(wanted: ["Number 2.", "Number 3."])
+        checkFiles(requested: ["Number 2.", "Number 3."])
         let heard = position
         _ = try await observer.client.ask(
             .playback, WirePlaybackRequest.with { $0.stop = WireStopPlayback() }, reply: WirePlaybackReply.self,
@@ -207,9 +207,9 @@ private struct Listener {
     }
 
     /// Checks that every requested download is known and every finished file is complete.
-    private func checkFiles(wanted: [String]) {
+    private func checkFiles(requested: [String]) {
         let downloads = observer.view.downloads.values
-        #expect(downloads.map(\.title).sorted() == wanted, name)
+        #expect(downloads.map(\.title).sorted() == requested, name)
         let folder = fleet.home.downloadDirectory
         let found = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
         var isFolder: ObjCBool = false
@@ -224,7 +224,7 @@ private struct Listener {
         }
     }
 
-    /// Checks that the queue contains what was acknowledged.
+    /// Checks that the queue contains the acknowledged edits.
     func checkQueue(_ editor: QueueEditor) async throws {
         let last = try await observer.client.ask(
             .queue, WireQueueRequest.with { $0.history.limit = 1 }, reply: WireQueueReply.self, within: .seconds(60))
@@ -232,8 +232,8 @@ private struct Listener {
             $0.mainQueue?.revision ?? 0 >= last.reply.revision
         }
         let entries = try #require(observer.view.mainQueue).entries
-        for (episode, belief) in editor.beliefs where belief != .unknown {
-            #expect(entries.count { $0.episode.id == episode } == (belief == .present ? 1 : 0), name)
+        for (episode, expected) in editor.expectedStates where expected != .unknown {
+            #expect(entries.count { $0.episode.id == episode } == (expected == .present ? 1 : 0), name)
         }
         #expect(editor.failures.isEmpty && editor.changes > 0, name)
     }

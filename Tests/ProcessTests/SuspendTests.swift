@@ -14,7 +14,7 @@ struct SuspendTests {
         async throws
     {
         try await whilePlaying { fleet, observer, manager in
-            // The position is also saved every 10 s, and was at the seek.
+            // The position is also saved every 10 s and at each seek.
             try await fleet.succeed("seek", "100")
             try await observer.until("it has played on for seconds") { view in
                 guard let player = view.player, player.status == .playing, player.anchor.running else { return false }
@@ -76,7 +76,7 @@ private final class MessageBus: Sendable {
     let address: String
     private let pid: pid_t
     private let folder: TemporaryFolder
-    /// Its output, which must have a reader.
+    /// The bus’s output, which must have a reader.
     private let reader: Int32
 
     init() throws {
@@ -97,13 +97,13 @@ private final class MessageBus: Sendable {
         guard let program = programs.first(where: { access($0, X_OK) == 0 }) else {
             throw ProcessFleet.Unexpected(description: "dbus-daemon is not installed")
         }
-        pid = try ChildProgram.withNothing { nothing in
+        pid = try ChildProgram.withNullDevice { nothing in
             try ChildProgram.start(
                 [program, "--config-file=\(file)", "--nofork", "--nopidfile", "--print-address=1"],
                 environment: ProcessInfo.processInfo.environment, input: nothing, output: output, in: folder.path)
         }
         close(output)
-        // It prints its address once it listens, perhaps after warnings.
+        // The bus prints its address, possibly after warnings, once it listens.
         var (lines, byte): ([[UInt8]], UInt8) = ([[]], 0)
         while read(reader, &byte, 1) == 1 {
             if byte != UInt8(ascii: "\n") {
@@ -131,35 +131,35 @@ private final class MessageBus: Sendable {
 /// The login manager on a message bus, and the inhibitor lock that it grants.
 private actor LoginManager {
     private let manager: OpaquePointer
-    private var holding: Int32 = -1
+    private var inhibitor: Int32 = -1
 
     init(on address: String) throws {
-        manager = try #require(logind_double_open(address), "nothing can take the login manager's name")
+        manager = try #require(logind_double_open(address), "the login manager’s name can’t be owned")
     }
 
     /// Waits until the player requests an inhibitor lock.
     func grant() throws {
-        holding = logind_double_grant(manager)
-        try #require(holding >= 0, "no inhibitor lock was requested")
+        inhibitor = logind_double_grant(manager)
+        try #require(inhibitor >= 0, "no inhibitor lock was requested")
     }
 
-    /// Announces that the machine is about to sleep, and waits until it may.
+    /// Announces that the machine is about to sleep, and waits until the player releases its lock.
     func sleep() throws {
         try #require(logind_double_tell(manager, 1) >= 0)
-        var waiting = pollfd(fd: holding, events: 0, revents: 0)
+        var waiting = pollfd(fd: inhibitor, events: 0, revents: 0)
         #expect(poll(&waiting, 1, 30_000) == 1, "the sleep is held up for ever")
-        close(holding)
-        holding = -1
+        close(inhibitor)
+        inhibitor = -1
     }
 
-    /// Announces that the machine is awake, and waits until its next sleep is inhibited.
+    /// Announces that the machine is awake, and waits until the player requests a new lock.
     func wake() throws {
         try #require(logind_double_tell(manager, 0) >= 0)
         try grant()
     }
 
     func leave() {
-        if holding >= 0 { close(holding) }
+        if inhibitor >= 0 { close(inhibitor) }
         logind_double_close(manager)
     }
 }

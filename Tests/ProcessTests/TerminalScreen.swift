@@ -9,13 +9,13 @@ struct TerminalScreen: Sendable {
     /// Whether the arrow keys send application-mode sequences.
     private(set) var sendsApplicationKeys = false
     private var cells: [[Character]]
-    private var kept: [[Character]] = []
+    private var savedCells: [[Character]] = []
     private var saved = (row: 0, column: 0)
-    private var keptCursor = (row: 0, column: 0)
+    private var savedCursor = (row: 0, column: 0)
     private var scroll: Range<Int>
     private var isWrapDue = false
     /// Whether text that is longer than a line continues on the next.
-    private var goesOn = true
+    private var continuesLines = true
     /// Whether lines that are too long after a resize are wrapped, as in newer terminals, or truncated.
     private let wraps: Bool
     /// The rows that continue the line of the row above, since the terminal became narrower.
@@ -143,7 +143,7 @@ struct TerminalScreen: Sendable {
     }
 
     private mutating func put(_ character: Character) {
-        if isWrapDue, goesOn {
+        if isWrapDue, continuesLines {
             move(column: 0)
             lineFeed()
         }
@@ -218,18 +218,18 @@ struct TerminalScreen: Sendable {
         for mode in modes {
             switch mode {
             case 1: sendsApplicationKeys = isOn
-            case 7: goesOn = isOn
+            case 7: continuesLines = isOn
             case 25: isCursorVisible = isOn
             case 1047, 1049:
                 guard isOn != isAlternate else { continue }
                 isAlternate = isOn
                 if isOn {
-                    (kept, keptCursor) = (cells, cursor)
+                    (savedCells, savedCursor) = (cells, cursor)
                     cells = Self.blank(columns, rows)
                 } else {
                     let size = (columns, rows)
-                    cells = kept
-                    cursor = keptCursor
+                    cells = savedCells
+                    cursor = savedCursor
                     resize(columns: size.0, rows: size.1)
                 }
             default: break

@@ -19,17 +19,17 @@ final class TerminalShell: Sendable {
         var screen: TerminalScreen
         var written: [UInt8] = []
         /// Keeps the terminal open until a program has written to it; without it the terminal would appear closed.
-        var keeper: Int32
+        var openTerminal: Int32
 
-        mutating func take(_ bytes: ArraySlice<UInt8>) {
+        mutating func handle(_ bytes: ArraySlice<UInt8>) {
             release()
             written += bytes
             screen.write(bytes)
         }
 
         mutating func release() {
-            if keeper >= 0 { close(keeper) }
-            keeper = -1
+            if openTerminal >= 0 { close(openTerminal) }
+            openTerminal = -1
         }
     }
 
@@ -50,9 +50,9 @@ final class TerminalShell: Sendable {
             throw ProcessFleet.Unexpected(description: "no terminal: \(String(cString: strerror(errno)))")
         }
         let terminal = "/dev/pts/\(number)"
-        let keeper = open(terminal, O_RDWR | O_NOCTTY | O_CLOEXEC)
+        let openTerminal = open(terminal, O_RDWR | O_NOCTTY | O_CLOEXEC)
         let display = Awaited(
-            Display(screen: TerminalScreen(columns: columns, rows: rows, wraps: wraps), keeper: keeper))
+            Display(screen: TerminalScreen(columns: columns, rows: rows, wraps: wraps), openTerminal: openTerminal))
         self.display = display
         modes = Self.modes(user)
         Self.setSize(user, columns, rows)
@@ -64,16 +64,16 @@ final class TerminalShell: Sendable {
         // The first terminal that a session leader opens becomes its controlling terminal.
         let words = ["/bin/sh", "-c", "exec <>\(terminal) >&0 2>&0\nset -m\n" + script]
         do {
-            pid = try ChildProgram.withNothing { nothing in
+            pid = try ChildProgram.withNullDevice { nothing in
                 try ChildProgram.start(words, environment: environment, input: nothing, output: nothing, in: fleet.root)
             }
         } catch {
-            close(keeper)
+            close(openTerminal)
             close(user)
             throw error
         }
         self.user = DescriptorReader(user) { bytes in
-            display.change { $0.take(bytes) }
+            display.change { $0.handle(bytes) }
         } ended: {
             display.change { $0.release() }
         }
