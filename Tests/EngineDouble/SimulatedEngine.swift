@@ -8,7 +8,7 @@ package final class SimulatedEngine: AudioEngine {
     package struct Audio: Sendable, Hashable {
         /// The end of the audio, in seconds.
         package var length: Double
-        /// The length that the file declares; nil: the real one.
+        /// The length that the file declares; nil: the actual one.
         package var declared: Double?
         /// The initial estimate of the length, which is dropped when the position is past it.
         package var estimate: Double?
@@ -47,7 +47,7 @@ package final class SimulatedEngine: AudioEngine {
         var now = MonotonicTime(nanoseconds: 0)
         var outputs = EngineOutputs(
             devices: [OutputDevice(name: "simulated", description: "Simulated device")], silent: false)
-        /// Whether there is no device at present; the last opening may have found one.
+        /// Whether there is no device now; `outputs` has the result of the last opening.
         var isSilent = false
         /// Whether a failed opening starts the prepared file, and whether one has failed.
         var beginsPrepared = false
@@ -103,8 +103,8 @@ package final class SimulatedEngine: AudioEngine {
         state.withLockedValue { $0.files[source] = audio }
     }
 
-    /// Violates the contract of `prepare`, for tests that must detect that: when a file fails to open, the prepared one
-    /// is heard until `prepare(nil)` or the next `open`.
+    /// Violates the contract of `prepare`, which tests must detect: when a file fails to open, the prepared one
+    /// plays until `prepare(nil)` or the next `open`.
     package func beginPreparedAfterFailure() {
         state.withLockedValue { $0.beginsPrepared = true }
     }
@@ -128,12 +128,12 @@ package final class SimulatedEngine: AudioEngine {
         state.withLockedValue { $0.outputs.devices?.append(device) }
     }
 
-    /// Hangs the engine: no further command is carried out, and nothing is heard.
+    /// Hangs the engine: it performs no further command and plays nothing.
     package func hang() {
         state.withLockedValue { $0.hangs = true }
     }
 
-    /// Stops the position, as when the sound server accepts no sound.
+    /// Stops the position, as a sound server that accepts no sound does.
     package func stick() {
         state.withLockedValue { $0.isStuck = true }
     }
@@ -146,7 +146,7 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// Fails the open file, as when it can’t be read further.
+    /// Fails the open file, as a read error does.
     package func breakOff(_ failure: Failure) {
         change { state in
             guard let load = state.load, state.audio.opens else { return }
@@ -161,7 +161,7 @@ package final class SimulatedEngine: AudioEngine {
         change { state in
             state.outputs.devices = devices
             state.isSilent = !works
-            // The sound moves to another device.
+            // The output switches to another device.
             if !devices.contains(where: { $0.name == state.outputs.inUse }) { state.outputs.inUse = "" }
             if state.load != nil { state.events.append(.outputs(state.outputs)) }
         }
@@ -178,7 +178,7 @@ package final class SimulatedEngine: AudioEngine {
         }
     }
 
-    /// Carries out a command, as `AudioEngine` documents; the events are sent before it returns.
+    /// Performs a command, as `AudioEngine` documents; the events are sent before it returns.
     package func perform(_ command: EngineCommand) {
         change { state in
             guard !state.closed, !state.hangs else { return }

@@ -3,8 +3,8 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// An owner’s machine with its runtime and database in memory, which respond at once or as late as a test requires.
-/// An `OwnerRig` adds the machine’s environment: a library, a player, a disk.
+/// An owner’s machine with a simulated runtime and database, which respond at once or when a test releases them.
+/// An `OwnerRig` adds the machine’s environment, such as a library, a player and a disk.
 package final class OwnerHarness<Machine: OwnerMachine> {
     /// The pending items, in order.
     enum Item {
@@ -21,21 +21,21 @@ package final class OwnerHarness<Machine: OwnerMachine> {
     // State that survives the process.
     /// The stored records by collection and key.
     package var records: [String: [String: [UInt8]]] = [:]
-    /// Whether transactions have no outcome until they are settled or refused.
+    /// Whether transactions stay pending until they are settled or refused.
     package var holdsCommits = false
     /// The reason for which commits are refused.
     package var refusal: Failure?
 
-    // Output that others observe.
+    // Output of the machine.
     package var published: [Publication] = []
-    /// The values that the stream shows.
+    /// The retained values on the stream.
     package private(set) var retained: [Topic: [UInt8]] = [:]
     package private(set) var replies: [RequestID: Result<[UInt8], Failure>] = [:]
     package var committed: [Machine.Transaction] = []
     package private(set) var logged: [(level: LogLevel, text: String)] = []
 
     // Pending work.
-    /// The transactions without an outcome, in order.
+    /// The pending transactions, in order.
     package internal(set) var heldTransactions: [Machine.Transaction] = []
     /// The calls without an answer, in order.
     package internal(set) var heldCalls: [Machine.Call] = []
@@ -56,10 +56,10 @@ package final class OwnerHarness<Machine: OwnerMachine> {
         self.fail = fail
     }
 
-    /// Enqueues an event; for reports that follow from an action.
+    /// Enqueues an event, such as a report that results from an action.
     package func enqueue(_ event: Machine.Event) { inbox.append(.event(event)) }
 
-    /// Applies the owner’s publications, also those at the start of an epoch.
+    /// Applies the owner’s publications to `retained`.
     package func publish(_ publications: [Publication]) {
         for publication in publications {
             if !publication.topic.isPublishable(by: Machine.owner, kind: publication.kind) {
@@ -105,7 +105,7 @@ package final class OwnerHarness<Machine: OwnerMachine> {
 
     func log(_ level: LogLevel, _ text: String) { logged.append((level, text)) }
 
-    /// Starts a new process with the stored records; the old one’s memory is lost.
+    /// Starts a new process with the stored records; the previous process’s memory is lost.
     func restart(_ machine: Machine) -> [Machine.Effect] {
         (timers, inbox, heldTransactions, heldCalls, isKilled) = ([:], [], [], [], false)
         self.machine = machine

@@ -4,7 +4,7 @@ package import PodcastModel
 package import SwiftProtobuf
 package import WireMessages
 
-/// The part that a test drives: an owner’s harness, its environment, and the commands of its domain.
+/// An owner’s harness with a simulated environment and typed commands, for the tests of one service.
 package protocol OwnerRig: AnyObject {
     associatedtype Machine: OwnerMachine
     associatedtype Request: SwiftProtobuf.Message
@@ -13,7 +13,7 @@ package protocol OwnerRig: AnyObject {
     var owner: OwnerHarness<Machine> { get }
     /// Returns the shell’s reports since the last call.
     func reported() -> [Machine.Input]
-    /// Whether a call has no answer yet.
+    /// Whether the answer to a call is withheld until the test releases it.
     func holds(_ call: Machine.Call) -> Bool
     func answer(_ call: Machine.Call) -> Result<[UInt8], Failure>
     func perform(_ action: Machine.Action)
@@ -61,7 +61,7 @@ extension OwnerRig {
         run()
     }
 
-    /// Handles an event and everything that follows from it.
+    /// Handles an event and all events that it causes.
     package func handle(_ event: Machine.Event) {
         owner.inbox.append(.event(event))
         run()
@@ -112,7 +112,7 @@ extension OwnerRig {
         run()
     }
 
-    /// Settles all pending transactions, and later ones at once.
+    /// Settles all pending transactions, and from now on later ones at once.
     package func releaseCommits() {
         owner.holdsCommits = false
         settleAll()
@@ -148,7 +148,7 @@ extension OwnerRig {
         run()
     }
 
-    /// Gives the first held calls this answer; all by default.
+    /// Answers the first held calls with `result`; all by default.
     package func releaseCalls(as result: Result<[UInt8], Failure>, first count: Int = .max) {
         owner.inbox += takeCalls(count).map { .event(.answered($0.query, result)) }
         run()
@@ -163,7 +163,7 @@ extension OwnerRig {
     // MARK: Time
 
     /// Advances the clocks without firing timers.
-    package func turn(_ duration: Duration) {
+    package func advanceClocks(by duration: Duration) {
         owner.now.monotonic = owner.now.monotonic.advanced(by: duration)
         let milliseconds = Int64((duration / .milliseconds(1)).rounded())
         owner.now.wall = Timestamp(milliseconds: owner.now.wall.milliseconds + milliseconds)
@@ -171,7 +171,7 @@ extension OwnerRig {
 
     /// Advances the clocks and fires the due timers.
     package func advance(by duration: Duration) {
-        turn(duration)
+        advanceClocks(by: duration)
         fireDueTimers()
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// Tests of the contract of `AudioEngine`, run against each engine.
+/// Tests the contract of `AudioEngine`, run against each engine.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct AudioEngineConformanceTests {
     private let folder: TemporaryFolder
@@ -36,7 +36,9 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `the engine starts at the requested position, and stays exactly there while paused`(_ kind: EngineHarness.Kind)
+    func `the engine starts at the requested position, and keeps exactly that position while paused`(
+        _ kind: EngineHarness.Kind
+    )
         async throws
     {
         let harness = harness(kind)
@@ -48,7 +50,7 @@ struct AudioEngineConformanceTests {
         var serial: UInt64 = 0
         for place in [1.5, 0.7, 2.2, 1.2] {
             if serial > 0 { harness.engine.perform(.seek(try PlaybackPosition(place), serial: serial)) }
-            // The output’s buffer affects the first reports.
+            // The output’s buffer distorts the first reports.
             for _ in 0..<20 {
                 let progress = try await harness.progress { [serial] in $0.serial == serial }
                 #expect(abs(progress.position.seconds - place) < 0.001 && !progress.running)
@@ -91,7 +93,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `a seek before the file is open is carried out when it is open`(_ kind: EngineHarness.Kind) async throws {
+    func `a seek before the file is open takes effect when it is open`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         harness.engine.perform(.seek(try PlaybackPosition(2), serial: 3))
@@ -132,7 +134,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `a new file replaces the open one, which reports nothing more`(_ kind: EngineHarness.Kind) async throws {
+    func `a new file replaces the open one, which reports nothing after that`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         _ = try await harness.progress(\.running)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// Tests of the comparison of the open audio with the audio that was begun.
+/// Tests the comparison of the open audio with the audio that was begun.
 struct AudioIdentityTests {
     private static let begun = AudioTag(etag: "1", size: 0)
     private var audio = AudioIdentity(announced: 600)
@@ -41,7 +41,7 @@ struct AudioIdentityTests {
         #expect(replacement(try length(610)) == nil)
     }
 
-    @Test mutating func `the heard position counts against a declared length, unless the tag is the same`() throws {
+    @Test mutating func `the played position counts against a declared length, unless the tag is the same`() throws {
         #expect(replacement(try length(100, .estimated), playedFrom: 300) == nil)
         #expect(replacement(try length(100), playedFrom: 300) != nil)
         audio.identify(Self.begun, begun: Self.begun)
@@ -83,7 +83,7 @@ struct AudioIdentityTests {
         #expect(start(at: 700) == 0)
     }
 
-    @Test mutating func `if nothing is heard beyond the declared end, playback continues before it, once`() throws {
+    @Test mutating func `if nothing plays beyond the declared end, playback continues before it, once`() throws {
         audio.measured = try length(600)
         #expect(start(at: 700) == nil)
         let end = ReportedEnd(position: PlaybackPosition(clamping: 700), measured: try length(600))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PlaybackService
 
-/// Tests of the loss of a sound device, without a player.
+/// Tests the loss of a sound device, without a player.
 struct DeviceLossMachineTests {
     private var machine = DeviceLossMachine(limits: PlaybackLimits())
     private var now = MonotonicTime(nanoseconds: 1_000_000_000_000)

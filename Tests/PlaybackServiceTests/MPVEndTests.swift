@@ -17,17 +17,17 @@ struct MPVEndTests {
     /// seconds, and waits for its end.
     private static func end(
         of source: AudioSource, at speed: Double, _ harness: EngineHarness,
-        _ disturb: @escaping @Sendable (any AudioEngine, Int) -> Void
+        _ perturb: @escaping @Sendable (any AudioEngine, Int) -> Void
     ) async throws -> ReportedEnd {
         let speed = try #require(PlaybackSpeed(factor: speed))
         let engine = harness.engine
         engine.perform(.open(EngineLoad(id: .random(), source: source, start: try PlaybackPosition(3), speed: speed)))
         _ = try await harness.progress { $0.running && $0.position.seconds > 4 }
-        // The engine reports nothing while its output plays the last moment, so `disturb` is repeated every 50 ms until
+        // The engine reports nothing while its output plays the last moment, so `perturb` is repeated every 50 ms until
         // the end.
         let disturbing = Task {
             for count in 0..<200 where !Task.isCancelled {
-                disturb(engine, count)
+                perturb(engine, count)
                 engine.perform(.sample)
                 try? await Task.sleep(for: .milliseconds(50))
             }

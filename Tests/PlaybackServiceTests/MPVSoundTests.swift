@@ -34,7 +34,7 @@ struct MPVSoundTests {
                 if state.speeds.last != speed { state.speeds.append(speed) }
                 state.all.append(progress)
                 defer { state.last = progress }
-                // The first moments only fill the output’s buffer.
+                // The first reports only cover the filling of the output’s buffer.
                 guard let last = state.last, last.running, progress.running, last.position.seconds > 0.5 else { return }
                 let elapsed = progress.at.since(last.at) / .seconds(1)
                 let expected = last.position.seconds + elapsed * (last.speed?.factor ?? 1)
@@ -61,7 +61,7 @@ struct MPVSoundTests {
         }
 
         var worst: Double { state.withLockedValue(\.worst) }
-        /// A description of the largest difference, for messages.
+        /// A description of the largest difference, for test failures.
         var place: String { state.withLockedValue(\.place) }
         var speeds: [Double] { state.withLockedValue(\.speeds) }
         /// The part of a passage that was heard at another speed, in seconds.
@@ -129,7 +129,7 @@ struct MPVSoundTests {
         }
     }
 
-    /// Plays the audio with an observer attached, and repeats the measurement until two are correct or all tries fail;
+    /// Plays the audio with an observer attached, and repeats the measurement until two are correct or all have failed;
     /// see `EngineHarness.measure`.
     private func observe(
         _ bytes: [UInt8], sound: EngineSound = EngineSound(), speed: PlaybackSpeed = .normal, off limit: Double = 0.05,
@@ -144,7 +144,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `a change of speed is reported when it is heard, and observed positions stay within 50 ms`()
+    @Test func `a change of speed is reported when it is audible, and observed positions stay within 50 ms`()
         async throws
     {
         try await observe(Tone.wav(seconds: 40)) { harness, observer in
@@ -348,7 +348,7 @@ struct MPVSoundTests {
         await harness.engine.close()
     }
 
-    @Test func `a missing prepared file fails when it is opened, and doesn’t disturb playback`() async throws {
+    @Test func `a missing prepared file fails when it is opened, and doesn’t perturb playback`() async throws {
         let harness = harness
         let folder = folder
         try await HTTPTestServer.with { server in

@@ -59,7 +59,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `a device that was gone for more than a minute doesn’t resume playback when it returns`() throws {
+    @Test func `a device that was missing for more than a minute doesn’t resume playback when it returns`() throws {
         try loseDevice()
         try rig.advance(61)
         #expect(rig.state.pausedBy == .somebody && rig.alerts.map(\.code) == ["noSoundDevice"])
@@ -240,7 +240,7 @@ struct PlaybackDeviceTests {
         #expect(try rig.send { $0.stop = WireStopPlayback() }?.get().changed == false)
     }
 
-    @Test func `a toggle depends on the player’s state, not on what a client has seen`() throws {
+    @Test func `a toggle depends on the player’s state, not on a client’s view`() throws {
         try rig.start()
         #expect(try rig.send { $0.togglePaused = WireTogglePaused() }?.failure?.known == .nothingLoaded)
         try rig.load(rig.episode())

@@ -59,7 +59,7 @@ struct PlaybackFaultRegressionTests {
     func `an episode stopped before its lookup resumes at its stored position`(resumesFirst: Bool) throws {
         try rig.start()
         var episode = rig.episode(position: 300, played: true)
-        // The queue may not have been notified yet.
+        // The queue possibly wasn’t notified yet.
         (episode.position, episode.played) = (20, false)
         rig.holdsLookups = true
         try rig.load(episode)

@@ -386,7 +386,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test
-    func `resuming doesn’t rewind if nothing was heard: neither at each retry nor after a silent seek`()
+    func `resuming doesn’t rewind if nothing was played: neither at each retry nor after a silent seek`()
         throws
     {
         try rig.start()
@@ -424,7 +424,7 @@ struct PlaybackFeatureTests {
         if !wasPlaying { try rig.setPaused(true) }
         try rig.stopProcess()
         rig.context = PlaybackContext(bootID: "boot2", fleetRun: "run2")
-        rig.turn(3_600)
+        rig.advanceClocks(by: 3_600)
         try rig.start()
         #expect((rig.state.status == .playing) == wasPlaying)
     }

@@ -33,12 +33,12 @@ struct PlaybackHangTests {
 
     /// Starts another process, whose engine lists these devices.
     private func restart(listing devices: [OutputDevice]) throws {
-        rig.turn(0.5)
+        rig.advanceClocks(by: 0.5)
         rig.devices = devices
         try rig.start()
     }
 
-    @Test func `a hang pauses playback at the last heard position, and the process ends once that is saved`() throws {
+    @Test func `a hang pauses playback at the last played position, and the process ends once that is saved`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(3)

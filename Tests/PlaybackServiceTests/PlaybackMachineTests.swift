@@ -51,12 +51,12 @@ struct PlaybackMachineTests {
         try rig.start()
         try rig.load(rig.episode(position: saved))
         #expect(rig.position == expected || saved == 700)
-        // Playback shows whether there is audio beyond the end.
+        // Only playback reveals audio beyond the end.
         try rig.advance(0.1)
         #expect(abs(rig.position - expected) < 0.2)
     }
 
-    @Test func `a repeated load changes nothing and is answered with the present state`() throws {
+    @Test func `a repeated load changes nothing and is answered with the current state`() throws {
         try playing()
         try rig.advance(3)
         let opened = rig.engine.performed.count
@@ -293,7 +293,7 @@ struct PlaybackMachineTests {
         #expect(try rig.send { $0.setPlayed.episode = "e9" }?.failure?.known == .notFound)
     }
 
-    @Test func `many episodes, the loaded one included, are marked in one commit or not at all`() throws {
+    @Test func `many episodes, including the loaded one, are marked in one commit or not at all`() throws {
         try playing()
         let others = (2...40).map { "e\($0)" }
         for id in others { _ = rig.episode(id, position: 30) }
@@ -321,7 +321,7 @@ struct PlaybackMachineTests {
     @Test(arguments: [false, true])
     func `an older state that could not be saved doesn’t overwrite a mark`(isBulk: Bool) throws {
         try playing()
-        // Saving the position in e1 is refused when e2 is loaded, and retried later.
+        // The save of e1’s position is refused when e2 is loaded, and is retried later.
         try rig.advance(20)
         rig.refusal = Failure(.diskFull, "The disk is full.")
         try rig.load(rig.episode("e2"), as: "l2")

@@ -155,7 +155,7 @@ struct PlaybackPositionTests {
             for _ in 0..<seconds {
                 let load = try #require(LoadID("l1"))
                 let place = try #require(PlaybackPosition(seconds: 400))
-                rig.turn(1)
+                rig.advanceClocks(by: 1)
                 try rig.report(
                     .progress(
                         load,
@@ -184,7 +184,7 @@ struct PlaybackPositionTests {
         #expect(abs(rig.stored().position - 125) < 1)
     }
 
-    @Test func `a stream that is rejected before it is heard doesn’t overwrite an unknown stored state`() throws {
+    @Test func `a stream that is rejected before it is audible doesn’t overwrite an unknown stored state`() throws {
         try rig.start()
         let episode = rig.streamedEpisode(announced: 3_600)
         rig.library["e1"]?.state.position = 1_200

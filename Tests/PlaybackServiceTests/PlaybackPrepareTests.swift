@@ -123,7 +123,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.count == 2)
     }
 
-    @Test func `a load without playable audio is refused, and the loaded episode plays on`() throws {
+    @Test func `a load without playable audio is refused, and the loaded episode continues to play`() throws {
         try playing()
         var load = next()
         load.episode.enclosureURL = "ftp://a/b.mp3"

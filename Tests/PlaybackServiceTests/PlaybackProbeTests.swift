@@ -11,7 +11,7 @@ import WireMessages
 struct PlaybackProbeTests {
     private let rig = PlayerRig()
     private static let address = "https://a/e1.mp3"
-    /// The certain part of the engine library’s report of a failure.
+    /// The part of the engine library’s failure report that never varies.
     private static let vague = Failure(.streamFailed, "a does not answer.")
 
     /// The time of the server’s answer relative to the engine’s failure.

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import PlaybackService
 
-/// Tests recovery after a crash, an orderly exit, a reboot and a full disk.
+/// Tests recovery after a crash, a graceful exit, a reboot and a full disk.
 struct PlaybackRecoveryTests {
     private let rig = PlayerRig()
     private let diskFull = Failure(.diskFull, "the disk is full.")
@@ -21,7 +21,7 @@ struct PlaybackRecoveryTests {
     @Test func `after a crash in a running fleet playback resumes from the last saved position`() throws {
         try playing()
         try rig.advance(25)
-        rig.turn(1)
+        rig.advanceClocks(by: 1)
         try rig.start()
         #expect(rig.state.status == .playing)
         #expect(rig.state.loadID == "l1")
@@ -64,7 +64,7 @@ struct PlaybackRecoveryTests {
         // The engine opens the file, and the process crashes each time.
         var opens = 1
         for _ in 0..<4 {
-            rig.turn(0.2)
+            rig.advanceClocks(by: 0.2)
             try rig.start()
             opens += rig.engine.open == nil ? 0 : 1
         }
@@ -72,7 +72,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.machine.state.status == .paused)
     }
 
-    @Test func `an orderly restart of the service resumes and doesn’t count as a crash`() throws {
+    @Test func `a graceful restart of the service resumes playback and doesn’t count as a crash`() throws {
         try playing()
         for _ in 0..<3 {
             try rig.advance(5)
@@ -94,7 +94,7 @@ struct PlaybackRecoveryTests {
         try rig.advance(12)
         if inGoodOrder { try rig.stopProcess() }
         rig.context = PlaybackContext(bootID: boot, fleetRun: run)
-        rig.turn(3_600)
+        rig.advanceClocks(by: 3_600)
         try rig.start()
         #expect(rig.machine.state.status == .paused)
         #expect(rig.machine.state.episode.title == "Episode e1")
@@ -114,7 +114,7 @@ struct PlaybackRecoveryTests {
         try rig.advance(12)
         try rig.stopProcess()
         rig.context.fleetRun = "run2"
-        rig.turn(25 * 3_600)
+        rig.advanceClocks(by: 25 * 3_600)
         try rig.start()
         let alert = try #require(rig.alerts.first)
         #expect(alert.code == "resumeOrRestart")
@@ -125,7 +125,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `when the file is gone the session is cleared, with an alert`() throws {
+    @Test func `when the file is missing the session is cleared, with an alert`() throws {
         try playing()
         try rig.stopProcess()
         rig.context.fleetRun = "run2"
@@ -236,7 +236,7 @@ struct PlaybackRecoveryTests {
             try rig.advance(11)
         } catch is PlayerRig.Killed {}
         rig.owner.killAfter = nil
-        rig.turn(0.2)
+        rig.advanceClocks(by: 0.2)
         try rig.start()
         let state = rig.machine.state
         if acknowledged["speed"] != nil { #expect(state.speed == 1.5) }
@@ -257,7 +257,7 @@ struct PlaybackRecoveryTests {
         #expect((rig.engine.open != nil) == (state.status == .playing))
     }
 
-    @Test func `everything durable can be written again to a database that has lost it`() throws {
+    @Test func `all durable state is written again to a database that has lost it`() throws {
         try playing()
         try rig.send { $0.setSpeed.speed = 2 }
         try rig.setPaused(true)

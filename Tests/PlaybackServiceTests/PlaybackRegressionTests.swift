@@ -28,7 +28,8 @@ struct PlaybackRegressionTests {
 
     // MARK: Sessions
 
-    @Test func `a paused session whose downloaded file is gone is restored with the stream, at its position`() throws {
+    @Test func `a paused session whose downloaded file is missing is restored with the stream, at its position`() throws
+    {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -71,7 +72,7 @@ struct PlaybackRegressionTests {
             try rig.load(rig.episode(), at: 100)
             try rig.setPaused(true)
             try rig.stopProcess()
-            rig.turn(2 * 86_400)
+            rig.advanceClocks(by: 2 * 86_400)
             rig.context.fleetRun = "run2"
             try rig.start()
         }
@@ -171,12 +172,14 @@ struct PlaybackRegressionTests {
 
     // MARK: Sleep
 
-    @Test func `a sleep timer that expired while no process ran pauses playback when the process starts`() throws {
+    @Test func `a sleep timer that expired while the service wasn’t running pauses playback when the process starts`()
+        throws
+    {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 20 }
         try rig.advance(15)
-        rig.turn(10)
+        rig.advanceClocks(by: 10)
         try rig.start()
         try rig.advance(1)
         #expect(rig.state.status == .paused && !rig.state.hasSleep)
@@ -338,7 +341,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test
-    func `a much shorter replacement plays if the listener accepts it, or its length was announced`()
+    func `a much shorter replacement plays if the user accepts it, or its length was announced`()
         throws
     {
         try rig.start()
@@ -453,10 +456,10 @@ struct PlaybackRegressionTests {
         try rig.advance(1)
         let stamped = rig.stored().updatedAt
         for day in 1...3 {
-            rig.turn(10 * 3_600)
+            rig.advanceClocks(by: 10 * 3_600)
             try rig.stopProcess()
             rig.context.fleetRun = "run\(day + 1)"
-            rig.turn(10 * 3_600)
+            rig.advanceClocks(by: 10 * 3_600)
             try rig.start()
         }
         #expect(rig.alerts.map(\.code) == ["resumeOrRestart"])

@@ -16,7 +16,7 @@ final class PlayerRig: OwnerRig {
     typealias Request = WirePlaybackRequest
     typealias Reply = WirePlaybackReply
 
-    /// The process was killed: nothing more is performed.
+    /// Whether the process was killed: no further effect is performed.
     struct Killed: Error {}
 
     let owner: OwnerHarness<PlaybackMachine>
@@ -24,17 +24,17 @@ final class PlayerRig: OwnerRig {
     private let engineEvents = NIOLockedValueBox<[EngineEvent]>([])
     var context: PlaybackContext
 
-    // State that survives the process.
+    // State that survives a process.
     var library: [String: WireEpisode] = [:]
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
     /// The sound devices that the engine of the next process lists; nil: the simulated one.
     var devices: [OutputDevice]?
-    /// Whether lookups stay unanswered.
+    /// Whether lookups are held until the test answers them.
     var holdsLookups = false
     /// The failure that lookups are answered with; a lookup without a time limit waits instead.
     var lookupFailure: Failure?
 
-    // Output that others observe.
+    // Output of the player.
     private(set) var examined: [String] = []
     private(set) var probes: [String] = []
     private(set) var allowedSuspends = 0
@@ -44,7 +44,7 @@ final class PlayerRig: OwnerRig {
     var tags: [String: AudioTag] = [:]
     /// The servers’ answers to probes, by address, if they aren’t the audio’s tag.
     var answers: [String: ProbeAnswer] = [:]
-    /// Whether probes stay unanswered.
+    /// Whether probes are held until the test answers them.
     var holdsProbes = false
     private var heldProbes: [(load: LoadID, serial: UInt64, url: String)] = []
     /// Whether the process is killed after a commit is durable and before it gets the outcome.
@@ -56,7 +56,7 @@ final class PlayerRig: OwnerRig {
         engine = SimulatedEngine(observer: { _ in })
     }
 
-    /// Starts a new process; the old one’s memory is lost.
+    /// Starts a new process without the previous one’s memory.
     func start() throws {
         heldProbes = []
         engineEvents.withLockedValue { $0 = [] }
@@ -180,7 +180,7 @@ final class PlayerRig: OwnerRig {
     /// The number of `open` commands to the engine.
     var opens: Int { engine.performed.count { if case .open = $0 { true } else { false } } }
 
-    /// The serial number of the engine’s present reports about the loaded episode.
+    /// The serial number of the engine’s current reports about the loaded episode.
     var serial: UInt64 { machine.session?.tracker.requestedSeek ?? 0 }
 
     /// The states that were published, in order.
@@ -211,12 +211,12 @@ final class PlayerRig: OwnerRig {
         }
     }
 
-    /// Advances the clocks alone, as while no process runs.
-    func turn(_ seconds: Double) { turn(.seconds(seconds)) }
+    /// Advances only the clocks, as while no process is running.
+    func advanceClocks(by seconds: Double) { advanceClocks(by: .seconds(seconds)) }
 
     /// Advances the clocks and the engine, without firing timers.
     func rest(_ seconds: Double) {
-        turn(seconds)
+        advanceClocks(by: seconds)
         engine.advance(seconds: seconds)
     }
 
@@ -250,7 +250,7 @@ final class PlayerRig: OwnerRig {
         try checkAlive()
     }
 
-    // MARK: The service around the machine
+    // MARK: The simulated shell
 
     func reported() -> [PlaybackInput] {
         engineEvents.withLockedValue { events in

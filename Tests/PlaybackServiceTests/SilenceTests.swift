@@ -56,7 +56,7 @@ struct SilenceDetectorTests {
         #expect(detector.nextChange(after: 0) == nil)
     }
 
-    @Test func `silences heard long ago are removed`() {
+    @Test func `silences before the played position are eventually removed`() {
         let detector = detector([(1, -20), (1, -60), (40, -20), (1, -60)])
         #expect((detector.nextChange(after: 0) ?? 0) > 42)
     }
@@ -98,7 +98,7 @@ struct LevelParserTests {
 struct SpeedTimelineTests {
     private let fast = PlaybackSpeed(factor: 2.5) ?? .normal
 
-    @Test func `the position advances at the old speed until a change is heard`() {
+    @Test func `the position advances at the old speed until a change is audible`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
         for elapsed in [0.0, 0.1, 0.2] {
@@ -114,7 +114,7 @@ struct SpeedTimelineTests {
     @Test func `several changes may be buffered at once`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
-        // After 0.1 s the output has 0.2 s at the old speed and 0.1 s at the new one, and shows 10.55 s less 0.3 s.
+        // After 0.1 s the output has 0.2 s at the old speed and 0.1 s at the new one, and reports 10.55 s minus 0.3 s.
         timeline.change(to: .normal, at: 100.1, shown: 10.55 - 0.3 * 2.5, delay: 0.3)
         let heard = timeline.heard(shown: 10.25)
         #expect(abs(heard.position - 10.1) < 1e-9)
@@ -136,7 +136,7 @@ struct SpeedTimelineTests {
         #expect(abs((heard.changesIn ?? 0) - 0.29) < 1e-9)
     }
 
-    @Test func `changes that have been heard are dropped, and reported once`() {
+    @Test func `audible changes are dropped, and reported once`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0)
         let told = [9.9, 10, 10.1].map { timeline.update(shown: $0, at: 101) }
@@ -145,7 +145,7 @@ struct SpeedTimelineTests {
         #expect(timeline.heard(shown: 9.99).speed == fast)
     }
 
-    @Test func `changes far ahead of the heard position are from before a seek, and are ignored`() {
+    @Test func `changes far ahead of the played position are from before a seek, and are ignored`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 100, delay: 0)
         #expect(timeline.heard(shown: 20).position == 20)

@@ -13,12 +13,12 @@ package final class Awaited<Value: Sendable>: Sendable {
     }
     private let state: NIOLockedValueBox<State>
 
-    /// Creates it with an initial value.
+    /// Creates a value that no test waits for yet.
     package init(_ value: Value) {
         state = NIOLockedValueBox(State(value: value))
     }
 
-    /// The current value.
+    /// The current value, read under the lock.
     package var now: Value { state.withLockedValue(\.value) }
 
     /// Changes the value and resumes the waits whose condition it meets. Conditions are checked after every change,

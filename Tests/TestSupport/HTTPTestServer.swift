@@ -107,7 +107,7 @@ final class ScriptedPaths: Sendable {
         var responses: [String: [HTTPTestResponse]] = [:]
         var requests: [HTTPTestRequest] = []
         var released: Set<String> = []
-        var stalled: [(path: String, go: @Sendable () -> Void)] = []
+        var stalled: [(path: String, resume: @Sendable () -> Void)] = []
         var waiters: [Waiter] = []
         var stallWaiters: [(path: String, resume: CheckedContinuation<Void, Never>)] = []
         var idleWaiters: [CheckedContinuation<Void, Never>] = []
@@ -177,17 +177,17 @@ final class ScriptedPaths: Sendable {
         }
     }
 
-    /// Calls `go` when the path is released; at once if it already is.
-    func stall(at path: String, _ go: @escaping @Sendable () -> Void) {
+    /// Calls `resume` when the path is released; at once if it already is.
+    func stall(at path: String, _ resume: @escaping @Sendable () -> Void) {
         let (isReleased, ready) = state.withLockedValue { state in
             let ready = state.stallWaiters.filter { $0.path == path }
             state.stallWaiters.removeAll { $0.path == path }
             guard !state.released.contains(path) else { return (true, ready) }
-            state.stalled.append((path, go))
+            state.stalled.append((path, resume))
             return (false, ready)
         }
         for waiter in ready { waiter.resume.resume() }
-        if isReleased { go() }
+        if isReleased { resume() }
     }
 
     func stalled(at path: String) async {
@@ -202,13 +202,13 @@ final class ScriptedPaths: Sendable {
     }
 
     func release(_ path: String) {
-        let going = state.withLockedValue { state in
+        let stalls = state.withLockedValue { state in
             state.released.insert(path)
-            let going = state.stalled.filter { $0.path == path }
+            let stalls = state.stalled.filter { $0.path == path }
             state.stalled.removeAll { $0.path == path }
-            return going
+            return stalls
         }
-        for stalled in going { stalled.go() }
+        for stalled in stalls { stalled.resume() }
     }
 
     func received(_ count: Int, at path: String) async {

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// Addresses that have broken programs, and random ones made of the same parts.
+/// Addresses that have crashed programs, and random ones made of the same parts.
 package enum HostileAddresses {
     /// Each has trapped an HTTP library or a resolver, or is similar to one that has.
     package static let worst = [

@@ -2,7 +2,7 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// The bus as the protocol documents it, as clients see it: order, retained values, a short ring.
+/// A model of the bus for tests of clients: the order, the retained values and a short ring of events.
 package struct ModelBus {
     package let epoch: UInt64
     package private(set) var head: UInt64 = 0
@@ -51,7 +51,7 @@ package struct ModelBus {
         return publish(.put, .service(service), status.wireBytes)
     }
 
-    /// Returns the answer to a fetch, with `size` entries per chunk.
+    /// Returns the chunks of the reply to a fetch, with at most `size` entries each.
     package func answer(_ request: FetchRequest, size: Int = 5) -> [FetchChunk] {
         let first = ring.first?.header.sequence ?? head + 1
         let from = request.from

@@ -19,9 +19,9 @@ package final class ServiceHost: Sendable {
         var isStopping = false
     }
 
-    /// Requests, in order; 256 may wait, more are answered `busy`. Each must be answered with `reply`. For one consumer.
+    /// The requests in order, for one consumer, which answers each with `reply`; beyond 256 they are answered `busy`.
     package let commands: AsyncStream<IncomingCommand>
-    /// A client on the same thread.
+    /// A client that shares the host’s thread and sockets.
     package let client: BusClient
 
     private let thread: BusThread
@@ -58,7 +58,7 @@ package final class ServiceHost: Sendable {
         client = BusClient(sharing: thread)
     }
 
-    /// Holds the connection until it is cancelled, shut down gracefully or fenced.
+    /// Serves the connection until it is cancelled, shut down gracefully or fenced.
     /// - Parameters:
     ///   - pulse: called once a second from this loop while the poll thread runs too: for the watchdog.
     ///   - retained: returns all retained values, which are put at the start of each epoch, before READY.
@@ -108,7 +108,7 @@ package final class ServiceHost: Sendable {
         }
     }
 
-    /// Ends `run`: earlier publishes and replies are still sent, then the bus is notified that the service has left.
+    /// Ends `run`: earlier publishes and replies are still sent, then the bus is notified that the service is down.
     package func shutdown() {
         signal.finish()
     }
@@ -120,7 +120,7 @@ package final class ServiceHost: Sendable {
         }
     }
 
-    /// Reports that the service is ready: its retained values are put and READY is sent, now and in each later epoch.
+    /// Puts the retained values and sends READY, now and in each later epoch.
     package func ready() {
         let isFirst = state.withLockedValue { state in
             defer { state.isReady = true }
@@ -131,7 +131,7 @@ package final class ServiceHost: Sendable {
 
     /// Publishes in order.
     /// - Returns: the position of the last publication, once the bus has acknowledged all.
-    /// - Throws: `unavailable` or `lostInFlight` if the bus is down (retained values are put again when it is back,
+    /// - Throws: `unavailable` or `lostInFlight` if the bus is down (retained values are put again when it is up,
     ///   others are lost); the bus’s code if it refuses.
     @discardableResult
     package func publish(_ publications: [Publication]) async throws(Failure) -> StreamPosition {
@@ -142,7 +142,7 @@ package final class ServiceHost: Sendable {
     }
 
     /// Replies to a command, after everything that was published before, stamped with that stream position. A reply to
-    /// a bus that is gone is dropped: the client repeats the request.
+    /// a bus that has ended is dropped: the client repeats the request.
     package func reply(_ command: IncomingCommand, _ result: Result<[UInt8], Failure>) {
         thread.send(.reply(command.ticket, command.id, result))
     }

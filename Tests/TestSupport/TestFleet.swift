@@ -11,7 +11,7 @@ import WireMessages
 /// A home for one test, which is removed with it.
 package final class TemporaryHome: Sendable {
     private let folder: TemporaryFolder
-    /// The home’s path.
+    /// The path of the home’s folder.
     package var path: String { folder.path }
     /// The fleet’s folders below it, which exist.
     package let home: LockstepHome

@@ -61,7 +61,7 @@ package enum Tone {
         return Array((0..<count).map { _ in frame }.joined())
     }
 
-    /// Returns the same with a header that declares `declared` seconds, whatever the actual length.
+    /// Returns the same frames with a header that declares `declared` seconds, whatever the actual length.
     package static func mp3(seconds: Double, declared: Double) -> [UInt8] {
         let count = UInt32((declared * 44_100 / 1_152).rounded())
         // The frame is mono, with 17 bytes of side information; of the fields it has only the number of frames.

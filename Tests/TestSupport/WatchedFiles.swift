@@ -2,7 +2,7 @@ import GRDBSQLite
 import LibC
 import NIOConcurrencyHelpers
 
-/// Observes SQLite’s operations on the files of one folder, in a VFS that is installed once for the process.
+/// Observes SQLite’s operations on the files of one folder through a VFS that is installed once in the process.
 package final class WatchedFiles: Sendable {
     /// An operation of SQLite.
     package enum Operation: Sendable, Hashable {
@@ -48,13 +48,13 @@ package final class WatchedFiles: Sendable {
     package final class Countdown: Sendable {
         private let left = NIOLockedValueBox(Int.max)
 
-        /// Creates a disk with space.
+        /// Creates a disk that never becomes full until `start(at:)`.
         package init() {}
 
-        /// Lets `count` operations succeed; later ones find the disk full.
+        /// Lets `count` operations succeed; later ones fail because the disk is full.
         package func start(at count: Int) { left.withLockedValue { $0 = count } }
 
-        /// Frees space.
+        /// Frees space: all later operations succeed.
         package func stop() { left.withLockedValue { $0 = Int.max } }
 
         /// Returns the result of the next operation.
