@@ -1,4 +1,4 @@
-// Reads a feed into libxml2's tree, again and again, and prints the median: libxml2_baseline FEED
+// Parses a feed into libxml2’s tree repeatedly and prints the median time: libxml2_baseline FEED
 #include "measure.h"
 
 #include <libxml/parser.h>

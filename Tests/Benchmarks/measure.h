@@ -1,4 +1,4 @@
-// What the baselines share: a clock, percentiles, and the rows that they print.
+// Shared by the baselines: a clock, percentiles, and the output of rows.
 #ifndef LOCKSTEP_MEASURE_H
 #define LOCKSTEP_MEASURE_H
 
@@ -18,7 +18,7 @@
         }                                                                                          \
     } while (0)
 
-// Microseconds of CLOCK_MONOTONIC.
+// Returns the microseconds of CLOCK_MONOTONIC.
 static inline double now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -30,20 +30,20 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The percentile (0…100) of samples, which it sorts.
+// Sorts the samples, and returns their percentile p (0…100).
 static inline double percentile(double *samples, int count, double p) {
     qsort(samples, (size_t)count, sizeof *samples, compare_doubles);
     int index = (int)(p / 100.0 * (count - 1) + 0.5);
     return samples[index];
 }
 
-// One row of the result, as one line of JSON.
+// Prints one row of the result as a line of JSON.
 static inline void row(const char *name, double value, const char *unit) {
     printf("{\"name\":\"%s\",\"value\":%.2f,\"unit\":\"%s\"}\n", name, value, unit);
     fflush(stdout);
 }
 
-// As many descriptors as the system grants; a thousand subscribers need about four thousand.
+// Raises the limit of descriptors to its maximum; a thousand subscribers need about four thousand.
 static inline void raise_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {

@@ -1,7 +1,7 @@
-// What a change of state costs with MPD: N clients wait in `idle player`; one more pauses or resumes; each of the N is
-// told that something changed and asks for `status`. Measured from the command to the last complete status.
+// Measures a change of state with MPD: N clients wait in `idle player`, another one pauses or resumes, and each is
+// notified and requests `status`. The time is from the command to the last complete status.
 //
-//   mpd_baseline SOCKET N [ROUNDS]       SOCKET is MPD's Unix socket, with something in its queue (mpd_serve does that)
+//   mpd_baseline SOCKET N [ROUNDS]       SOCKET is MPD’s Unix socket; its queue must have a track (see mpd_serve)
 //
 // Prints a row, one line of JSON.
 #include "measure.h"
@@ -11,17 +11,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ROOM = 8192, PATIENCE_MS = 20000 };
+enum { BUFFER_SIZE = 8192, TIMEOUT_MS = 20000 };
 
 struct connection {
     int descriptor;
-    int asked;  // `status` was sent, its answer is awaited
-    int done;   // has the status of this round
+    int asked;  // `status` was sent, and its response is pending
+    int done;   // the status of this round has arrived
     int length;
-    char text[ROOM];
+    char text[BUFFER_SIZE];
 };
 
-static int dial(const char *path) {
+static int connect_to(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     CHECK(strlen(path) < sizeof address.sun_path, path);
     strcpy(address.sun_path, path);
@@ -30,16 +30,16 @@ static int dial(const char *path) {
     return descriptor;
 }
 
-static void say(struct connection *c, const char *line) {
+static void send_line(struct connection *c, const char *line) {
     size_t length = strlen(line);
     c->length = 0;
     CHECK(write(c->descriptor, line, length) == (ssize_t)length, "write");
 }
 
-// Takes in what has arrived; whether an answer is complete (its last line is OK; the greeting begins with it).
+// Reads the available bytes. Returns whether a response is complete: its last line, or the greeting, begins with OK.
 static int complete(struct connection *c) {
-    ssize_t got = read(c->descriptor, c->text + c->length, (size_t)(ROOM - 1 - c->length));
-    CHECK(got > 0, "MPD hung up");
+    ssize_t got = read(c->descriptor, c->text + c->length, (size_t)(BUFFER_SIZE - 1 - c->length));
+    CHECK(got > 0, "MPD closed the connection");
     c->length += (int)got;
     c->text[c->length] = 0;
     CHECK(strncmp(c->text, "ACK", 3) != 0, c->text);
@@ -47,24 +47,24 @@ static int complete(struct connection *c) {
            (strncmp(c->text, "OK", 2) == 0 || strstr(c->text, "\nOK\n") != NULL);
 }
 
-static void converse(struct connection *c, const char *line) {
-    if (line) say(c, line);
+static void await_response(struct connection *c, const char *line) {
+    if (line) send_line(c, line);
     while (!complete(c)) {}
 }
 
-// One round: `command`, then all N know `state`. Microseconds.
+// Returns the microseconds from sending `command` until all N clients have received `state`.
 static double round_trip(struct connection *control, struct connection *clients, struct pollfd *items, int count,
                          const char *command, const char *state) {
     for (int i = 0; i < count; i++) clients[i].done = 0;
     double start = now_us(), end = start;
-    say(control, command);
+    send_line(control, command);
     for (int remaining = count; remaining > 0;) {
-        CHECK(poll(items, (nfds_t)count, PATIENCE_MS) > 0, "MPD told nobody of the change");
+        CHECK(poll(items, (nfds_t)count, TIMEOUT_MS) > 0, "MPD told nobody of the change");
         for (int i = 0; i < count; i++) {
             struct connection *c = &clients[i];
             if (!(items[i].revents & POLLIN) || !complete(c)) continue;
             if (!c->asked) {
-                say(c, "status\n");
+                send_line(c, "status\n");
                 c->asked = 1;
                 continue;
             }
@@ -73,7 +73,7 @@ static double round_trip(struct connection *control, struct connection *clients,
                 remaining--;
                 end = now_us();
             }
-            say(c, "idle player\n");
+            send_line(c, "idle player\n");
             c->asked = 0;
         }
     }
@@ -92,14 +92,14 @@ int main(int argc, char **argv) {
     struct connection *clients = calloc((size_t)count + 1, sizeof *clients), *control = &clients[count];
     struct pollfd *items = calloc((size_t)count, sizeof *items);
     for (int i = 0; i <= count; i++) {
-        clients[i].descriptor = dial(argv[1]);
-        converse(&clients[i], NULL);  // the greeting
+        clients[i].descriptor = connect_to(argv[1]);
+        await_response(&clients[i], NULL);  // the greeting
     }
-    converse(control, "play\n");
-    usleep(300000);  // the output opens; what that changes is not what is measured
+    await_response(control, "play\n");
+    usleep(300000);  // opening the output changes the state, too, which must not be measured
     for (int i = 0; i < count; i++) {
         items[i] = (struct pollfd){.fd = clients[i].descriptor, .events = POLLIN};
-        say(&clients[i], "idle player\n");
+        send_line(&clients[i], "idle player\n");
     }
     double *samples = calloc((size_t)rounds, sizeof *samples);
     for (int round = -3; round < rounds; round++) {

@@ -1,6 +1,6 @@
 # Joins the rows of baselines and harness (see README.md) into the report: a table, or with json=true one JSON value.
 
-# The raw value of a key in a flat JSON object on one line; "" where it is not there or null.
+# The raw value of a key in a flat JSON object on one line; "" if it is missing or null.
 function field(line, key,    rest, end) {
     if (!match(line, "\"" key "\" *: *")) return ""
     rest = substr(line, RSTART + RLENGTH)
@@ -23,7 +23,7 @@ function text(value) {
 
 function number(value) { return value == "" ? "null" : value }
 
-# Whether a budget such as "<= 1.5x", ">= 0.5x" (of the peer) or "<= 2" (in the row's unit) is met; "" when unknown.
+# Whether a budget such as "<= 1.5x", ">= 0.5x" (of the peer) or "<= 2" (in the row's unit) is met; "" if unknown.
 function judged(budget, value, ratio,    word, measured) {
     if (split(budget, word, " ") < 2) return ""
     measured = word[2] ~ /x$/ ? ratio : value

@@ -1,7 +1,7 @@
-// Bare SQLite doing what a durable `queue add` costs at least: one small row written and committed with WAL and
-// synchronous=FULL, one commit at a time, at once and after 60 ms of quiet, and 64 savepoints gathered into each commit.
+// Measures the minimum cost of a durable `queue add` with bare SQLite: a small row is written and committed with WAL,
+// synchronous=FULL, without a pause and after 60 ms of idle time, and with 64 savepoints in each commit.
 //
-//   sqlite_baseline FOLDER [COMMITS]     the folder decides which disk is measured
+//   sqlite_baseline FOLDER [COMMITS]     the disk of the folder is measured
 //
 // Prints rows, one line of JSON each.
 #include "measure.h"
@@ -28,7 +28,7 @@ static void insert(sqlite3_stmt *statement, int key, const char *text) {
     sqlite3_reset(statement);
 }
 
-// Microseconds of one commit.
+// Returns the microseconds of one commit.
 static double commit(sqlite3_stmt *statement, int key, const char *text) {
     double begin = now_us();
     run("BEGIN IMMEDIATE");

@@ -1,11 +1,11 @@
-// Bare libzmq doing the two things that the bus is measured by, with nothing around them: the same sockets, the same
-// three frames (topic, 40-byte header, 200-byte payload), but no retained values, no ring, no generations.
+// Performs the two measured operations of the bus with bare libzmq: the same sockets and the same
+// three frames (topic, 40-byte header, 200-byte payload), but no retained values, no ring and no generations.
 //
 //   zmq_baseline throughput [MESSAGES]   acknowledged publishing, window 256, one publisher, one subscriber
 //   zmq_baseline pause N                 a command through the broker to a service, whose new state goes to N subscribers
-//   zmq_baseline cold N                  the same, with 60 ms of quiet before each command
+//   zmq_baseline cold N                  the same, with 60 ms of idle time before each command
 //
-// Broker and service are processes of their own, as they are in the fleet. Prints rows, one line of JSON each.
+// Broker and service are separate processes, as in the fleet. Prints rows, one line of JSON each.
 #include "measure.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ enum { HEADER = 40, PAYLOAD = 200, WINDOW = 256, DRAIN = 256, COLD_ROUNDS = 60, 
 
 static const char topic[] = "stream/playback/state";
 static char folder[64], pub_end[96], svc_end[96], cli_end[96];
-// What the processes tell each other beside messages.
+// State that the processes share in memory, beside their messages.
 static struct {
     atomic_int subscribed, begun, stopping, bound;
 } *shared;
@@ -31,7 +31,7 @@ static void *open_socket(void *context, int type) {
     CHECK(socket, "zmq_socket");
     int zero = 0;
     zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
-    zmq_setsockopt(socket, ZMQ_SNDHWM, &zero, sizeof zero);  // nothing may be dropped: every message is counted
+    zmq_setsockopt(socket, ZMQ_SNDHWM, &zero, sizeof zero);  // no message may be dropped, because every one is counted
     zmq_setsockopt(socket, ZMQ_RCVHWM, &zero, sizeof zero);
     return socket;
 }
@@ -51,7 +51,7 @@ static uint64_t get64(const unsigned char *at) {
     return value;
 }
 
-// Receives the parts of one message; the number of them, or 0 when none waits (flags DONTWAIT).
+// Receives the parts of one message. Returns their number; 0 if no message is waiting (with DONTWAIT).
 static int receive(void *socket, zmq_msg_t *parts, int limit, int flags) {
     int count = 0, more = 1;
     while (more) {
@@ -80,7 +80,7 @@ static void publish(void *socket, uint64_t origin) {
     CHECK(zmq_send(socket, payload, PAYLOAD, 0) >= 0, "zmq_send");
 }
 
-// The broker's one thread: numbers what services publish, sends it to all, acknowledges it; routes requests and replies.
+// The broker’s thread: numbers, forwards and acknowledges the events of services; routes requests and replies.
 static void broker(void) {
     void *context = zmq_ctx_new();
     void *pub = open_socket(context, ZMQ_XPUB), *svc = open_socket(context, ZMQ_ROUTER),
@@ -128,14 +128,14 @@ static void broker(void) {
     zmq_ctx_term(context);
 }
 
-// Answers each command: publishes the new state, waits for the acknowledgement, replies.
+// Handles each command: publishes the new state, waits for the acknowledgement, and replies.
 static void service(void) {
     while (!atomic_load(&shared->begun)) usleep(1000);
     void *context = zmq_ctx_new(), *dealer = open_socket(context, ZMQ_DEALER);
     int receive_timeout = 100;
     zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &receive_timeout, sizeof receive_timeout);
     connect_named(dealer, "service", svc_end);
-    publish(dealer, 0);  // the broker knows it from now on
+    publish(dealer, 0);  // this registers the service with the broker
     zmq_msg_t waiting[2], parts[2];
     uint64_t origin = 0;
     int replying = 0;
@@ -156,7 +156,7 @@ static void service(void) {
     zmq_ctx_term(context);
 }
 
-// Runs a role in a process of its own, which does not outlive this one.
+// Runs a role in a child process, which ends with this process.
 static pid_t begin(void (*role)(void)) {
     pid_t child = fork();
     CHECK(child >= 0, "fork");
@@ -166,7 +166,7 @@ static pid_t begin(void (*role)(void)) {
     _exit(0);
 }
 
-// Subscribers, all in the calling thread; returns when the broker has seen every subscription.
+// Creates subscribers in the calling thread; returns when the broker has received every subscription.
 static void **subscribe(void *context, int count) {
     void **sockets = calloc((size_t)count, sizeof *sockets);
     for (int i = 0; i < count; i++) {
@@ -180,7 +180,7 @@ static void **subscribe(void *context, int count) {
     return sockets;
 }
 
-// The sequence number of the next event of a subscriber.
+// Returns the sequence number of a subscriber’s next event.
 static uint64_t next_event(void *socket) {
     zmq_msg_t parts[3];
     int count = receive(socket, parts, 3, 0);
@@ -193,7 +193,7 @@ static uint64_t next_event(void *socket) {
 static void *publisher(void *argument) {
     uint64_t total = *(uint64_t *)argument, sent = 0, acknowledged = 0;
     void *context = zmq_ctx_new(), *dealer = open_socket(context, ZMQ_DEALER);
-    // A name of its own in each round: the broker may not have missed the last one yet.
+    // Each round has another name, because the broker may not have detected the end of the last one yet.
     static int round;
     char name[32];
     snprintf(name, sizeof name, "publisher%d", ++round);
@@ -212,7 +212,7 @@ static void *publisher(void *argument) {
     return NULL;
 }
 
-// Messages a second of one round; the broker counts on from the last one.
+// Returns the messages per second of one round; the broker’s sequence continues from the last round.
 static double throughput_round(uint64_t total) {
     static uint64_t before;
     void *context = zmq_ctx_new(), **subscriber = subscribe(context, 1);
@@ -242,7 +242,7 @@ static void measure_pause(int observers, int rounds, useconds_t quiet) {
     void **subscribers = subscribe(context, observers), *client = open_socket(context, ZMQ_DEALER);
     connect_named(client, "client", cli_end);
     atomic_store(&shared->begun, 1);
-    for (int i = 0; i < observers; i++) next_event(subscribers[i]);  // the service's first
+    for (int i = 0; i < observers; i++) next_event(subscribers[i]);  // the service’s first event
 
     double *samples = calloc((size_t)rounds, sizeof *samples);
     int warm_up = rounds / 10 + 1;

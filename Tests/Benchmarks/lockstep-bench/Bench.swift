@@ -5,7 +5,7 @@ import ZeroMQ
 struct Bench {
     let folder: String
     let observers: [Int]
-    /// The names of the measurements to run; empty: all.
+    /// The names of the measurements to run; all if empty.
     let wanted: Set<String>
 
     init(arguments: [String], environment: [String: String]) throws {

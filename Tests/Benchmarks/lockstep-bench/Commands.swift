@@ -5,7 +5,7 @@ import PodcastModel
 enum Commands {
     private static let rounds = 20
 
-    /// Prints medians of short commands; `pause` really pauses each time.
+    /// Prints medians of short commands; each `pause` pauses playback.
     static func measure(_ fleet: BenchFleet) throws {
         try row("command.version", budget: "<= 12") { try fleet.time("--version") }
         try row("command.status", budget: "<= 18") { try fleet.time("status") }

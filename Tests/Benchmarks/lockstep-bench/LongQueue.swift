@@ -21,7 +21,7 @@ enum LongQueue {
         let restarts = try (0..<5).map { _ in
             // An exit within a second after READY counts as a failed start, which isn’t retried at once.
             Thread.sleep(forTimeInterval: 1.2)
-            return try ProcessMeasurements.strike("queue", SIGKILL, fleet)
+            return try ProcessMeasurements.secondsToServing("queue", SIGKILL, fleet)
         }
         print("restart", budget: "<= 1000", times: restarts)
         try whole(client)

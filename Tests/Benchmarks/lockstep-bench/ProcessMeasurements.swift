@@ -86,7 +86,7 @@ enum ProcessMeasurements {
             for _ in 0..<rounds {
                 // An exit within a second after READY counts as a failed start, which isn’t retried at once.
                 Thread.sleep(forTimeInterval: 1.2)
-                times.append(try strike(service, SIGKILL, fleet))
+                times.append(try secondsToServing(service, SIGKILL, fleet))
             }
             Row(
                 name: "kill.\(service).p95", value: times.quantile(0.95) * 1e3, unit: "ms", peer: nil,
@@ -100,14 +100,14 @@ enum ProcessMeasurements {
         Thread.sleep(forTimeInterval: 1.2)
         let hung = try process(of: "queue", fleet)
         let start = monotonicSeconds()
-        _ = try strike("queue", SIGSTOP, fleet)
+        _ = try secondsToServing("queue", SIGSTOP, fleet)
         // The supervisor continues the process so that it can write a crash report; it may answer until it is killed.
         while (try? process(of: "queue", fleet)) ?? hung == hung { Thread.sleep(forTimeInterval: 0.01) }
         let time = try served("queue", RawClient(fleet), start)
         Row(name: "hung.queue", value: time, unit: "s", peer: nil, budget: "<= 13").print()
     }
 
-    static func strike(_ service: String, _ signal: Int32, _ fleet: BenchFleet) throws -> Double {
+    static func secondsToServing(_ service: String, _ signal: Int32, _ fleet: BenchFleet) throws -> Double {
         let pid = try process(of: service, fleet)
         let client = try RawClient(fleet)
         _ = try served(service, client, monotonicSeconds())

@@ -5,7 +5,7 @@ import SwiftProtobuf
 import WireMessages
 import ZeroMQ
 
-/// A client with one blocking socket, so that the fleet is measured and not a client library.
+/// A client with one blocking socket, so that a client library’s cost isn’t measured.
 final class RawClient {
     private var socket: Socket
     private let fleet: BenchFleet
@@ -64,7 +64,7 @@ final class RawClient {
             let id = RequestID.random()
             sent.insert(id.bytes)
             try send(service, request.wireBytes, id: id)
-            // The reply to an earlier request says nothing about the current state.
+            // The reply to an earlier request isn’t about the current state.
             guard let answer = try receive(), sent.contains(answer.id) else { continue }
             if answer.header.kind == .reply { return monotonicSeconds() - start }
             let refusal = (try? WireFailure(wireBytes: answer.payload))?.code ?? ""

@@ -7,10 +7,10 @@ import ZeroMQ
 
 /// Measures how many acknowledged events of 200 bytes per second the bus carries to one subscriber, 256 unacknowledged.
 ///
-/// Both sides do the same as the baseline’s: they copy and decode only the numbers that they count.
+/// Both sides copy and decode only the numbers that they count, like the baseline’s.
 enum Throughput {
     /// The bus drops a subscriber’s unread messages beyond a thousand; libzmq frees space in halves of that.
-    private static let mostUnseen: UInt64 = 480
+    private static let maximumUnread: UInt64 = 480
 
     static func measure(_ fleet: BenchFleet) throws {
         let first = UInt32(Date().timeIntervalSince1970)
@@ -71,7 +71,7 @@ enum Throughput {
             var sent: UInt64 = 0
             var acknowledged: UInt64 = 0
             while acknowledged < count {
-                let room = min(count, acknowledged + 256, seen() + Throughput.mostUnseen)
+                let room = min(count, acknowledged + 256, seen() + Throughput.maximumUnread)
                 while sent < room {
                     sent += 1
                     let header = BusHeader(.event, generation: generation, epoch: epoch, originSequence: sent)
@@ -84,7 +84,7 @@ enum Throughput {
                         }
                     }
                 }
-                // With nothing in flight only the subscriber is waited for.
+                // If nothing is in flight, only the subscriber has no space.
                 if acknowledged == sent { usleep(20) }
                 var wait = acknowledged < sent
                 while try socket.receive(into: &answer, wait: wait) {
@@ -114,7 +114,7 @@ enum Throughput {
         // Only the subscriber’s thread uses anything but the semaphores and the box, until it has ended.
         let started = DispatchSemaphore(value: 0)
         let ended = DispatchSemaphore(value: 0)
-        /// The last event that it has received, or one shortly before.
+        /// The sequence of the last received event, or of one shortly before.
         let seen = NIOLockedValueBox<UInt64>(0)
         private(set) var lost: UInt64 = 0
         private let fleet: BenchFleet
@@ -127,7 +127,7 @@ enum Throughput {
 
         func run() {
             defer {
-                // If it has failed, this ends the waits for it.
+                // After a failure this ends the publisher’s wait.
                 seen.withLockedValue { $0 = last }
                 started.signal()
                 ended.signal()
