@@ -86,7 +86,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a file at the path after a crash is accepted if it is the same, else left alone`()
+    @Test func `a file at the path after a crash is accepted if it is the same, and otherwise not changed`()
         throws
     {
         try withFolder { folder, _ in
@@ -98,7 +98,7 @@ struct DownloadFilesTests {
     }
 
     @Test
-    func `a partial file with a second link is started over and the other link left alone`()
+    func `a partial file with a second link is started over and the other link isn’t changed`()
         throws
     {
         try withFolder { folder, _ in
@@ -131,7 +131,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `an existing file is left alone, and so are files that aren’t named like downloads`() throws {
+    @Test func `neither existing files nor files that aren’t named like downloads are changed`() throws {
         try withFolder { folder, home in
             mkdir(folder.root, 0o700)
             mkdir(folder.root + "/P", 0o700)

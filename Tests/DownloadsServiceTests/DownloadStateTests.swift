@@ -8,7 +8,7 @@ import WireMessages
 
 @testable import DownloadsService
 
-/// Tests that reports about downloads are true, even after another program has changed the files.
+/// Tests that reports about downloads are correct, even after another program has changed the files.
 struct DownloadStateTests {
     private let rig = DownloadsRig()
     private let cut = TransferFailure(Failure(.streamFailed, "cut"))

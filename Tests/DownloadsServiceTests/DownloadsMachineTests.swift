@@ -23,7 +23,7 @@ struct DownloadsMachineTests {
         #expect(rig.why("e1") == "It is downloaded: requested by test.")
     }
 
-    @Test func `transfers keep to the limits in total and for each host, in the order of their requests`() throws {
+    @Test func `transfers keep to the limits in total and for each host, in order of their requests`() throws {
         rig.set(.downloadsAtOnce, "3")
         rig.set(.downloadsPerHost, "2")
         rig.add("e1", "e3", "e5", "e2", "e4")
@@ -202,7 +202,7 @@ struct DownloadsMachineTests {
     }
 
     @Test
-    func `the folder scan at the start finds missing and replaced files and leaves unknown ones alone`()
+    func `the folder scan at the start finds missing and replaced files and doesn’t change unknown ones`()
         throws
     {
         rig.add("e1", "e2", "e3")

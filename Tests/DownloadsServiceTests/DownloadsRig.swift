@@ -8,7 +8,7 @@ import WireMessages
 
 @testable import DownloadsService
 
-/// Downloads with a library, a database and a clock in memory; the test is the network.
+/// Downloads with a library, a database and a clock in memory; the test simulates the network.
 final class DownloadsRig: OwnerRig {
     typealias Request = WireDownloadsRequest
     typealias Reply = WireDownloadsReply
@@ -51,7 +51,7 @@ final class DownloadsRig: OwnerRig {
         verify(machine.knownPodcasts)
     }
 
-    /// Reports the podcasts that are missing in the library, as the runtime does.
+    /// Reports the podcasts that are missing in the library, as the shell does.
     private func verify(_ podcasts: Set<PodcastID>) {
         let existing = Set(library.values.map(\.podcastID))
         for podcast in podcasts.sorted() where !existing.contains(podcast.text) { handle(.podcastForgotten(podcast)) }
@@ -79,7 +79,7 @@ final class DownloadsRig: OwnerRig {
         }
     }
 
-    /// Advances the clocks and fires the due timers.
+    /// Advances the clocks and fires due timers.
     func advance(_ seconds: Double) { advance(by: .seconds(seconds)) }
 
     /// The transfers that were started since the process started.

@@ -12,7 +12,7 @@ import WireMessages
     @Test func `alerts appear without a request once the supervisor can join the bus`() async throws {
         let alerts = "stream/supervisor/alert/"
         try await TestFleet.with { (fleet: TestFleet) async throws -> Void in
-            // A folder blocks the path of the generation: joining fails until it is removed.
+            // A folder at the path of the generation file makes joining fail until it is removed.
             let obstacle = fleet.home.stateFile("supervisor.generation")
             try FileManager.default.createDirectory(atPath: obstacle + "/x", withIntermediateDirectories: true)
             let link = try AlertLink(home: fleet.home, backoff: .constant(.milliseconds(50)))

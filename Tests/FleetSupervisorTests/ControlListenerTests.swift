@@ -20,7 +20,7 @@ import Testing
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(7), &limit)
         let before = limit
-        // The lowest free number decides, so holes below it are filled first.
+        // The system assigns the lowest free number, so gaps below the limit are filled first.
         var fillers: [Int32] = []
         let top = dup(0)
         close(top)

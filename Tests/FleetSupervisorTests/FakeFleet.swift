@@ -36,9 +36,9 @@ final class FakeFleet: Sendable {
         }
     }
 
-    /// Sets the service’s behaviour from its next start: `exit CODE` before READY, `silent` after READY,
-    /// `stubborn` against SIGTERM, `mute` without READY, `chatty`.
-    func behave(_ service: String, _ mode: String) {
+    /// Sets the service’s behaviour from its next start: `exit CODE` ends it before READY, `silent` sends nothing after
+    /// READY, `stubborn` ignores SIGTERM, `mute` never sends READY, `chatty` prints a very long line.
+    func setMode(_ service: String, _ mode: String) {
         try? SmallFile.replaceWhole(programs + "/\(service).mode", with: mode, isDurable: false)
     }
 
@@ -95,7 +95,7 @@ final class FakeFleet: Sendable {
         """
 }
 
-/// The argument of a supervisor’s thread.
+/// The input and the outcome of a supervisor’s thread.
 private final class Run: Sendable {
     let configuration: SupervisorConfiguration
     let ended: NIOLockedValueBox<Bool>

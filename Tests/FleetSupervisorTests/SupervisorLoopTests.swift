@@ -12,7 +12,7 @@ import Testing
 
     init() throws { fleet = try FakeFleet() }
 
-    /// Runs the body with the fleet up, and removes everything afterwards.
+    /// Runs the body with a running fleet, and removes its files and processes afterwards.
     private func withFleet(_ configuration: SupervisorConfiguration? = nil, _ body: () throws -> Void) throws {
         defer { fleet.end() }
         try fleet.start(configuration)
@@ -57,11 +57,11 @@ import Testing
         var configuration = fleet.configuration
         configuration.limits.late = .milliseconds(600)
         configuration.limits.hung = .milliseconds(1_500)
-        fleet.behave("feeds", "silent")
+        fleet.setMode("feeds", "silent")
         try withFleet(configuration) {
             eventually("feeds is ready") { fleet.report("feeds")?.state == "ready" }
             let pid = try #require(fleet.report("feeds")?.pid)
-            fleet.behave("feeds", "")
+            fleet.setMode("feeds", "")
             eventually("feeds was started again") { (fleet.report("feeds")?.restarts ?? 0) >= 1 }
             #expect(kill(pid, 0) != 0)
             #expect(fleet.report("feeds")?.lastEnd?.contains("no liveness report") == true)
@@ -82,13 +82,13 @@ import Testing
     }
 
     @Test func `a service that can’t start is reported with the reason`() throws {
-        fleet.behave("queue", "exit 78")
+        fleet.setMode("queue", "exit 78")
         try withFleet {
             let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
             #expect(failure?.message.contains("queue doesn’t start: exited with 78") == true)
             #expect(fleet.report("queue")?.state == "failed")
             #expect((fleet.report("queue")?.nextTry ?? 0) > 200)
-            fleet.behave("queue", "")
+            fleet.setMode("queue", "")
             _ = try fleet.client.resetFailed("queue")
             try fleet.client.ready()
         }
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test func `a process that doesn’t stop is killed`() throws {
-        fleet.behave("queue", "stubborn")
+        fleet.setMode("queue", "stubborn")
         try withFleet {
             try fleet.client.ready()
             let pid = try #require(fleet.report("queue")?.pid)
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test func `the processes that a service started end with it`() throws {
-        fleet.behave("feeds", "parent")
+        fleet.setMode("feeds", "parent")
         try withFleet {
             try fleet.client.ready()
             let pid = try #require(fleet.report("feeds")?.pid)
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test func `logs contain every line as JSON, truncated at the limit`() throws {
-        fleet.behave("feeds", "chatty")
+        fleet.setMode("feeds", "chatty")
         try withFleet {
             try fleet.client.ready()
             eventually("the long line is written") {
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func `a process ID that now belongs to another process is left alone`() throws {
+    @Test func `a process ID that now belongs to another process isn’t killed`() throws {
         defer { fleet.end() }
         try SmallFile.replaceWhole(fleet.home.runFile("bus.pid"), with: "\(getpid()) 12345\n")
         #expect(Survivors(home: fleet.home).find(FleetPlan.default.services).isEmpty)

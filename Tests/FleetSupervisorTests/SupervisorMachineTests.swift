@@ -175,7 +175,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .failed)
     }
 
-    @Test func `a service that hangs before its first heartbeat is detected`() {
+    @Test func `a hang before the first heartbeat is detected`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(12), silent: ["queue"])
@@ -270,7 +270,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: [78, 127] as [Int32], ["bus", "feeds"])
-    func `a service that cannot start fails at once`(_ code: Int32, _ name: String) {
+    func `a service that can’t start fails at once`(_ code: Int32, _ name: String) {
         var bench = Bench()
         bench.startAll()
         let effects = bench.send(.ended(name, .exited(code)))
@@ -321,7 +321,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(!bench.effects.contains(.abort("queue")))
     }
 
-    @Test func `services that are late together are given more time`() {
+    @Test func `services that are late at the same time have a longer limit`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -355,7 +355,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: [("queue", 3), ("feeds", 5)])
-    func `a service that does not stop in time is killed`(_ name: String, _ seconds: Int) {
+    func `a service that doesn’t stop in time is killed`(_ name: String, _ seconds: Int) {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)
@@ -429,7 +429,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 }
 
-/// Repeatable numbers (Knuth’s linear congruential generator).
+/// Pseudorandom numbers (Knuth’s linear congruential generator).
 private struct Numbers: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {

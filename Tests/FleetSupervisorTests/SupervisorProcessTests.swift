@@ -36,7 +36,7 @@ import Testing
         #expect(pids.count == 6)
         let start = SystemClocks.monotonic()
         kill(supervisor, SIGKILL)
-        // The guarantee is 100 ms; a machine that is busy with other tests gets more.
+        // The guarantee is 100 ms; a busy machine needs more.
         eventually("all are gone: \(pids)", within: .seconds(2)) { pids.allSatisfy(isGone) }
         print("gone after \(SystemClocks.monotonic().since(start))")
         #expect(try launcher.startDetached() == .started)
@@ -74,7 +74,7 @@ import Testing
         withExtendedLifetime(lock) {}
     }
 
-    @Test func `of twenty simultaneous starts one starts a fleet and all find it`() throws {
+    @Test func `of twenty simultaneous starts one starts a fleet and all connect to it`() throws {
         defer { fleet.end() }
         let outcomes = NIOLockedValueBox<[Result<SupervisorLauncher.Outcome, Failure>]>([])
         let launcher = launcher

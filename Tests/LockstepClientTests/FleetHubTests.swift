@@ -20,7 +20,7 @@ import WireMessages
         return state
     }
 
-    /// A hub that has joined a bus on which playback is ready.
+    /// A hub with the snapshot of a bus on which playback is ready.
     private static func joined(_ bus: inout ModelBus) -> FleetHub {
         let hub = FleetHub(observing: .all)
         _ = bus.makeReady(.playback)
@@ -41,7 +41,7 @@ import WireMessages
         #expect(hub.state.player.episode == nil)
     }
 
-    @Test func `the state shows what is loaded, safe for a terminal`() {
+    @Test func `the state shows the loaded episode, safe for a terminal`() {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
         #expect(hub.state.connection == .live)
@@ -157,7 +157,7 @@ import WireMessages
             hub.apply(.event(bus.publish(.put, .download(episode), Self.download(episode))))
         }
         let updates = hub.updates()
-        // The bus has restarted; the service publishes only one of its values again.
+        // After a restart of the bus the service publishes only one of its values.
         var next = ModelBus(epoch: 2)
         var replica = hub.state.view.replica
         replica.replace(at: StreamPosition(epoch: 2, sequence: 0), ready: [:], entries: [])

@@ -11,7 +11,7 @@ import WireMessages
 
 /// Tests the preparation of command lines for the parser, and refusals.
 @Suite struct CommandLineTests {
-    /// Deriving a command’s name from its type would cost every start a search through the whole program.
+    /// Without a name, the parser derives it from the type, which searches the whole program at every start.
     @Test func `every command has its full name`() {
         var rest: [any ParsableCommand.Type] = [Lockstep.self]
         while let command = rest.popLast() {
@@ -39,7 +39,7 @@ import WireMessages
         #expect(CommandLineWords.episodes(mark.episodes) == ids)
     }
 
-    @Test func `few IDs and the values of options stay as they are`() throws {
+    @Test func `few IDs and the values of options aren’t changed`() throws {
         let ids = (0..<60).map { EpisodeID.derived(from: "\($0)").text }
         let few = ["mark", "played"] + ids.prefix(49)
         #expect(try CommandLineWords(few).words == few)
@@ -85,7 +85,7 @@ import WireMessages
         ("`lockstep ps --home /b`", "`lockstep ps --home /b`"),
         ("an open `lockstep ps", "an open `lockstep ps"), ("", ""),
     ])
-    func `a command in a message names the home that was given`(text: String, completed: String) {
+    func `a command in a message names the specified home`(text: String, completed: String) {
         #expect(AdvisedCommands(home: "/a b").completed(text) == completed)
         #expect(AdvisedCommands(home: nil).completed(text) == text)
         // The home is also read from a command line that can’t be parsed.
@@ -345,9 +345,9 @@ import WireMessages
 
     @Test(
         arguments: [
-            ("geheim\n", .given("geheim")), ("a\u{7f}b\r", .given("b")), ("gä\u{7f}x\n", .given("gx")),
-            ("a\u{15}b\n", .given("b")), ("\u{7f}\n", .given("")), ("a\u{3}", .cancelled), ("\u{4}", .cancelled),
-            ("a\u{4}", .given("a")), ("a", .more),
+            ("geheim\n", .entered("geheim")), ("a\u{7f}b\r", .given("b")), ("gä\u{7f}x\n", .given("gx")),
+            ("a\u{15}b\n", .entered("b")), ("\u{7f}\n", .given("")), ("a\u{3}", .cancelled), ("\u{4}", .cancelled),
+            ("a\u{4}", .entered("a")), ("a", .more),
         ] as [(String, TypedPassword.Outcome)])
     func `a password is typed with the usual keys`(keys: String, outcome: TypedPassword.Outcome) {
         var typed = TypedPassword()

@@ -108,14 +108,14 @@ import WireMessages
         func said(_ downloads: [WireDownload]) -> [String] {
             narrator.news(downloads.compactMap { DownloadState($0) }).map(DownloadsNarrator.line)
         }
-        #expect(said([Self.download("e1", .queued)]) == ["“Title e1”: queued."])
-        #expect(said([Self.download("e1", .queued)]) == [])
+        #expect(lines([Self.download("e1", .queued)]) == ["“Title e1”: queued."])
+        #expect(lines([Self.download("e1", .queued)]) == [])
         #expect(
-            said([Self.download("e1", .downloading, 0, 1_000)]) == ["“Title e1”: downloading 0 %, 0 B of 1 kB."])
-        #expect(said([Self.download("e1", .downloading, 50, 1_000)]) == [])
-        #expect(said([Self.download("e1", .downloading, 150, 1_000)]).count == 1)
-        #expect(said([Self.download("e1", .downloaded, 1_000, 1_000)]) == ["“Title e1”: downloaded, 1 kB."])
-        #expect(said([]) == ["“e1”: not downloaded."])
+            lines([Self.download("e1", .downloading, 0, 1_000)]) == ["“Title e1”: downloading 0 %, 0 B of 1 kB."])
+        #expect(lines([Self.download("e1", .downloading, 50, 1_000)]) == [])
+        #expect(lines([Self.download("e1", .downloading, 150, 1_000)]).count == 1)
+        #expect(lines([Self.download("e1", .downloaded, 1_000, 1_000)]) == ["“Title e1”: downloaded, 1 kB."])
+        #expect(lines([]) == ["“e1”: not downloaded."])
     }
 
     @Test(

@@ -222,7 +222,7 @@ import WireMessages
         #expect(Self.snapshot(Self.player()).nextTick == nil)
     }
 
-    @Test func `the status names the chapter and the queue of what plays`() {
+    @Test func `the status names the current chapter and the source queue`() {
         var state = Self.player()
         state.local = true
         state.sound.boost = true
@@ -459,11 +459,11 @@ import WireMessages
         async throws
     {
         let clock = NIOLockedValueBox(Self.now)
-        let said = NIOLockedValueBox<[String]>([])
+        let printed = NIOLockedValueBox<[String]>([])
         let player = NIOLockedValueBox(PlayerMachine(settings: Settings(), presentation: .plainText))
         let printer = PlainPlayer(
             Output(json: false, quiet: false), keys: player, now: { clock.withLockedValue { $0 } },
-            say: { line in said.withLockedValue { $0.append(line) } })
+            say: { line in printed.withLockedValue { $0.append(line) } })
         let nine = Self.alert("a1", .error, actions: (1...9).map { "do\($0)" })
         let waiting = Self.alert("a2", actions: ["retry"])
         var state = FleetState(FleetView()).after(.connection(.live))
@@ -472,10 +472,10 @@ import WireMessages
             #expect(try await printer.handle(FleetUpdate(state: state, changes: [.everything])))
         }
         #expect(await printer.nextDigit == AlertKeys.reservation)
-        said.withLockedValue { $0 = [] }
+        printed.withLockedValue { $0 = [] }
         clock.withLockedValue { $0.monotonic = $0.monotonic.advanced(by: AlertKeys.reservation) }
         try await printer.assignDigits()
-        #expect(said.withLockedValue { $0 }.contains { $0.hasSuffix("Answers: 1 retry.") })
+        #expect(printed.withLockedValue { $0 }.contains { $0.hasSuffix("Answers: 1 retry.") })
         #expect(await printer.nextDigit == nil)
     }
 

@@ -233,7 +233,7 @@ import WireMessages
         for presentation in [PlayerMachine.Presentation.fullScreen, .singleLine, .plainText] {
             var machine = Self.machine(presentation)
             guard case .ask(let task) = machine.press(.character("z"), now: Self.now) else {
-                Issue.record("z asks for nothing")
+                Issue.record("The key z made no request")
                 return
             }
             #expect(machine.finished(task, nil, now: Self.now) == .none)
@@ -244,10 +244,10 @@ import WireMessages
     @Test func `undo reports the change that was undone`() {
         var machine = Self.machine(.fullScreen)
         guard case .ask(let task) = machine.press(.character("u"), now: Self.now) else {
-            Issue.record("u asks for nothing")
+            Issue.record("The key u made no request")
             return
         }
-        _ = machine.finished(task, nil, said: "Undone: Removed “A”.", now: Self.now)
+        _ = machine.finished(task, nil, effect: "Undone: Removed “A”.", now: Self.now)
         #expect(Self.notice(machine) == "Undone: Removed “A”.")
     }
 

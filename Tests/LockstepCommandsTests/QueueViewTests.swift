@@ -7,7 +7,7 @@ import WireMessages
 @testable import LockstepClient
 @testable import LockstepCommands
 
-/// Tests how clients see queues other than the loaded entry’s.
+/// Tests the output of commands for queues other than the loaded entry’s.
 @Suite struct QueueViewTests {
     private static func queue(
         _ name: String, _ entries: [String], current: String

@@ -169,13 +169,13 @@ import WireMessages
     ])
     func `an unknown escape sequence isn’t parsed as other keys`(bytes: String, keys: [PlayerKey]) {
         var sequence = KeySequence()
-        #expect(bytes.utf8.compactMap { sequence.take($0) } == keys)
+        #expect(bytes.utf8.compactMap { sequence.handle($0) } == keys)
     }
 
     @Test func `an escape alone doesn’t change the next key`() {
         var sequence = KeySequence()
-        #expect(sequence.take(0x1b) == nil)
+        #expect(sequence.handle(0x1b) == nil)
         sequence.end()
-        #expect(sequence.take(UInt8(ascii: "n")) == .character("n"))
+        #expect(sequence.handle(UInt8(ascii: "n")) == .character("n"))
     }
 }

@@ -55,7 +55,7 @@ import WireMessages
         #expect(result.failures.map(\.known) == [.diskFull])
     }
 
-    /// Simulates that the operating system has no space for the log at a write or a synchronisation.
+    /// Simulates a disk without space for the log at a write or a synchronisation.
     @Test(arguments: [WatchedFiles.Operation.write, .sync])
     func `space that runs out in the middle of a log write loses nothing`(at operation: WatchedFiles.Operation) throws {
         let fixture = try StoreFixture()

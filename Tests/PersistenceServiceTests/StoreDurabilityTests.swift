@@ -73,7 +73,7 @@ import WireMessages
         }
     }
 
-    /// Simulates a power failure: of each file only the synchronised content remains.
+    /// Simulates a power failure: each file keeps only its synchronised content.
     @Test func `acknowledged commits survive a loss of power`() throws {
         let fixture = try StoreFixture()
         let image = fixture.folder + "/image.db"

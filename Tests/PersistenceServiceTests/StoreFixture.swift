@@ -124,7 +124,7 @@ extension Store {
         return outcomes
     }
 
-    /// Commits on top of the owner’s revision, for tests of other behaviour.
+    /// Commits with the owner’s current revision, for tests of other behaviour.
     @discardableResult
     func apply(_ owner: String, _ changes: [WireChange], at seconds: Int64 = 0) throws -> WireCommitOutcome {
         let row = try read("testing") { db in try OwnerRow.fetch(db, owner) }

@@ -135,7 +135,7 @@ import WireMessages
         #expect(try fixture.openRecovering().recovery == nil)
     }
 
-    @Test func `a database of a newer version is refused and left as it is`() throws {
+    @Test func `a database of a newer version is refused and not changed`() throws {
         let store = try fixture.open()
         try store.apply("queue", [.put("entry", "q1", "one")])
         try store.pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }

@@ -21,7 +21,7 @@ struct CrashLoopQuarantineTests {
         }
     }
 
-    /// The outcome of each piece of work: "+" for begun, "?" for postponed, "-" for refused.
+    /// The outcomes of the work in order: "+" for begun, "?" for postponed, "-" for refused.
     private func begin(_ keys: [String], in quarantine: CrashLoopQuarantine) -> NIOLockedValueBox<[String]> {
         let log = NIOLockedValueBox<[String]>([])
         for (number, key) in keys.enumerated() {

@@ -38,7 +38,7 @@ import Testing
         #expect(secrets.credentials(of: "p1").count == FeedSecrets.originLimit)
     }
 
-    @Test func `the file of passwords is readable by the user only, and returns what was written`() throws {
+    @Test func `the file of passwords is readable by the user only, and returns the written passwords`() throws {
         let folder = try TemporaryFolder()
         let file = SecretsFile(path: folder.path + "/secrets.json")
         #expect(try file.read().isEmpty)
@@ -59,7 +59,7 @@ import Testing
     @Test(arguments: [
         "", "{", "[]", "{\"version\":1}", "{\"version\":1,\"podcasts\":{\"p1\":[{\"password\":\"geheim\"}]}}",
     ])
-    func `a damaged file is an error that quotes none of it, and can be moved aside`(content: String) throws {
+    func `a damaged file causes an error that doesn’t quote it, and can be moved aside`(content: String) throws {
         let folder = try TemporaryFolder()
         let file = SecretsFile(path: folder.path + "/secrets.json")
         try content.write(toFile: file.path, atomically: false, encoding: .utf8)

@@ -20,14 +20,14 @@ import Testing
     }
 
     @Test(arguments: ["READY=1", "STOPPING=1"])
-    func `a message that is sent once waits for room in a full queue`(line: String) throws {
+    func `a message that is sent once waits for space in a full queue`(line: String) throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/notify"
         let socket = lockstep_notification_socket(path)
         try #require(socket >= 0)
         defer { close(socket) }
         let notifier = ProcessNotifier(environment: ["NOTIFY_SOCKET": path])
-        // More than any queue holds: `net.unix.max_dgram_qlen` is 512 at most where systemd sets it.
+        // More datagrams than any queue holds: `net.unix.max_dgram_qlen` is 512 at most where systemd sets it.
         for _ in 0..<1_000 { notifier.watchdog() }
         let sender = try #require(
             SystemThread(stackSize: 64 << 10) { line == "READY=1" ? notifier.ready() : notifier.stopping() })
