@@ -84,8 +84,8 @@ public final class Fleet: Sendable {
 
     /// The current state as soon as it is known, and the state after every change; a slow consumer gets the newest.
     ///
-    /// - Parameter tick: the interval of additional states while a value is counting (the position, the rest of a sleep
-    ///   timer, the wait for a retry); nil for none.
+    /// - Parameter tick: the interval of additional states while a value is counting: position, sleep timer or
+    ///   retry. Nil for none.
     public func states(every tick: Duration? = nil) -> FleetSequence<FleetState> {
         FleetSequence(fleet: self) { fleet in
             let feed = fleet.hub.updates(limit: 1)
@@ -107,7 +107,7 @@ public final class Fleet: Sendable {
     ///
     /// - Parameters:
     ///   - prefixes: the prefixes of the topics, such as `playback`; empty for all.
-    ///   - changesOnly: whether to leave out the events that were retained before.
+    ///   - changesOnly: whether to omit the events that were retained before.
     public func events(prefixes: [String] = [], changesOnly: Bool = false) -> FleetSequence<FleetEvent> {
         FleetSequence(fleet: self) { fleet in
             let subscription = fleet.client.subscribe()
@@ -197,7 +197,7 @@ public final class Fleet: Sendable {
     public var downloads: DownloadsClient { DownloadsClient(fleet: self) }
     /// Commands for settings.
     public var settings: SettingsClient { SettingsClient(fleet: self) }
-    /// Answers to alerts.
+    /// Commands that answer alerts.
     public var alerts: AlertsClient { AlertsClient(fleet: self) }
     /// Queries to the library of podcasts and episodes.
     public var library: LibraryClient { LibraryClient(fleet: self) }

@@ -25,13 +25,13 @@ public enum Observation: Sendable, Hashable {
         }
     }
 
-    /// Completes a topic that was given without `stream/`: `playback` means `stream/playback`.
+    /// Adds the prefix `stream/` to a topic without it: `playback` means `stream/playback`.
     static func topic(_ text: String) -> String {
         text.hasPrefix(Topic.streamPrefix) || text.hasPrefix("live/") ? text : Topic.streamPrefix + text
     }
 }
 
-/// A part of the state.
+/// A part of the state that a connection can observe.
 public enum FleetPart: Sendable, Hashable, CaseIterable {
     /// The loaded episode and its playback state.
     case player
@@ -49,7 +49,7 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
     case downloads
     /// The bookmarks of all episodes.
     case bookmarks
-    /// The settings that have values.
+    /// The values of settings.
     case settings
     /// The open alerts.
     case alerts

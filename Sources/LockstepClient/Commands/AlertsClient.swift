@@ -2,7 +2,7 @@ public import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Answers to alerts.
+/// Commands that answer alerts.
 public struct AlertsClient: Sendable {
     let fleet: Fleet
 

@@ -10,7 +10,7 @@ public struct FeedsClient: Sendable {
         public enum Kind: String, Sendable, Hashable {
             /// The podcast was added to the subscriptions.
             case added
-            /// The podcast is already subscribed to.
+            /// The subscription existed before the command.
             case alreadyThere
             /// The feed has new or changed episodes.
             case updated
@@ -48,7 +48,7 @@ public struct FeedsClient: Sendable {
         public var warnings: [String] { wire.warnings.map { DisplayText.sanitised($0) } }
         /// The reason for the failure; nil if there is none.
         public var failure: Failure? { wire.hasFailure ? wire.failure.failure.sanitised : nil }
-        /// The JSON object that the protocol documents.
+        /// The JSON object that `protocols/cli.md` documents.
         public var json: JSONValue { wire.json }
     }
 

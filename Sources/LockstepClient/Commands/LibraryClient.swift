@@ -52,7 +52,7 @@ public struct LibraryClient: Sendable {
         return (found, max(pages.total, found.count))
     }
 
-    /// The episodes with these IDs, without notes and chapters; missing ones are left out.
+    /// The episodes with these IDs, without notes and chapters; missing ones are omitted.
     public func episodes(_ ids: [EpisodeID]) async throws(Failure) -> [Episode] {
         var found: [WireEpisode] = []
         for part in ids.parts(of: RequestSizes.episodes) {

@@ -114,7 +114,7 @@ extension Fleet {
         }.state.player
     }
 
-    /// Returns the player’s state when playback is audible, or when it is known why it isn’t.
+    /// Returns the player’s state when playback is audible, or when the reason why it isn’t is known.
     package func audible(_ player: PlayerState) async -> PlayerState {
         let wire = player.wire
         guard wire.status == .playing, !wire.anchor.running, !wire.buffering else { return player }

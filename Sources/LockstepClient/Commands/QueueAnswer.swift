@@ -71,6 +71,6 @@ public struct QueueChange: Sendable {
     public var origin: CommandOrigin { CommandOrigin(wire.origin) }
     /// The number of entries after the change.
     public var entryCount: Int { Int(wire.entries) }
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue { wire.json }
 }

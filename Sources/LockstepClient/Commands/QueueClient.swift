@@ -196,7 +196,7 @@ public struct QueueClient: Sendable {
 
     /// Returns the newest changes, in the answer’s `history`.
     ///
-    /// - Parameter limit: the maximum number of changes; 0 for all that are kept.
+    /// - Parameter limit: the maximum number of changes; 0 for all stored ones.
     public func history(of queue: String? = nil, limit: UInt32 = 0) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.history.limit = limit }
     }

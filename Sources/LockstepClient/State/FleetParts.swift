@@ -41,7 +41,7 @@ public struct AlertState: Sendable, Hashable {
     public var podcast: PodcastID? { PodcastID(wire.podcast) }
     /// The time at which it was raised.
     public var raisedAt: Timestamp { Timestamp(milliseconds: wire.raisedAt) }
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue { wire.json }
 }
 
@@ -49,7 +49,7 @@ public struct AlertState: Sendable, Hashable {
 public struct OutputState: Sendable, Hashable {
     /// A sound device.
     public struct Device: Sendable, Hashable {
-        /// The name that `PlayerClient.setOutput` takes.
+        /// The name that `PlayerClient.setOutput` accepts.
         public let name: String
         /// The display name.
         public let title: String
@@ -71,7 +71,7 @@ public struct OutputState: Sendable, Hashable {
             Device(name: DisplayText.sanitised($0.name), title: DisplayText.sanitised($0.description_p))
         }
     }
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue { wire.json }
 }
 

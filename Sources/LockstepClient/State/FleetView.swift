@@ -59,7 +59,7 @@ package struct FleetView: Sendable {
         }
     }
 
-    /// The changes of values that aren’t kept.
+    /// The changes of values that the view doesn’t store.
     private static func occurrences(_ event: StreamEvent) -> Set<FleetChange> {
         switch StreamTopic(event.topic) {
         case .episode: return Set([EpisodeID(String(event.topic.parts[3]))].compactMap { $0.map(FleetChange.episode) })

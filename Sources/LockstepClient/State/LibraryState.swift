@@ -29,7 +29,7 @@ public struct Podcast: Sendable, Hashable {
     public var lastRefresh: Timestamp? { wire.lastRefresh == 0 ? nil : Timestamp(milliseconds: wire.lastRefresh) }
     /// The reason why the last refresh failed; nil if it succeeded.
     public var error: String? { wire.errorCode.isEmpty ? nil : DisplayText.sanitised(wire.errorMessage) }
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue { wire.json }
 }
 
@@ -90,7 +90,7 @@ public struct EpisodeProgress: Sendable, Hashable {
     public let isPlayed: Bool
     /// The reason for its played mark as text; empty if the mark never changed.
     public let reason: String
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public let json: JSONValue
 
     init?(_ wire: WireEpisodeState) {
@@ -121,7 +121,7 @@ public struct Bookmark: Sendable, Hashable {
     public var note: String { DisplayText.sanitised(wire.note) }
     /// The time at which it was added.
     public var createdAt: Timestamp { Timestamp(milliseconds: wire.createdAt) }
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue { wire.json }
 }
 
@@ -204,6 +204,6 @@ public struct DownloadState: Sendable, Hashable {
     public var requestedAt: Timestamp { Timestamp(milliseconds: wire.requestedAt) }
     /// The time of completion; nil if it isn’t complete.
     public var finishedAt: Timestamp? { wire.finishedAt == 0 ? nil : Timestamp(milliseconds: wire.finishedAt) }
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue { wire.json }
 }

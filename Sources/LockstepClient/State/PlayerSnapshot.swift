@@ -27,7 +27,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
 
     /// The connection’s state; `reconnecting` also after its end.
     package var connection = Connection.connecting
-    /// Whether the player or the queue may be out of date.
+    /// Whether the state of the player or of the queue may be out of date.
     package var isStale = false
     package let player: PlayerState
     package let episode: EpisodeSummary?

@@ -26,7 +26,7 @@ public struct PlayerState: Sendable, Hashable {
         case user
         /// The sleep timer has expired.
         case sleepTimer
-        /// The command `stop` was given.
+        /// A user’s `stop` command.
         case stop
         /// The sound device was removed.
         case soundDevice
@@ -166,7 +166,7 @@ public struct PlayerState: Sendable, Hashable {
     /// Whether the sleep timer is fading the volume out.
     public var isFadingOut: Bool { wire.hasSleep && wire.sleep.fading }
 
-    /// Whether both have the same sleep timer, regardless of the remaining time.
+    /// Whether both states have the same sleep timer, regardless of its remaining time.
     package func hasSleepTimer(of other: PlayerState) -> Bool {
         wire.hasSleep == other.wire.hasSleep && wire.sleep == other.wire.sleep
     }

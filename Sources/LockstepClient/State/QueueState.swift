@@ -59,7 +59,7 @@ public struct QueueState: Sendable, Hashable {
     public var current: QueueEntryID? { QueueEntryID(wire.current) }
     /// The queue’s repetition, consumption and limit.
     public var modes: QueueModes { QueueModes(wire.modes) }
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue { wire.json }
 
     /// Returns the entry with this ID; nil if it doesn’t exist.
@@ -115,7 +115,7 @@ public struct QueueModes: Sendable, Hashable {
         return words
     }
 
-    /// The JSON object that the protocol documents.
+    /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue {
         .object(["repeat": .string(`repeat`.rawValue), "consume": .bool(consumes), "limit": .integer(Int64(limit))])
     }

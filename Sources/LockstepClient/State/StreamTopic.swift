@@ -1,6 +1,6 @@
 import WireMessages
 
-/// The kind of a topic’s message. IDs and names are taken from the topic.
+/// The kind of a topic’s message. IDs and names are parsed from the topic.
 enum StreamTopic: Sendable, Hashable {
     case player, output, episode, episodeStates, bookmarks(String)
     case queue(String), next
@@ -9,7 +9,7 @@ enum StreamTopic: Sendable, Hashable {
     case settings, alert
     case service(String), database
 
-    /// Returns nil for a topic that isn’t one of these.
+    /// Returns nil for a topic of another kind.
     init?(_ topic: Topic) {
         let parts = topic.parts
         guard let first = parts.first, let last = parts.last, first == "stream" else {
