@@ -1,7 +1,7 @@
 import LibC
 package import PodcastModel
 
-/// An advisory lock (`flock`) on a file, which the kernel releases when the process ends, however it ends.
+/// An advisory lock (`flock`) on a file, which the kernel releases whenever the process ends.
 ///
 /// The file contains the pid of the last holder and, on a second line, a note. Both remain after the holder’s end, so
 /// they are valid only while the lock is held.

@@ -1,7 +1,7 @@
 import LibC
 package import PodcastModel
 
-/// A sentence with the reason why a fleet can’t keep its files in a folder, and another with advice.
+/// A sentence with the reason why a fleet can’t store its files in a folder, and another one with advice.
 package struct FolderFault: Sendable, Hashable {
     package let message: String
     package let advice: String
@@ -115,7 +115,7 @@ extension LockstepHome {
                 message: "\(path) can’t be examined: \(SystemError.reason(number)).",
                 advice: "Set LOCKSTEP_HOME to another folder.", path: path)
         }
-        // Some of the system’s folders, such as /proc, only appear writable.
+        // Some system folders, such as /proc, appear writable but aren’t.
         guard tried.insert(nearest).inserted else { return nil }
         let trial = nearest + "/.lockstep-\(getpid())"
         guard mkdir(trial, 0o700) == 0 else {

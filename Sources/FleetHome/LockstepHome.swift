@@ -126,7 +126,7 @@ package struct LockstepHome: Sendable, Hashable {
 
     /// Throws `badConfiguration` for a run directory whose sockets’ paths are too long for the system.
     package func checkSocketPaths() throws(Failure) {
-        // A path ends with a zero byte, and no socket has a longer name.
+        // The path includes a terminating zero byte, and this is the longest name of a socket.
         let limit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
         let length = controlSocket.utf8.count
         guard length <= limit else {

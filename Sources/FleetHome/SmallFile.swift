@@ -3,7 +3,7 @@ package import PodcastModel
 
 /// Reads and writes small files: epochs, generations, locks, passwords, and the system’s in `/proc`.
 package enum SmallFile {
-    /// Reads a file, whose size may be unknown. At least `limit` bytes of a larger file are read.
+    /// Reads a file of possibly unknown size. Of a larger file at least `limit` bytes are read.
     package static func contents(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw SystemError(number: errno) }

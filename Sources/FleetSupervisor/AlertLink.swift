@@ -57,7 +57,7 @@ final class AlertLink: Sendable {
         close(bell)
     }
 
-    /// Shows the concern about a service; nil ends it.
+    /// Publishes the concern about a service; nil ends it.
     func show(_ concern: FleetConcern?, of service: String) {
         state.withLockedValue { state in
             state.concerns[service] = concern
@@ -117,7 +117,7 @@ final class AlertLink: Sendable {
         }
     }
 
-    /// Joins again after a wait. Concerns that arrive meanwhile are published after it.
+    /// Joins again after a wait. Concerns during the wait are published after it.
     private func retry(after error: any Error, _ state: inout State) {
         report(.failed((error as? Failure)?.message ?? "\(error)"))
         state.failures += 1

@@ -2,7 +2,7 @@ import CProcess
 import LibC
 import SupervisorControl
 
-/// A service’s process and its descriptors. Confined to the supervisor’s thread.
+/// A service’s process and its descriptors. It is confined to the supervisor’s thread.
 struct ChildProcess {
     let pid: Int32
     /// The descriptor that is readable when the process has ended; −1 on systems without pidfds.
@@ -76,7 +76,7 @@ struct ChildProcess {
     }
 }
 
-/// A client of the control socket. Confined to the supervisor’s thread.
+/// A client of the control socket. It is confined to the supervisor’s thread.
 struct ControlConnection {
     let descriptor: Int32
     var input = LineSplitter()

@@ -54,7 +54,7 @@ struct ControlListener {
 
     private enum Refusal {
         case refused
-        /// No connection waits. Without a free descriptor the system reports EMFILE even then.
+        /// No connection is waiting. Without a free descriptor the system reports EMFILE in this case, too.
         case noneWaits
         case impossible
     }

@@ -42,7 +42,7 @@ extension SupervisorMachine {
     private func concern(about service: ServiceState, now: MonotonicTime) -> FleetConcern? {
         let hasFailed =
             service.circuitIsOpen || service.plan.isEssential && service.failures.count >= limits.failuresToOpen
-        // After it has served for a while, earlier failures don’t count any more, even if it is stopped or hangs.
+        // After the service was ready for a while, earlier failures don’t count, even if it stops or hangs.
         let isSettled = service.readyAt.map { now.since($0) >= limits.settling } ?? false
         if hasFailed, !isSettled {
             // During a retry the concern doesn’t change.

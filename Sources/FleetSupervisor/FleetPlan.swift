@@ -1,7 +1,7 @@
 import PodcastModel
 import WireMessages
 
-/// The supervisor’s data about a service, from its `ServiceDescription`.
+/// The supervisor’s configuration of a service, from its `ServiceDescription`.
 struct ServicePlan: Sendable, Hashable {
     var name: String
     var requires: [String]
@@ -40,7 +40,7 @@ struct FleetPlan: Sendable, Hashable {
         })
 }
 
-/// The supervisor’s limits, which the tests of the machine use too.
+/// The supervisor’s time limits and failure limits.
 struct SupervisorLimits: Sendable, Hashable {
     /// The maximum silence before the first message (READY, STATUS or WATCHDOG), and between messages before READY.
     var startSilence: Duration = .seconds(90)

@@ -7,7 +7,7 @@ import SupervisorControl
 /// Writes the services’ logs on a thread of its own, so that a slow or full disk blocks nothing else.
 ///
 /// `NAME.log` is the newest; at its limit it becomes `NAME.log.1`, and so on. The queue is bounded; lines that don’t
-/// fit, or can’t be written, are dropped, and their number is logged when writing works again.
+/// fit, or can’t be written, are dropped, and their number is logged when writing succeeds again.
 final class LogWriter: Sendable {
     /// The size of a file at which it is rotated, in bytes.
     let fileLimit: Int

@@ -46,7 +46,7 @@ struct ServiceState: Sendable, Hashable {
     var readyAt: MonotonicTime?
     /// The number of starts after the first.
     var restarts = 0
-    /// A phrase with the end of the last process and its reason; nil before the first end.
+    /// A description of the last process’s end and its reason; nil before the first end.
     var lastEnd: String?
     /// The service’s own last STATUS line.
     var status: String?

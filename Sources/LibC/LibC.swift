@@ -8,7 +8,7 @@
 @_exported public import Darwin
 #endif
 
-/// Calls `close(2)` under a name that no type’s member has.
+/// Calls `close(2)`, under a name that doesn’t conflict with members named `close`.
 package func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
 
 extension stat {

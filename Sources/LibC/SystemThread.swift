@@ -6,7 +6,7 @@ import Musl
 import Darwin
 #endif
 
-/// A thread for blocking code, which tasks’ threads must not run. Its creator must join or detach it, once.
+/// A thread for blocking code, which must not run on the threads of tasks. Its creator must join or detach it, once.
 package struct SystemThread: @unchecked Sendable {
     // Sendable because a pthread_t is an ID that any thread of the process may use; it is a pointer on some systems.
     private let thread: pthread_t
@@ -54,7 +54,7 @@ package struct SystemThread: @unchecked Sendable {
     /// Detaches the thread: the system releases it when it ends.
     package func detach() { _ = pthread_detach(thread) }
 
-    /// Blocks the process’s signals, also SIGPIPE, which a write to a closed connection may raise. Signals of this
+    /// Blocks the process’s signals, including SIGPIPE of a write to a closed connection. Signals of this
     /// thread’s faults stay unblocked, and so does SIGPROF, with which the runtime stops each thread for a crash
     /// report: the report lacks threads that block it.
     private static func blockSignals() {

@@ -2,7 +2,7 @@ import BusKit
 import CProcess
 import LibC
 
-/// Ends a service when its supervisor ends, by three means, because each has a gap: the kernel’s parent death signal
+/// Ends a service when its supervisor ends, in three ways, since none suffices alone: the kernel’s parent death signal
 /// (Linux only), a check after setting it that the supervisor still runs, and the end of standard input, a pipe.
 package enum ChildGuard {
     /// The supervisor’s pid; unset for a service that was started by hand.

@@ -6,14 +6,14 @@ import WireMessages
 
 /// Quarantines work that crashes its process repeatedly, so that no stored work keeps a service from running.
 ///
-/// A small file lists the running work: a line is appended when work begins or ends, and at times it is rewritten. Work
-/// that ran when the process crashed is suspect in the next one: it runs while no other suspect does, and after
+/// A small file lists the running work: a line is appended when work begins or ends, and a large file is rewritten. Work
+/// that ran when the process crashed is suspect in the next process: it runs while no other suspect does, and after
 /// `crashLimit` crashes it is refused until it is released, or until `pause` has passed, because it may have run by
-/// chance. Completed work is no longer suspect, whatever its outcome. A crash counts if the supervisor reports that the
-/// previous process crashed or hung, and the work had begun at most `window` earlier; a process that was killed from
+/// coincidence. Completed work is no longer suspect, whatever its outcome. A crash counts if the supervisor reports that
+/// the previous process crashed or hung, and the work had begun at most `window` earlier; a process that was killed from
 /// outside doesn’t count.
 package final class CrashLoopQuarantine: Sendable {
-    /// The environment variable that says how the previous process ended: `previousCrash`, or any other text.
+    /// The environment variable with the end of the previous process: `previousCrash`, or any other text.
     package static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
     /// The previous process crashed, or was killed because it hung.
     package static let previousCrash = "crash"
@@ -134,7 +134,7 @@ package final class CrashLoopQuarantine: Sendable {
         }
     }
 
-    /// Allows one more attempt at work that is requested again, unless it crashed the process less than `pause` ago.
+    /// Permits one more attempt at work that is requested again, unless it crashed the process less than `pause` ago.
     package func release(_ key: String, after pause: Duration = .zero) {
         state.withLockedValue { state in
             guard let record = state.records[key], record.crashes >= Self.crashLimit,

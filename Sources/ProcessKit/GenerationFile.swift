@@ -1,7 +1,7 @@
 import BusKit
 import PodcastModel
 
-/// The stored generation of a service: seconds since 1970, and always larger than the last, whatever the clock shows.
+/// The stored generation of a service: seconds since 1970, but always larger than the last one.
 struct GenerationFile {
     let path: String
 

@@ -53,7 +53,7 @@ struct JSONLogHandler: LogHandler {
         return start + "\"…\"}\n"
     }
 
-    /// Whether the standard error accepts a line now: a hanging reader must not block the logging thread.
+    /// Whether the standard error accepts a line now: a hung reader must not block the logging thread.
     private static var isWritable: Bool {
         var error = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         return poll(&error, 1, 0) > 0 && error.revents & Int16(POLLOUT) != 0

@@ -31,7 +31,7 @@ package struct ProcessNotifier: Sendable {
     package func status(_ line: String) { send("STATUS=\(line.split(separator: "\n").joined(separator: " "))") }
 
     /// Sends a datagram. The kernel queues only a few (`net.unix.max_dgram_qlen`, 10 by default): essential messages
-    /// wait for room, but not for long, because no process may depend on a reader.
+    /// wait for room, but only briefly, because no process may depend on a reader.
     private func send(_ message: String, waits: Bool = false) {
         guard let address else { return }
         #if canImport(Glibc)

@@ -5,7 +5,7 @@ package import PodcastModel
 /// The environment in which a service starts.
 package struct ServiceContext: Sendable {
     package var name: ServiceName
-    /// The generation: larger than that of any process of the same service before it.
+    /// The generation, which is larger than that of every earlier process of the same service.
     package var generation: UInt32
     package var home: LockstepHome
     package var logger: Logger

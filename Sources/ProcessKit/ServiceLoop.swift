@@ -25,7 +25,7 @@ package enum ServiceEffect<Input: Sendable>: Sendable {
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     /// Sends a request to another service; the closure turns the answer into an input.
     case ask(OutgoingRequest, @Sendable (Result<[UInt8], Failure>) -> Input)
-    /// Runs a closure of the process in its turn.
+    /// Runs a closure of the process, in order with the other effects.
     case run(@Sendable () -> Void)
     /// Writes a line to the log.
     case log(Logger.Level, String)
@@ -130,7 +130,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
             thread.stop()
             try await group.waitForAll()
             guard let failure else { return }
-            // Otherwise the next process is fenced too if its clock shows less than the registered generation.
+            // Otherwise the next process is fenced, too, if its clock is behind the registered generation.
             try context.recordGeneration(failure.fencingGeneration)
             throw failure
         }
@@ -161,7 +161,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         /// - Returns: the commands for the bus; nil if nothing has arrived.
         mutating func turn() -> [BusCommand]? {
             guard !isOver else { return nil }
-            // The publications of the last turn have been sent.
+            // The publications of the last turn were sent.
             let rest = handler.finish(now: SystemClocks.now())
             let events = inbox.removeAll()
             guard !events.isEmpty || !rest.isEmpty else { return nil }

@@ -12,10 +12,10 @@ package enum ServiceProcess {
     /// Runs a service as this process, until SIGTERM or SIGINT ends it gracefully or it fails.
     ///
     /// It binds itself to the supervisor, holds the service’s lock and records its generation. When the service fails
-    /// the process exits: 78 for a configuration or a database that only a person can repair, 70 for anything else.
+    /// the process exits: 78 for a configuration or a database that needs manual repair, 70 for anything else.
     ///
     /// - Parameter returnsMemoryEarly: whether large blocks of freed memory are returned to the system at once, for a
-    ///   service that needs much memory for short times only. It costs some speed if such blocks are needed repeatedly.
+    ///   service that needs much memory for short times only. Repeated use of such blocks becomes slower.
     package static func run(
         _ name: ServiceName, returnsMemoryEarly: Bool = false,
         _ make: @Sendable (ServiceContext) throws -> some Service

@@ -11,7 +11,7 @@ package struct LogReader: Sendable {
         SystemCall.names(in: folder).filter { $0.hasSuffix(".log") }.map { String($0.dropLast(4)) }
     }
 
-    /// The last lines of one service, or of all by time; at most `count`, the oldest first.
+    /// Returns the last `count` lines of one service, or of all in order of time, the oldest first.
     package func last(_ count: Int, of service: String?) -> [String] {
         guard let service else {
             var lines: [(time: Int64, line: String)] = []
@@ -32,7 +32,7 @@ package struct LogReader: Sendable {
         return lines.suffix(count)
     }
 
-    /// The time in a line; nil if it has none: the line keeps its position among its service’s lines.
+    /// Returns the time in a line; nil for a line without a time, which keeps its position among its service’s lines.
     private static func key(_ line: String) -> Int64? {
         guard let range = line.firstRange(of: "\"at\":") else { return nil }
         return Int64(line[range.upperBound...].prefix { $0.isASCII && $0.isNumber })

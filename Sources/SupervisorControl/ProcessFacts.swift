@@ -1,7 +1,7 @@
 import BusKit
 import LibC
 
-/// Properties of a process, from `/proc`; nil without it.
+/// Properties of a process, read from `/proc`; nil if they can’t be read.
 package enum ProcessFacts {
     /// Its proportional set size in bytes.
     package static func proportionalMemory(of pid: Int32) -> Int? {

@@ -9,7 +9,7 @@ package struct StraySupervisors: Sendable {
 
     package init(home: LockstepHome) { self.home = home }
 
-    /// Returns their processes; none while a supervisor holds the lock of `home`, or on systems without `/proc`.
+    /// Returns their processes; none while a supervisor holds the lock of `home`, or on a system without `/proc`.
     package func find() -> [Int32] {
         guard !FileLock.isHeld(home.fleetLock) else { return [] }
         return SystemCall.names(in: "/proc").compactMap { Int32($0) }.filter { pid in
@@ -17,7 +17,7 @@ package struct StraySupervisors: Sendable {
         }
     }
 
-    /// Requests their orderly end and waits for it. Returns whether there were any.
+    /// Requests their graceful end and waits for it. Returns whether there were any.
     ///
     /// - Throws: `outcomeUnknown` naming the processes that still run after 30 s.
     package func stop(within limit: Duration = .seconds(30)) throws(Failure) -> Bool {

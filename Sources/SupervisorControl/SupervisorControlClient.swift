@@ -38,7 +38,7 @@ package struct SupervisorControlClient: Sendable {
         _ = try ask(ControlRequest("down"), within: .seconds(40))
     }
 
-    /// Passes the last lines of a service, or of all, to `handle`, and with `follow` the new lines too, until `handle`
+    /// Passes the last lines of a service, or of all, to `handle`, and with `follow` also new lines, until `handle`
     /// returns false or the fleet stops.
     package func logs(of service: String?, lines: Int, follow: Bool, _ handle: ([String]) -> Bool) throws(Failure) {
         let connection = try Connection(home)
