@@ -54,11 +54,11 @@ struct BackUp: LockstepCommand {
             + "  \(steps)".split(separator: "\n").map(String.init)
     }
 
-    /// The commands that replace the database by a backup. Each runs only if the previous one succeeded. The old files are
+    /// Commands that replace the database by a backup. Each runs only if the previous one succeeded. The old files are
     /// moved to a new folder, so that repeating the commands overwrites nothing. The log is moved first, because SQLite
     /// would apply it to the other database.
     private static func steps(restoring backup: String, in home: LockstepHome) -> [String] {
-        // The reader may run these commands in a shell with another home, or none.
+        // The user may run these commands in a shell with another home, or with none.
         let option = AdvisedCommands(home: home.environment["LOCKSTEP_HOME"]).option
         let folder = "aside=$(mktemp -d \(ShellText.quoted(home.database + ".before-restore-XXXXXX")))"
         let moves = (DatabaseCopy.companions + [""]).map { suffix in

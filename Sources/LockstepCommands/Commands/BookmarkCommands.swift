@@ -58,7 +58,7 @@ struct BookmarkAdd: LockstepCommand {
         }
     }
 
-    /// The position that a text names in an episode, or in the loaded one; nil for its current position.
+    /// The position that a text specifies in an episode, or in the loaded one; nil for its current position.
     private static func position(
         _ expression: SeekExpression?, in episode: Episode?, _ fleet: Fleet
     ) async throws(Failure) -> Double? {
@@ -150,7 +150,7 @@ extension Bookmark {
         return first
     }
 
-    /// Whether a seek suffices. A position behind the known end needs a new load, which plays the current audio file.
+    /// Whether a seek suffices. A position after the known end needs a new load, which plays the current audio file.
     func isReached(from player: PlayerState) -> Bool {
         guard player.episode?.id == episode, player.status != .finished else { return false }
         return player.duration.map { position <= $0 } ?? true

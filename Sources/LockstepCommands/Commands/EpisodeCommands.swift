@@ -12,7 +12,7 @@ struct ShowEpisode: FleetCommand {
         let found = try await fleet.library.findEpisode(typed: episode)
         let details = EpisodeDetails(
             try await fleet.library.episode(found.id, readsChapters: true) ?? found,
-            // The members from the queue and the player are left out while they aren’t available.
+            // The members from the queue and the player are omitted while these services aren’t available.
             in: await fleet.availableState())
         try output.value(details.json, lines: details.lines(width: Output.terminalWidth))
     }
@@ -164,7 +164,7 @@ struct Why: FleetCommand {
     var observation: Observation { .parts([.queues, .downloads, .alerts]) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        // An episode that only has a download is explained, too.
+        // The explanation also covers an episode that only has a download.
         let named = try await fleet.findDownloads([episode])[0]
         let found = try await fleet.library.episodes([named.id]).first
         var file: [String] = []

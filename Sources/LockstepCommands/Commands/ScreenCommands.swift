@@ -5,9 +5,9 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-// A new player screen needs a `PlayerTerminal` that draws it, a `PlayerMachine.Presentation` that decides its keys, and
+// A player screen requires a `PlayerTerminal` that draws it, a `PlayerMachine.Presentation` that decides its keys, and
 // here a command that passes both to `runPlayer` and is listed in the group “Screens” of `Lockstep`. Its parts of the
-// state must be in `Observation.screen`. A screen of something else is written like `DownloadsBoard` and `DownloadsLoop`.
+// state must be in `Observation.screen`. Other screens are written like `DownloadsBoard` and `DownloadsLoop`.
 
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
@@ -63,10 +63,10 @@ extension CommandContext {
                     settings: settings, presentation: presentation, advice: output.advice)
                 let events = TerminalEvents(signals: signals, inbox: inbox)
                 let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
-                    // The main thread is reserved for the screen until it closes.
+                    // The main thread runs the screen until it closes.
                     Task.detached {
                         let end = await fleet.perform(task)
-                        inbox.post(.finished(task, end.failure, said: end.said))
+                        inbox.post(.finished(task, end.failure, effect: end.effect))
                     }
                 }
                 return try loop.run()
@@ -102,7 +102,7 @@ extension CommandContext {
             }
             if isTyped {
                 group.addTask {
-                    // A program’s keys wait for the state, on which their effect depends; users see when it is known.
+                    // A program’s keys wait for the state, on which their effect depends; users see it on the screen.
                     if !TypedLines.isTerminal { for await _ in begun {} }
                     let hasAsked = try await listen(fleet, keys)
                     // A program’s last command has an outcome to print.
@@ -135,7 +135,7 @@ extension CommandContext {
                 hasAsked = true
                 let end = await fleet.perform(task)
                 outcome = keys.withLockedValue {
-                    $0.finished(task, end.failure, said: end.said, now: SystemClocks.now())
+                    $0.finished(task, end.failure, effect: end.effect, now: SystemClocks.now())
                 }
             }
             if case .quit = outcome { return hasAsked }
@@ -152,16 +152,16 @@ extension Observation {
 
 extension Fleet {
     /// - Returns: the failure, or a sentence for an effect that the state doesn’t show.
-    func perform(_ task: PlayerTask) async -> (failure: Failure?, said: String?) {
-        var said: String?
+    func perform(_ task: PlayerTask) async -> (failure: Failure?, effect: String?) {
+        var effect: String?
         do throws(Failure) {
             switch task {
             case .seek(let load, let position): _ = try await player.seek(.to(position), of: load)
             case .speed(let factor): _ = try await player.setSpeed(.to(factor))
             case .volume(let percent): _ = try await player.setVolume(.to(percent))
-            case .command(let intent): said = try await perform(intent)
+            case .command(let intent): effect = try await perform(intent)
             }
-            return (nil, said)
+            return (nil, effect)
         } catch {
             return (error, nil)
         }

@@ -42,7 +42,7 @@ struct HomeCheck: Sendable {
         ]
     }
 
-    /// Checks for permissions that work, but are unsafe.
+    /// Checks for permissions that are usable but unsafe.
     private func warnings() -> [Finding] {
         var warnings: [Finding] = []
         var isOthers = false
@@ -50,7 +50,7 @@ struct HomeCheck: Sendable {
             var status = stat()
             guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
             guard status.st_uid == userID else {
-                // An unusable folder and the run directory are reported as faults; and one warning is enough.
+                // An unusable folder and the run directory are reported as faults elsewhere; one warning is sufficient.
                 if isOthers || path == home.runDirectory || !canAccess(path, R_OK | W_OK | X_OK) { continue }
                 isOthers = true
                 let owner = LockstepHome.name(ofUser: status.st_uid)
@@ -135,14 +135,14 @@ struct HomeCheck: Sendable {
     }
 
     func clock() -> Finding {
-        // These files are written at every start of a service and of the bus.
+        // Every start of a service or of the bus writes these files.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: home.stateDirectory)) ?? []
         let files = names.filter { $0.hasSuffix(".generation") || $0.contains("epoch") }
         return Self.clock(now: now, newestFile: files.compactMap { Self.modified(home.stateFile($0)) }.max())
     }
 
     static func clock(now: Double, newestFile: Double?) -> Finding {
-        // 1 January 2026, a date before this program’s release.
+        // 1 January 2026: no correct clock is earlier, because this program was released later.
         guard now > 1_767_225_600 - 60 * day else {
             return .fault(
                 "clock",

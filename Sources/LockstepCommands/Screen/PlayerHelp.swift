@@ -1,7 +1,7 @@
 import LockstepClient
 
 enum PlayerHelp {
-    /// All keys in a sentence; `hasList` is whether there is a list to select in.
+    /// Describes all keys in a sentence; `hasList`: whether the screen has a list to select from.
     static func sentence(hasList: Bool) -> String {
         let list = "↑ ↓ select, Enter plays, x removes, c shows the chapters or Up Next, "
         return "Keys: space pauses and resumes, ← → seek, < > chapter, [ ] speed, + - volume, n p next and previous, "

@@ -35,7 +35,7 @@ enum PlayerIntent: Sendable, Hashable {
 }
 
 extension PlayerIntent {
-    /// The request after one that is still in flight: steps continue from its target. Nil if it depends on the
+    /// The request that follows one in flight: steps continue from its target. Nil if it depends on the
     /// shown state, or a held key must not repeat it.
     var behindAnother: PlayerIntent? {
         switch self {
@@ -136,7 +136,7 @@ extension PlayerScreen {
     }
 }
 
-/// The values of the sleep timer’s key: 15, 30 and 60 minutes, the end of the chapter, of the episode, and off.
+/// The cycle of the sleep timer’s key: 15, 30 and 60 minutes, the end of the chapter, of the episode, and off.
 enum SleepKey {
     private static let steps = [15.0, 30, 60].map { $0 * 60 }
 

@@ -1,10 +1,10 @@
 import LockstepClient
 import PodcastModel
 
-/// Decides what a player shows and does: it turns keys and fleet states into tasks and screens, without I/O.
+/// Decides the tasks and screens of a player from keys and fleet states, without I/O.
 struct PlayerMachine: Sendable {
     enum Presentation: Sendable {
-        /// The whole screen, with a list to select in.
+        /// The whole screen, with a list to select from.
         case fullScreen
         case singleLine
         /// One line of plain text for each change.
@@ -93,7 +93,7 @@ struct PlayerMachine: Sendable {
         if isDescribing { dismissNotice() }
     }
 
-    /// Prepares the next frame: removes expired notices, and assigns digits to new alerts.
+    /// Removes expired notices, and assigns digits to new alerts, before the next frame.
     mutating func tick(now: Moment) {
         alertKeys.update(plainSnapshot(at: now).alerts, now: now.monotonic)
         guard let noticeUntil, now.monotonic >= noticeUntil else { return }
@@ -201,9 +201,9 @@ struct PlayerMachine: Sendable {
         return .none
     }
 
-    /// Handles the end of a task, and begins the next one. `said` is a sentence about its effect.
-    mutating func finished(_ task: PlayerTask, _ failure: Failure?, said: String? = nil, now: Moment) -> Outcome {
-        if let text = failure?.message ?? said { say(text, now: now) }
+    /// Handles the end of a task, and begins the next one. `effect` describes its effect in a sentence.
+    mutating func finished(_ task: PlayerTask, _ failure: Failure?, effect: String? = nil, now: Moment) -> Outcome {
+        if let text = failure?.message ?? effect { say(text, now: now) }
         switch task {
         case .seek:
             // The waiting target is in this episode, even if another one plays now.
@@ -245,7 +245,7 @@ struct PlayerMachine: Sendable {
         isDescribing = false
     }
 
-    /// Shows a long text, which stays until the next key if there is room for it.
+    /// Shows a long text, which stays until the next key if it fits.
     private mutating func describe(_ text: String, now: Moment) {
         say(text, now: now)
         guard presentation == .fullScreen else { return }

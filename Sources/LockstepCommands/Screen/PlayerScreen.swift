@@ -10,7 +10,7 @@ struct PlayerScreen: Sendable {
     var notice: String?
     /// Distinguishes a notice from the next one with the same text.
     var noticeNumber = 0
-    /// Whether there is a list to select in.
+    /// Whether the screen has a list to select from.
     var hasList = true
     /// The chosen list; without chapters the queue is shown.
     var list = List.queue
@@ -36,7 +36,7 @@ struct PlayerScreen: Sendable {
             ?? (snapshot.queue.entries.isEmpty ? nil : 0)
     }
 
-    /// The answer to an alert that a digit gives; nil if there is none.
+    /// The answer that a digit gives to an alert; nil if there is none.
     func answer(_ digit: Int) -> PlayerIntent? {
         for alert in snapshot.alerts {
             guard let index = alert.keys.firstIndex(of: digit), alert.actions.indices.contains(index) else { continue }
@@ -45,7 +45,7 @@ struct PlayerScreen: Sendable {
         return nil
     }
 
-    /// A part of the screen. If there is no room, the parts with the highest numbers are left out.
+    /// A part of the screen. If space is scarce, the parts with the highest numbers are omitted.
     private struct Section {
         var priority: Int
         var lines: [[ScreenImage.Span]]

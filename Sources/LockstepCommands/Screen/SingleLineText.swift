@@ -16,10 +16,10 @@ enum SingleLineText {
         let tail = tail(snapshot)
         var room = columns - DisplayText.width(head) - DisplayText.width(tail)
         guard room > 4 else { return DisplayText.cut(head + tail, to: columns) }
-        // Alerts precede the title, but leave room for a part of it.
+        // Alerts precede the title, which always has some space.
         let alert = alert(snapshot, room: room - 12)
         room -= DisplayText.width(alert)
-        // A bar fills the room that the title leaves.
+        // A bar fills the space after the title.
         let barWidth = min(20, room - 30)
         let bar =
             barWidth >= 8
@@ -56,7 +56,7 @@ enum SingleLineText {
         }
     }
 
-    /// The alerts with their answers if there is room for at least one, otherwise their number and the answers that fit.
+    /// The alerts with their answers if at least one fits, otherwise their number and the answers that fit.
     private static func alert(_ snapshot: PlayerSnapshot, room: Int) -> String {
         var text = ""
         for (index, alert) in snapshot.alerts.enumerated() {

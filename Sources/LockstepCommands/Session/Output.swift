@@ -57,7 +57,7 @@ struct Output: Sendable {
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
         progress.cancel()
-        // The line is cleared if it was written.
+        // The progress line is cleared if it was written.
         if SystemClocks.now().monotonic.since(await progress.value) >= .seconds(1) {
             let blank = String(repeating: " ", count: DisplayText.width(what) + 10)
             try? Self.write("\r\(blank)\r", to: STDERR_FILENO)
@@ -71,7 +71,7 @@ struct Output: Sendable {
             try? write(failure.json.line + "\n", to: STDERR_FILENO)
             return
         }
-        // Each of several problems has its own line.
+        // Each problem is on its own line.
         var text = failure.message.split(separator: "\n").map { "lockstep: \($0)\n" }.joined()
         for candidate in failure.candidates {
             let detail = candidate.detail.isEmpty ? "" : " (\(candidate.detail))"

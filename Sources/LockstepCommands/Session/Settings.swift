@@ -64,7 +64,7 @@ struct Settings: Sendable, Hashable {
     }
 }
 
-/// Reads settings one by one from the file and the environment, and records the source of each invalid value.
+/// Reads single settings from the file and the environment, and records the source of each invalid value.
 private struct SettingsSource {
     private let file: SettingsFile
     private let environment: [String: String]

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import PodcastModel
 
-/// The values of the settings file, with their lines, and its problems.
+/// The values in the settings file with their lines, and the problems of the file.
 struct SettingsFile: Sendable {
     /// The values by key, such as `skip.forward`.
     private(set) var entries: [String: (text: String, line: Int)] = [:]

@@ -51,7 +51,7 @@ struct SettingsText {
             lines.removeFirst()
             var entry = try line.entry()
             if entry.value == .text(""), let below = lines.first {
-                // A list may have the same indentation as its key.
+                // A list may be indented like its key.
                 let isList = below.indent == line.indent && below.isListItem
                 entry.value = try block(&lines, deeperThan: isList ? line.indent - 1 : line.indent)
             }

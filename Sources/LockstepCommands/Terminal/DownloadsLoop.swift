@@ -54,7 +54,7 @@ final class DownloadsLoop: TerminalUser {
     func resume() {
         block.forget()
         hasKeys = Keyboard.isOurs
-        if hasKeys { keyboard.take() }
+        if hasKeys { keyboard.acquire() }
     }
 
     func resized() {}

@@ -3,7 +3,7 @@ struct KeySequence: Sendable {
     private var count = 0
 
     /// Returns the key that `byte` completes; nil if it is incomplete or unknown.
-    mutating func take(_ byte: UInt8) -> PlayerKey? {
+    mutating func handle(_ byte: UInt8) -> PlayerKey? {
         switch (count, byte) {
         case (_, 0x1b):
             count = 1

@@ -1,6 +1,6 @@
 import LibC
 
-/// Reads the keys of standard input’s terminal without an echo.
+/// Reads keys from standard input’s terminal, with the echo off.
 final class Keyboard {
     private var saved = termios()
     private var sequence = KeySequence()
@@ -10,7 +10,7 @@ final class Keyboard {
     /// Whether this program may read the keyboard: in the background it would be stopped.
     static var isOurs: Bool { isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp() }
 
-    func take() {
+    func acquire() {
         var mode = saved
         mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
         withUnsafeMutableBytes(of: &mode.c_cc) { characters in
@@ -25,7 +25,7 @@ final class Keyboard {
     func next() -> PlayerKey? {
         var byte: UInt8 = 0
         while read(STDIN_FILENO, &byte, 1) == 1 {
-            if let key = sequence.take(byte) { return key }
+            if let key = sequence.handle(byte) { return key }
         }
         sequence.end()
         return nil

@@ -27,7 +27,7 @@ enum PasswordPrompt {
             guard readByte(&byte) > 0 else { throw none }
             switch typed.press(byte) {
             case .more: continue
-            case .given(let password): return password
+            case .entered(let password): return password
             case .cancelled: throw none
             }
         }
@@ -53,7 +53,7 @@ enum PasswordPrompt {
 struct TypedPassword {
     enum Outcome: Equatable {
         case more
-        case given(String)
+        case entered(String)
         case cancelled
     }
 
@@ -62,9 +62,9 @@ struct TypedPassword {
     /// Handles a byte of a key: it may end the line, cancel, or delete a character or the line.
     mutating func press(_ byte: UInt8) -> Outcome {
         switch byte {
-        case 0x0a, 0x0d: return .given(String(decoding: bytes, as: UTF8.self))
+        case 0x0a, 0x0d: return .entered(String(decoding: bytes, as: UTF8.self))
         case 0x03: return .cancelled
-        case 0x04: return bytes.isEmpty ? .cancelled : .given(String(decoding: bytes, as: UTF8.self))
+        case 0x04: return bytes.isEmpty ? .cancelled : .entered(String(decoding: bytes, as: UTF8.self))
         case 0x08, 0x7f:
             // All bytes of the last character are removed.
             while let last = bytes.popLast(), last & 0xc0 == 0x80 {}

@@ -2,12 +2,12 @@ import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
-/// Queues the events for a screen: updates of the state, and the ends of its keys’ tasks.
+/// Queues the events for a screen: updates of the state, and ended tasks of keys.
 final class PlayerInbox: Sendable {
     enum Item: Sendable {
         case update(FleetUpdate)
-        /// A task has ended or failed; `said` is a sentence about its effect.
-        case finished(PlayerTask, Failure?, said: String?)
+        /// A task has ended or failed; `effect` describes its effect in a sentence.
+        case finished(PlayerTask, Failure?, effect: String?)
         /// The connection has ended permanently.
         case ended(Failure?)
     }

@@ -56,8 +56,10 @@ final class PlayerLoop {
     private func handle(_ item: PlayerInbox.Item) throws(Failure) {
         switch item {
         case .update(let update): machine.apply(update.state)
-        case .finished(let task, let failure, let said):
-            if case .ask(let next) = machine.finished(task, failure, said: said, now: SystemClocks.now()) { ask(next) }
+        case .finished(let task, let failure, let effect):
+            if case .ask(let next) = machine.finished(task, failure, effect: effect, now: SystemClocks.now()) {
+                ask(next)
+            }
         case .ended(let failure): throw failure ?? Self.connectionEnded
         }
     }

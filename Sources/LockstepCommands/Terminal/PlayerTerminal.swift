@@ -96,7 +96,7 @@ final class FullScreenTerminal: PlayerTerminal {
             sequence.end()
             return TerminalKeys.character(UInt32(code))
         }
-        return sequence.take(byte)
+        return sequence.handle(byte)
     }
 
     private static func function(_ code: Int32) -> PlayerKey? {

@@ -14,7 +14,7 @@ final class SingleLineTerminal: PlayerTerminal {
     init() {
         TerminalLocale.set()
         line = LiveBlock(.ofTerminal)
-        keyboard.take()
+        keyboard.acquire()
     }
 
     func draw(_ screen: PlayerScreen) {
@@ -37,7 +37,7 @@ final class SingleLineTerminal: PlayerTerminal {
     }
 
     func resume() {
-        keyboard.take()
+        keyboard.acquire()
         line.forget()
     }
 

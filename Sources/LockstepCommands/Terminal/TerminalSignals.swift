@@ -2,12 +2,12 @@ import LibC
 
 /// The descriptor that the handler writes to.
 ///
-/// `unsafe`: a signal handler can’t take a lock. It is set before the handlers are, and reset after they are removed.
+/// `unsafe`: a signal handler can’t acquire a lock. It is set before they are installed, and reset after their removal.
 private nonisolated(unsafe) var handlerPipe: Int32 = -1
 
 /// The signals that a screen handles in order.
 ///
-/// They are caught and not blocked, since a thread that the runtime keeps for signals would receive them.
+/// They are caught, not blocked, because the runtime’s signal thread would receive blocked ones.
 final class TerminalSignals: Sendable {
     private let pipe = WakePipe()
 
@@ -30,7 +30,7 @@ final class TerminalSignals: Sendable {
 
     func next() -> Int32? { pipe.next().map { Int32($0) } }
 
-    /// Stops this process like the terminal’s driver; returns when it continues.
+    /// Stops this process, as the terminal driver does on ^Z; returns when it continues.
     func stopProcess() {
         // The signal is sent to this thread, which would otherwise continue briefly while another one stops.
         raise(SIGSTOP)

@@ -16,7 +16,7 @@ enum TypedKey: Sendable, Hashable {
             self = .key(.character(" "))
         } else {
             var sequence = KeySequence()
-            let keys = text.utf8.compactMap { sequence.take($0) }
+            let keys = text.utf8.compactMap { sequence.handle($0) }
             self = text.first == "\u{1b}" && keys.count == 1 ? .key(keys[0]) : .other(text)
         }
     }

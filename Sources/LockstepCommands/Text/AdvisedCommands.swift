@@ -4,7 +4,7 @@ import FleetHome
 /// a message is printed, since services don’t get the client’s options: between backticks, if `lockstep` is followed
 /// by a command.
 struct AdvisedCommands: Sendable, Hashable {
-    /// The text ` --home FOLDER`; empty if none was given.
+    /// The text ` --home FOLDER`; empty if no home was specified.
     let option: String
 
     static let plain = AdvisedCommands(home: nil)
@@ -13,7 +13,7 @@ struct AdvisedCommands: Sendable, Hashable {
 
     init(_ options: GlobalOptions) { self.init(given: options.home) }
 
-    /// Reads a command line that the parser may refuse.
+    /// Finds the home in a command line, even if the parser refuses the rest.
     init(arguments: [String]) {
         let inOne = arguments.first { $0.hasPrefix("--home=") }.map { String($0.dropFirst("--home=".count)) }
         let behind = arguments.firstIndex(of: "--home").flatMap { arguments.dropFirst($0 + 1).first }
@@ -29,7 +29,7 @@ struct AdvisedCommands: Sendable, Hashable {
 
     func completed(_ text: String) -> String {
         guard !option.isEmpty, text.contains("`lockstep ") else { return text }
-        // Every second part is between backticks.
+        // The parts with odd indices are between backticks.
         let parts = text.split(separator: "`", omittingEmptySubsequences: false)
         return parts.enumerated().map { index, part in
             let isCommand = index % 2 == 1 && index < parts.count - 1 && part.hasPrefix("lockstep ")
