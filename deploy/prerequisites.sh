@@ -1,11 +1,11 @@
-# shellcheck shell=bash disable=SC2034  # what it sets is used by the scripts that source it
-# Sourced by the scripts of this folder: system packages that are missing, and a Swift toolchain wherever it is.
-# Exit codes follow sysexits: 69 when something that is needed cannot be had.
+# shellcheck shell=bash disable=SC2034  # the sourcing scripts use its variables
+# Sourced by the scripts in this folder: installs missing system packages and finds a Swift toolchain.
+# Exit codes follow sysexits: 69 if a requirement isn’t available.
 
 SWIFT_NEEDED=6.2
 
-# say WORD…: progress, on stderr. die CODE SENTENCE…: what happened and what to do, then exit.
-say() { printf '%s\n' "$*" >&2; }
+# report TEXT…: prints progress on stderr. die CODE SENTENCE…: prints the problem and its remedy, and exits.
+report() { printf '%s\n' "$*" >&2; }
 die() {
     local code=$1
     shift
@@ -20,7 +20,7 @@ BUILD_PACKAGES=(git libzmq3-dev libmpv-dev libcurl4-openssl-dev libsodium-dev li
 TEST_PACKAGES=(protobuf-compiler dbus pulseaudio pulseaudio-utils pipewire-pulse wireplumber)
 BENCH_PACKAGES=(gcc libc6-dev pkg-config)
 
-# Whether the package NAME is installed. A tool that is there by other means (git, gcc …) counts too.
+# Whether the package NAME is installed. A tool from another source (git, gcc …) counts, too.
 package_present() {
     case $1 in
         git) command -v git >/dev/null && return ;;
@@ -32,7 +32,7 @@ package_present() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# The prefix that makes a command run as root, as words on one line; fails where there is none.
+# Prints the command prefix that runs a command as root, on one line; fails if there is none.
 root_prefix() {
     if [ "$(id -u)" -eq 0 ]; then
         echo "env"
@@ -47,11 +47,11 @@ root_prefix() {
     fi
 }
 
-# install_missing PACKAGE…: installs what is missing and nothing else.
+# install_missing PACKAGE…: installs the missing ones of these packages.
 install_missing() {
     local package missing=() prefix log
     if ! command -v dpkg-query >/dev/null; then
-        say "This isn’t Debian or Ubuntu; assuming that these are installed: $*"
+        report "This isn’t Debian or Ubuntu; assuming that these are installed: $*"
         return
     fi
     for package in "$@"; do package_present "$package" || missing+=("$package"); done
@@ -59,9 +59,9 @@ install_missing() {
     prefix=$(root_prefix) ||
         die 69 "these packages are missing, and installing them needs root: ${missing[*]}" \
             "Install them and start again:  apt-get install ${missing[*]}"
-    say "Installing ${missing[*]}"
+    report "Installing ${missing[*]}"
     log=$(mktemp)
-    # shellcheck disable=SC2086  # the prefix is words
+    # shellcheck disable=SC2086  # the prefix is a list of words
     if ! {
         $prefix env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update -q &&
             $prefix env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q \
@@ -78,10 +78,10 @@ install_missing() {
 # version_at_least HAVE NEED: whether the dotted version HAVE is NEED or later.
 version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
-# The version that the toolchain in folder DIR says it is; empty where it does not start.
+# The version that the toolchain in folder DIR reports; empty if it can’t be run.
 swift_version() { "$1/swift" --version 2>/dev/null | sed -n 's/.*Swift version \([0-9][0-9.]*\).*/\1/p' | head -n 1; }
 
-# Puts a toolchain that is new enough first on PATH and exports it.
+# Puts a sufficiently new toolchain first on PATH, and exports PATH.
 find_swift() {
     local home=${HOME:-/root} folder version rejected=() seen=: candidates=()
     if folder=$(command -v swift); then candidates+=("$(dirname "$folder")"); fi
@@ -103,7 +103,7 @@ find_swift() {
         rejected+=("$folder/swift is ${version:-a program that does not start}")
     done
     if [ ${#rejected[@]} -gt 0 ]; then
-        die 69 "no Swift toolchain here is $SWIFT_NEEDED or later:" "${rejected[@]}" \
+        die 69 "no Swift toolchain of version $SWIFT_NEEDED or later was found, only:" "${rejected[@]}" \
             "Install one from https://www.swift.org/install/linux/, then start again" \
             "(SWIFT_TOOLCHAIN=/path/to/toolchain names one in an unusual place)."
     fi
@@ -112,22 +112,22 @@ find_swift() {
         "SWIFT_TOOLCHAIN=/path/to/toolchain names one in an unusual place."
 }
 
-# The names of the programs that are installed.
+# Prints the names of the installed programs.
 program_names() {
     local main
     echo lockstep
     for main in Sources/lockstep-*/Main.swift; do basename "$(dirname "$main")"; done
 }
 
-# build_programs CONFIGURATION [bench]: builds all programs in one go, with "bench" the benchmark's harness too, and prints
-# the folder that they are in.
+# build_programs CONFIGURATION [bench]: builds all programs in one build, with "bench" also the benchmark harness, and
+# prints their folder.
 build_programs() {
     local flags=(-c "$1" --jobs "$(build_jobs)")
     export LOCKSTEP_TARGETS=${2:-programs}
     swift build "${flags[@]}" </dev/null >&2 && swift build "${flags[@]}" --show-bin-path </dev/null
 }
 
-# How many compilers at once: one a core, fewer where memory is short (a compiler takes up to about 1.5 GiB).
+# The number of parallel compilers: one per core, fewer if memory is scarce (a compiler uses up to about 1.5 GiB).
 build_jobs() {
     local cores memory
     cores=$(nproc 2>/dev/null || echo 2)
