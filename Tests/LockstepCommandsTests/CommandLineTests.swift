@@ -345,8 +345,8 @@ import WireMessages
 
     @Test(
         arguments: [
-            ("geheim\n", .entered("geheim")), ("a\u{7f}b\r", .given("b")), ("gä\u{7f}x\n", .given("gx")),
-            ("a\u{15}b\n", .entered("b")), ("\u{7f}\n", .given("")), ("a\u{3}", .cancelled), ("\u{4}", .cancelled),
+            ("geheim\n", .entered("geheim")), ("a\u{7f}b\r", .entered("b")), ("gä\u{7f}x\n", .entered("gx")),
+            ("a\u{15}b\n", .entered("b")), ("\u{7f}\n", .entered("")), ("a\u{3}", .cancelled), ("\u{4}", .cancelled),
             ("a\u{4}", .entered("a")), ("a", .more),
         ] as [(String, TypedPassword.Outcome)])
     func `a password is typed with the usual keys`(keys: String, outcome: TypedPassword.Outcome) {
