@@ -108,7 +108,7 @@ final class QueueEditor: Sendable {
                 case .unavailable, .busy, .lostInFlight, .expired:
                     // The refusal is final: nothing has changed.
                     break
-                case .notFound where state.beliefs[episode] == .unknown, .notApplicable:
+                case .notFound where state.expectedStates[episode] == .unknown, .notApplicable:
                     break
                 default:
                     state.failures.append(error)
