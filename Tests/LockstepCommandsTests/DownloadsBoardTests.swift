@@ -105,7 +105,7 @@ import WireMessages
         var narrator = DownloadsNarrator()
         let isEmpty = (narrator.isEmptyAtFirst([]), narrator.isEmptyAtFirst([]))
         #expect(isEmpty == (true, false))
-        func said(_ downloads: [WireDownload]) -> [String] {
+        func lines(_ downloads: [WireDownload]) -> [String] {
             narrator.news(downloads.compactMap { DownloadState($0) }).map(DownloadsNarrator.line)
         }
         #expect(lines([Self.download("e1", .queued)]) == ["“Title e1”: queued."])
