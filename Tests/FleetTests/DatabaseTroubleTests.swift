@@ -98,7 +98,7 @@ struct DatabaseTroubleTests {
 extension WholeFleet {
     /// Restarts the database service with a file that isn’t a database any more.
     func damageWhileDown(_ path: String) async throws {
-        await stopped(.persistence)
+        await untilStopped(.persistence)
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
         try Data(repeating: 0x5a, count: 8_192).write(to: URL(filePath: path))
         try start(.persistence)

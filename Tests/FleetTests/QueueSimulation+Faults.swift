@@ -66,7 +66,7 @@ extension QueueSimulation {
         var positions = states.mapValues(\.position)
         if let record = playerRecords["session/current"],
             let session = try? WireSessionRecord(wireBytes: record.value), session.status != .finished,
-            session.isKnown || session.isSought
+            session.isKnown || session.isSeekTarget
         {
             positions[session.episode.id] = session.position
         }
