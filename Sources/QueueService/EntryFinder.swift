@@ -38,14 +38,14 @@ struct EntryFinder {
                     "Searching \(QueueName.shown(queue.name)), which has \(queue.queue.counted), for these texts would take too long; name fewer entries at once, or use their IDs."
                 )
             }
-            let found = (texts[index]?.matches(text) ?? []).map { queue.queue.entries[$0] }
+            let found = (texts[index]?.matches(text) ?? []).map { (queue: queue, number: $0 + 1) }
             guard let first = found.first else { continue }
             guard found.count == 1 else {
                 throw Self.ambiguous(
                     "“\(text)” could be \(found.count) entries of \(QueueName.shown(queue.name)).",
                     advice: "Repeat the command with one of these IDs:", found)
             }
-            return (queue, first)
+            return (queue, queue.queue.entries[first.number - 1])
         }
         let names = queues.map { QueueName.shown($0.name) }.joined(separator: " or ")
         let option = queues.first.map { QueueName.option($0.name) } ?? ""
@@ -68,15 +68,21 @@ struct EntryFinder {
             let names = found.map { "\(QueueName.shown($0.queue.name)) (--queue \($0.queue.name))" }
             throw Self.ambiguous(
                 "Number \(number) could be an entry of \(names.joined(separator: " or ")).",
-                advice: "Repeat the command with --queue or with one of these IDs:", found.map(\.entry))
+                advice: "Repeat the command with --queue or with one of these IDs:",
+                found.map { ($0.queue, Int(number)) })
         }
         return first
     }
 
-    private static func ambiguous(_ message: String, advice: String, _ entries: [Queue.Entry]) -> Failure {
+    private static func ambiguous(_ message: String, advice: String, _ found: [(queue: NamedQueue, number: Int)]) -> Failure {
         Failure(
             ambiguous: message, advice: advice,
-            entries.lazy.map { ($0.id, $0.wire.episode.title, $0.wire.episode.podcastTitle) })
+            found.lazy.map { queue, number in
+                let entry = queue.queue.entries[number - 1]
+                let podcast = entry.wire.episode.podcastTitle
+                let place = "entry \(number) of \(QueueName.shown(queue.name))"
+                return (entry.id, entry.wire.episode.title, podcast.isEmpty ? place : "\(place), \(podcast)")
+            })
     }
 }
 

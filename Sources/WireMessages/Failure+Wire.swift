@@ -7,7 +7,8 @@ extension Failure {
     ///
     /// - Parameters:
     ///   - message: the sentence that the advice follows.
-    ///   - candidates: the objects, of which the first 20 are listed; `detail` distinguishes equal titles.
+    ///   - candidates: the objects, of which the first 20 are listed; `detail`, cut to 100 characters,
+    ///     distinguishes equal titles.
     package init(
         ambiguous message: String, advice: String = "Repeat the command with one of these IDs:",
         _ candidates: some Sequence<(id: String, title: String, detail: String)>
@@ -17,13 +18,16 @@ extension Failure {
         let detail = WireCandidates.with {
             $0.candidates = listed.map { candidate in
                 let isOnlyOne = candidate.detail.isEmpty || titles[candidate.title]?.count == 1
-                return .with {
-                    ($0.id, $0.title, $0.detail) = (candidate.id, candidate.title, isOnlyOne ? "" : candidate.detail)
-                }
+                let title = isOnlyOne ? candidate.title : "\(candidate.title) (\(Self.cut(candidate.detail)))"
+                return .with { ($0.id, $0.title) = (candidate.id, title) }
             }
         }
         self.init(
             code: FailureCode.ambiguous.rawValue, message: "\(message) \(advice)", detail: detail.wireBytes)
+    }
+
+    private static func cut(_ detail: String) -> String {
+        detail.count > 100 ? detail.prefix(99) + "…" : detail
     }
 
     /// The failure of a service process whose name a newer generation has registered.

@@ -292,6 +292,19 @@ struct QueueAnswerTests {
         #expect(queue.current == 7)
     }
 
+    @Test func `entries of one episode are distinguished by their numbers`() throws {
+        let queue = QueueRig()
+        queue.details[QueueRig.episode(1)] = .with { ($0.id, $0.title) = (QueueRig.episode(1), "Waves") }
+        queue.add(1)
+        queue.add(2)
+        queue.add(1)
+        let refused = queue.send { $0.playNamed.entryText = "waves" }?.failure
+        let candidates = try WireCandidates(wireBytes: refused?.detail ?? []).candidates
+        #expect(candidates.count == 2)
+        #expect(candidates.first?.title.hasPrefix("Waves (entry 1 of ") == true)
+        #expect(candidates.last?.title.hasPrefix("Waves (entry 3 of ") == true)
+    }
+
     @Test func `texts that match no entry, or several entries, are refused and nothing changes`() throws {
         let queue = Self.two
         let revision = queue.machine.main.queue.revision
