@@ -230,6 +230,7 @@ extension CommitPipeline {
                 sum + record.value.count + record.collection.utf8.count + record.key.utf8.count + 48
             case .putEpisodeState(let state):
                 sum + state.episode.utf8.count + state.reason.utf8.count + state.audioTag.utf8.count + 80
+                    + 16 + state.unknownFields.data.count
             default: sum + change.wireBytes.count + 16
             }
         }

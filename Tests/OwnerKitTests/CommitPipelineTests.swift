@@ -98,6 +98,24 @@ struct CommitPipelineTests {
         #expect(counts == [1, 3, 2, 1])
     }
 
+    @Test func `the unknown fields of an episode state count toward the size of a batch`() throws {
+        var limits = CommitPipeline.Limits()
+        limits.batchBytes = 2_000
+        var trial = PipelineTrial(limits: limits)
+        // Field 1000 with 1,000 bytes, as a newer version could have stored it.
+        let unknown = [0xC2, 0x3E, 0xE8, 0x07] + [UInt8](repeating: 0x61, count: 1_000)
+        let state = try WireEpisodeState(wireBytes: unknown)
+        #expect(state.unknownFields.data.count == unknown.count)
+        trial.commit(1, "one")
+        for number in 2...4 as ClosedRange<UInt64> {
+            let change = WireChange.with { $0.putEpisodeState = state }
+            trial.handle(.enqueue(NumberedTransaction(TransactionID(number), changes: [change], answering: nil)))
+        }
+        trial.answer()
+        #expect(trial.batches.count == 2)
+        #expect(trial.batches.last?.commits.count == 1)
+    }
+
     @Test func `a refusal also refuses all later transactions, in order`() {
         var trial = PipelineTrial()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
