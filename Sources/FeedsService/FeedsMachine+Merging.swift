@@ -60,7 +60,7 @@ extension FeedsMachine {
         let matches: WireAliasMatches
         switch result {
         case .success(let reply): matches = reply.aliases
-        case .failure(let failure): return giveUp(number, failure, now: now, &effects)
+        case .failure(let failure): return cancelMerge(number, failure, now: now, &effects)
         }
         for match in matches.aliases { merge.found[match.alias] = EpisodeID(match.episode) }
         merge.taken.formUnion(matches.taken)
@@ -75,7 +75,7 @@ extension FeedsMachine {
         if merge.openQuestions == 0 { finishMerge(number, now: now, &effects) }
     }
 
-    private mutating func giveUp(_ number: UInt64, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
+    private mutating func cancelMerge(_ number: UInt64, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
         guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return }
         notBefore[merge.feed.podcast] = now.monotonic.advanced(by: Self.saveBackoff.wait())
         fail(fetch, failure, &effects)

@@ -4,6 +4,7 @@ enum LogRecord {
     enum Level: String, Sendable {
         case info, notice, warning, error
     }
+
     /// Returns the line itself if it looks like a JSON object, otherwise an object with the line as its message.
     static func json(_ line: [UInt8], service: String, at milliseconds: Int64) -> [UInt8] {
         if line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") { return line }

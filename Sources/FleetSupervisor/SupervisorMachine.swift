@@ -86,7 +86,7 @@ struct SupervisorMachine: Sendable {
         case .spawned(let name, let pid): with(name) { $0.spawned(pid, now: now) }
         case .unstartable(let name, let reason):
             with(name) { $0.lastEnd = reason }
-            giveUp(name, now: now, &effects)
+            openCircuit(name, now: now, &effects)
         case .ready(let name): with(name) { $0.recordReady(now: now) }
         case .alive(let name): with(name) { [limits] in $0.recordSignOfLife(now: now, limits) }
         case .status(let name, let line):
@@ -186,7 +186,7 @@ struct SupervisorMachine: Sendable {
         } else if service.startsAgain {
             with(name) { $0.startAnew() }
         } else if [.exited(78), .exited(126), .exited(127)].contains(end) {
-            giveUp(name, now: now, &effects)
+            openCircuit(name, now: now, &effects)
         } else if !settled || end == .exited(0) {
             failed(name, now: now, &effects)
         } else {
@@ -216,11 +216,11 @@ struct SupervisorMachine: Sendable {
                 effects.append(.fleetFailed(failureSentence(service)))
             }
         } else {
-            giveUp(name, now: now, &effects)
+            openCircuit(name, now: now, &effects)
         }
     }
 
-    private mutating func giveUp(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+    private mutating func openCircuit(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         with(name) { [limits, isStopping] service in
             service.recordEnd(lastEnd: service.lastEnd ?? "", crashed: service.hasCrashed)
             service.condition = isStopping ? .stopped : .failed

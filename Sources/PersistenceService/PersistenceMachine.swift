@@ -78,7 +78,7 @@ package struct PersistenceMachine: Sendable {
         if hasStopped { return effects }
         startWriting(&effects)
         startQuestions(&effects)
-        upkeep(now: now, &effects)
+        startMaintenance(now: now, &effects)
         if status != published {
             published = status
             effects.append(.publish([Publication(.put, .persistenceStatus, status.wireBytes)]))
@@ -120,7 +120,7 @@ package struct PersistenceMachine: Sendable {
             schedule.counted()
             if case .success(let counts) = result { (status.podcasts, status.episodes) = counts }
             handleDamage(result.failure, &effects)
-        case .checked(nil): effects.append(.log(.info, "The whole database was read and is sound."))
+        case .checked(nil): effects.append(.log(.info, "The database passed the integrity check."))
         case .checked(let damage?):
             effects.append(.log(.error, "The database check found damage: \(damage.details)"))
             let failure = Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)")
@@ -281,7 +281,7 @@ package struct PersistenceMachine: Sendable {
         backupWaiters = []
     }
 
-    private mutating func upkeep(now: Moment, _ effects: inout [Effect]) {
+    private mutating func startMaintenance(now: Moment, _ effects: inout [Effect]) {
         let isIdle = writing.isEmpty && pendingWrites.isEmpty
         if status.diskFull, isIdle, !isStopping, schedule.isProbeDue(now: now) {
             enqueue(.probe, for: .probe)

@@ -48,11 +48,11 @@ package final class PersistenceShell: Service {
 private struct StoreQueues: Sendable {
     let writer = DispatchQueue(label: "lockstep.persistence.writer")
     let readers = DispatchQueue(label: "lockstep.persistence.readers", attributes: .concurrent)
-    let upkeep = DispatchQueue(label: "lockstep.persistence.upkeep", qos: .utility)
+    let maintenance = DispatchQueue(label: "lockstep.persistence.maintenance", qos: .utility)
 
     /// Waits until the work of all queues is finished, before the store is closed.
     func drain() async {
-        for queue in [writer, readers, upkeep] {
+        for queue in [writer, readers, maintenance] {
             await withCheckedContinuation { continuation in
                 queue.async(flags: .barrier) { continuation.resume() }
             }
@@ -116,14 +116,14 @@ private struct PersistenceHandler: ServiceHandler {
                 .answered(ticket, Result { () throws(Failure) in try store.answer(question) })
             }
         case .copy(let kind):
-            run(queues.upkeep) { store in
+            run(queues.maintenance) { store in
                 .copied(kind, Result { () throws(Failure) in try store.copy(kind, now: SystemClocks.wall()) })
             }
         case .prune(let before):
             run(queues.writer) { store in .pruned(Result { () throws(Failure) in try store.prune(before: before) }) }
         case .checkpoint: run(queues.writer) { .checkpointed(Result(catching: $0.checkpoint)) }
         case .count: run(queues.readers) { .counted(Result(catching: $0.counts)) }
-        case .check: run(queues.upkeep) { .checked($0.damage()) }
+        case .check: run(queues.maintenance) { .checked($0.damage()) }
         case .rebuild: run(queues.writer) { .rebuilt(Result(catching: $0.rebuildSearch)) }
         }
         return nil

@@ -84,7 +84,7 @@ private struct NameSearch {
     func run(_ db: Database, label: (String) throws -> (String, String)) throws -> String {
         let wanted = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         guard !wanted.isEmpty else {
-            throw Failure(.invalidArgument, "Say which \(what): an ID or a part of its title.")
+            throw Failure(.invalidArgument, "Enter the ID or a part of the title of the \(what).")
         }
         if let id = try ids(db, "id = ?", [text]).first { return id }
         let title = LibraryWriter.folded(wanted)

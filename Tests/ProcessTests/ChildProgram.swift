@@ -4,8 +4,8 @@ import NIOConcurrencyHelpers
 
 /// A process that a test starts, in a session of its own.
 enum ChildProgram {
-    /// Starts a program with `input` as its standard input and `output` as its standard output and error. It is killed
-    /// when the test process ends.
+    /// Starts a program with `input` as its standard input and `output` as its standard output and error. The program
+    /// itself is killed when the test process ends; the processes that it started aren’t.
     static func start(
         _ words: [String], environment: [String: String], input: Int32, output: Int32, in folder: String
     ) throws -> pid_t {
