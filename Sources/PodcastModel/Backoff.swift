@@ -1,5 +1,5 @@
-/// The waits before the next attempt, by the number of consecutive failures. The names of all constants of this type end with
-/// `Backoff`.
+/// The waits before the next attempt, by the number of consecutive failures. The names of all constants of this type
+/// end with `Backoff`.
 public struct Backoff: Sendable, Hashable {
     private enum Schedule: Sendable, Hashable {
         case exponential(first: Duration, longest: Duration, jitter: Double)

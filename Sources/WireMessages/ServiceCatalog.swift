@@ -70,8 +70,8 @@ package struct ServiceDescription: Sendable {
 }
 
 /// The services of this version. A new service also needs its name in `ServiceName`, its case in `request`,
-/// `protocols/NAME.proto` and `NAME.md`, `ServiceRequest` and `ServiceReply` conformances, `Sources/NameService` with its
-/// tests, `Sources/lockstep-NAME`, their targets and the product in Package.swift, a row for each in the arrows of
+/// `protocols/NAME.proto` and `NAME.md`, `ServiceRequest` and `ServiceReply` conformances, `Sources/NameService` with
+/// its tests, `Sources/lockstep-NAME`, their targets and the product in Package.swift, a row for each in the arrows of
 /// `deploy/gates`, and its row in the README. The gate `services` checks the product, the targets and the arrows.
 package enum ServiceCatalog {
     /// Every service, each after those that it requires.
