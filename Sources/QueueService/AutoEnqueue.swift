@@ -12,7 +12,7 @@ package struct AutoEnqueue: Sendable {
     /// The number of a query to the library. A reply to an earlier query is ignored.
     package typealias CheckID = UInt64
 
-    /// The new episodes of a podcast, and the mark after them.
+    /// The new episodes of a podcast.
     struct News: Sendable {
         var mark: WireQueueRuleRecord
         var episodes: [WireEpisode]
@@ -42,7 +42,7 @@ package struct AutoEnqueue: Sendable {
         episodeCounts.updateValue(episodeCount, forKey: podcast) != episodeCount
     }
 
-    /// Drops a podcast, and ignores the reply to a pending query about it.
+    /// Removes a podcast, and ignores the reply to a pending query about it.
     mutating func drop(_ podcast: String) {
         episodeCounts[podcast] = nil
         if waiting.first == podcast { pendingCheck = nil }
@@ -98,10 +98,10 @@ package struct AutoEnqueue: Sendable {
             ($0.firstSeen > mark.since || $0.firstSeen == mark.since && !dealt.contains($0.id))
                 && !$0.state.played && !$0.enclosureURL.isEmpty && !isQueued($0.id)
         }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
-        // The newest of all episodes is new, however late its feed publishes it.
+        // The newest episode isn’t part of the back catalogue, even if the feed lists it late.
         let newest = episodes.map(\.published).max() ?? 0
         func isOld(_ episode: WireEpisode) -> Bool {
-            episode.published != 0 && episode.published < mark.since - newsAge && episode.published != newest
+            episode.published != 0 && episode.published < mark.since - backCatalogueAge && episode.published != newest
         }
         return News(mark: next, episodes: found.filter { !isOld($0) }, old: found.filter(isOld))
     }

@@ -55,7 +55,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
             chunks = [[element]]
             return
         }
-        // The end belongs to the last chunk.
+        // An appended element is inserted into the last chunk.
         let end = (chunks.count - 1, chunks[chunks.count - 1].count)
         var (chunk, offset) = index == count - 1 ? end : location(of: index)
         if chunks[chunk].count >= Self.chunkLimit {
@@ -91,7 +91,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
     }
 }
 
-/// Counts occurrences of numbers. Copies share most of their storage.
+/// Counts occurrences of numbers. Copies share the storage of unchanged shards.
 struct ShardedCounts: Sendable {
     private static let shardCount = 64
     private var shards: [[Int: Int]] = Array(repeating: [:], count: Self.shardCount)

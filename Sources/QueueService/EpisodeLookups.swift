@@ -2,7 +2,7 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// Looks up episodes in the library with one query at a time; lookups that arrive meanwhile share the next one.
+/// Looks up episodes in the library with one query at a time; lookups that are added meanwhile share the next query.
 struct EpisodeLookups: Sendable {
     enum Purpose: Sendable {
         case command(CommandContext)
@@ -27,7 +27,7 @@ struct EpisodeLookups: Sendable {
         waiting.append(Lookup(episodes: episodes, purpose: purpose))
     }
 
-    /// Returns the episodes to query now; nil while a query is pending or nothing waits.
+    /// Returns the episodes to query now; nil while a query is pending or no lookup waits.
     mutating func nextQuery() -> [String]? {
         guard queriedLookups == 0, !waiting.isEmpty else { return nil }
         var ids: [String] = []

@@ -1,9 +1,9 @@
 import PodcastModel
 import WireMessages
 
-/// Decides whether a failing entry is skipped, from whether the loaded episode plays unattended and which entries
-/// were skipped since an episode ended. This isn’t stored: an episode that had failed before the queue
-/// restarted may have failed days ago, and no user expects the next one to play now.
+/// Decides whether a failed entry is skipped: only if the episode plays unattended, and few entries have been skipped
+/// since the last episode that ended. This state isn’t stored, because an episode that failed before a restart may have
+/// failed days ago, and no user expects the next one to play now.
 struct FailureWatch: Sendable {
     /// The maximum number of entries that are skipped in a row. More failures are due to the network,
     /// such as a login page in place of every episode.
@@ -21,8 +21,8 @@ struct FailureWatch: Sendable {
     mutating func observe(_ state: WirePlaybackState, isByItself: Bool, isNew: Bool) {
         if state.loadID != load {
             load = state.loadID
-            isUnattended = isByItself && (isNew || state.status == .loading && state.willPlay)
-            if !isByItself { skipped = [] }
+            isUnattended = isAdvance && (isNew || state.status == .loading && state.willPlay)
+            if !isAdvance { skipped = [] }
         } else if status == .failed, state.status == .loading {
             // A user has retried it, or its server is reachable again.
             isUnattended = false
@@ -31,14 +31,15 @@ struct FailureWatch: Sendable {
         switch state.status {
         case .playing: isUnattended = true
         case .paused, .idle: isUnattended = false
-        // It was paused before its file was open, or by the end of the sleep timer.
+        // The episode was paused before its file was opened, or when the sleep timer ended.
         case .loading where !state.willPlay: isUnattended = false
         case .finished: skipped = []
         default: break
         }
     }
 
-    /// Whether a failed entry is skipped; also if an earlier attempt to skip it couldn’t be stored.
+    /// Whether to skip a failed entry, so that `next` plays. If the skip can’t be stored, the same entry may be skipped
+    /// again.
     func shouldSkip(_ entry: String, for next: String) -> Bool {
         isUnattended && skipped.subtracting([entry]).count < Self.limit && !skipped.contains(next)
     }
@@ -51,7 +52,7 @@ struct FailureWatch: Sendable {
 
 extension WireFailure {
     /// Whether a retry would fail in the same way, because the address or its content is invalid.
-    var isLasting: Bool {
+    var isPermanent: Bool {
         switch FailureCode(rawValue: code) {
         case .episodeUnavailable, .badURL, .decoderFailed, .fileMissing: true
         case .streamFailed: !retry

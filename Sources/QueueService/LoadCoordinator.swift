@@ -4,17 +4,17 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Follows the loads that the queue decides until the player has accepted or refused them.
+/// Tracks the loads that the queue decides until the player has accepted or refused them.
 ///
 /// The player receives one load request at a time, because two could arrive in the wrong order.
 struct LoadCoordinator: Sendable {
     /// A load that is part of a queue’s durable state until the player has accepted it.
     typealias PendingLoad = WireQueueHeaderRecord.PendingLoad
 
-    /// The maximum number of loads whose outcomes are kept.
+    /// The maximum number of loads in `decided`.
     static let decidedLimit = 8
 
-    /// The load in the pending request to the player.
+    /// The ID of the load in the pending request to the player.
     private var requested: String?
     /// The newest load that the player has accepted since the queue started; the stream may not show it yet.
     private var accepted: String?
@@ -40,7 +40,8 @@ struct LoadCoordinator: Sendable {
             limit: .seconds(5))
     }
 
-    /// Returns the player’s state after it has accepted a load, if it shows the load; nil: no such request is pending.
+    /// Handles the reply to a load request. Returns the player’s state, if the reply contains one with the load; nil if
+    /// no such request is pending.
     mutating func answered(
         _ result: Result<[UInt8], Failure>, to load: String
     ) -> Result<WirePlaybackState?, Failure>? {
@@ -49,9 +50,9 @@ struct LoadCoordinator: Sendable {
         switch result {
         case .success:
             accepted = load
-            settle(load, .accepted)
+            recordOutcome(load, .accepted)
         case .failure(let failure):
-            if !failure.retry { settle(load, .refused, failure) }
+            if !failure.retry { recordOutcome(load, .refused, failure) }
         }
         return result.map { reply in
             let state = try? WirePlaybackReply(wireBytes: reply).state
@@ -59,8 +60,8 @@ struct LoadCoordinator: Sendable {
         }
     }
 
-    /// Returns the request that names the entry after the loaded one (nil: none) to the player, if it has changed. At most
-    /// one such request is pending, and none is retried, because preparation only saves time.
+    /// Returns the request to prepare the entry after the loaded one, or none if `next` is nil; returns nil if it
+    /// hasn’t changed. At most one such request is pending, and none is retried, because preparation only saves time.
     mutating func prepare(_ next: WireQueueEntry?, of queue: String, after load: String) -> QueueMachine.Call? {
         guard !isPreparing else { return nil }
         var wanted = WirePrepareEpisode()
@@ -76,11 +77,11 @@ struct LoadCoordinator: Sendable {
     mutating func prepared() { isPreparing = false }
 
     /// Discards the preparation when the player has stopped.
-    mutating func playerIsGone() { preparation = nil }
+    mutating func playerStopped() { preparation = nil }
 
-    /// Tracks the pending loads, in order of their decision. A load that is no longer pending, and whose
-    /// acceptance by the player isn’t known, was superseded.
-    mutating func follow(_ pending: [(queue: String, load: PendingLoad)]) {
+    /// Updates `decided` with the pending loads. A load that is no longer pending, although the player isn’t known to
+    /// have accepted or refused it, was superseded.
+    mutating func track(_ pending: [(queue: String, load: PendingLoad)]) {
         for index in decided.indices where decided[index].outcome == .pending {
             if !pending.contains(where: { $0.load.loadID == decided[index].loadID }) {
                 decided[index].outcome = .superseded
@@ -88,7 +89,7 @@ struct LoadCoordinator: Sendable {
         }
         for (queue, load) in pending {
             if let index = decided.firstIndex(where: { $0.loadID == load.loadID }) {
-                // The commit of its first decision was refused.
+                // Its first commit was refused, and the load was decided again.
                 if decided[index].outcome == .superseded { decided[index].outcome = .pending }
                 continue
             }
@@ -98,14 +99,14 @@ struct LoadCoordinator: Sendable {
                     $0.queue = queue
                     $0.entry = load.entry
                     $0.outcome = .pending
-                    let isByItself = LoadID.advance(after: load.replacesLoad).text == load.loadID
-                    if isByItself { $0.afterLoad = load.replacesLoad }
+                    let isAdvance = LoadID.advance(after: load.replacesLoad).text == load.loadID
+                    if isAdvance { $0.afterLoad = load.replacesLoad }
                 })
         }
         decided.removeFirst(max(0, decided.count - Self.decidedLimit))
     }
 
-    private mutating func settle(_ load: String, _ outcome: WireDecidedLoad.Outcome, _ failure: Failure? = nil) {
+    private mutating func recordOutcome(_ load: String, _ outcome: WireDecidedLoad.Outcome, _ failure: Failure? = nil) {
         guard let index = decided.firstIndex(where: { $0.loadID == load }) else { return }
         decided[index].outcome = outcome
         if let failure { decided[index].failure = WireFailure(failure) }

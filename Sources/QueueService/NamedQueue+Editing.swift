@@ -3,19 +3,20 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// Checks and selections for commands, based on the entries of one queue.
+// Checks the arguments of commands against the entries of one queue, and selects entries.
 
 extension NamedQueue {
     func checkRoom(for count: Int) throws(Failure) {
         guard count == 0 || queue.entries.count + count <= limit else {
             throw Failure(
                 .limitReached,
-                "\(QueueName.shown(name)) holds \(queue.counted) and takes at most \(limit); nothing was added. Remove some first."
+                "\(QueueName.shown(name)) holds \(queue.counted), and at most \(limit); nothing was added. Remove some first."
             )
         }
     }
 
-    /// Returns the entry after which new ones are added: the last, or with `next` the current one, else the loaded one.
+    /// Returns the ID of the entry after which new ones are added: the last one, or with `next` the current one, else
+    /// the loaded one. It is empty for the start of the queue.
     func anchor(next: Bool, loaded: String) -> String {
         guard next else { return queue.entries.last?.id ?? "" }
         let anchor = queue.current ?? (queue.index(of: loaded) != nil ? loaded : "")
@@ -23,7 +24,7 @@ extension NamedQueue {
     }
 
     func entries(_ ids: [String]) throws(Failure) -> [Queue.Entry] {
-        guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entries were named to remove.") }
+        guard !ids.isEmpty else { throw Failure(.invalidArgument, "The request names no entries to remove.") }
         var found: [(index: Int, entry: Queue.Entry)] = []
         for id in Set(ids) {
             guard let index = queue.index(of: id) else {
@@ -60,11 +61,11 @@ extension NamedQueue {
             }
             return Int(index)
         case .beforeText, .afterText, nil:
-            throw Failure(.invalidArgument, "The request doesn’t say where to move the entry.")
+            throw Failure(.invalidArgument, "The request has no position to which to move the entry.")
         }
     }
 
-    /// Returns the entries at a revision, without those of forgotten podcasts, and the number of the latter.
+    /// Returns the entries at a revision, except those of forgotten podcasts, and the number of omitted ones.
     func entries(
         at revision: UInt64, without podcasts: Set<String>
     ) throws(Failure) -> (entries: [WireQueueEntry], forgotten: Int) {
@@ -82,23 +83,24 @@ extension NamedQueue {
         guard target.count <= max(limit, queue.entries.count) else {
             throw Failure(
                 .limitReached,
-                "At revision \(revision) \(QueueName.shown(name)) held \(Queue.counted(target.count)), and it takes at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep queue undo`."
+                "At revision \(revision) \(QueueName.shown(name)) held \(Queue.counted(target.count)), and it holds at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep queue undo`."
             )
         }
         return (target, entries.count - target.count)
     }
 
-    /// Returns the entries whose audio an earlier entry has. Those in `kept` are kept, even if they come later.
+    /// Returns the entries with the same audio as an earlier entry or as one in `kept`. None of those in `kept` is
+    /// returned.
     func duplicates(keeping kept: [String]) -> [Queue.Entry] {
         let entries = queue.entries
-        var going: [Queue.Entry] = []
+        var removed: [Queue.Entry] = []
         var known: Set<String> = []
-        for entry in entries where kept.contains(entry.id) { known.formUnion(entry.wire.episode.audioNames) }
+        for entry in entries where kept.contains(entry.id) { known.formUnion(entry.wire.episode.audioKeys) }
         for entry in entries where !kept.contains(entry.id) {
-            let names = entry.wire.episode.audioNames
-            if known.isDisjoint(with: names) { known.formUnion(names) } else { going.append(entry) }
+            let names = entry.wire.episode.audioKeys
+            if known.isDisjoint(with: names) { known.formUnion(names) } else { removed.append(entry) }
         }
-        return going
+        return removed
     }
 }
 
@@ -113,7 +115,7 @@ extension NamedQueue {
         )
     }
 
-    /// Returns the refusal to play from a queue without entries, which suggests to play Up Next.
+    /// Returns the failure to play from an empty queue. Its message suggests Up Next if that has entries.
     func empty(else main: NamedQueue) -> Failure {
         let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
         let others = name == main.name || main.queue.entries.isEmpty
@@ -121,8 +123,8 @@ extension NamedQueue {
         return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
     }
 
-    /// Returns the number of omitted entries of forgotten podcasts, as the end of a sentence.
-    static func leftOut(_ count: Int) -> String {
+    /// Returns the end of a sentence with the number of omitted entries of forgotten podcasts.
+    static func omissionNote(_ count: Int) -> String {
         switch count {
         case 0: ""
         case 1: "; 1 entry of a forgotten podcast wasn’t restored"
@@ -151,7 +153,7 @@ extension WireQueueModes {
         if set.hasConsume { modes.keep = !set.consume }
         if set.hasLimit {
             guard set.limit <= UInt32(Queue.limit) else {
-                throw Failure(.invalidArgument, "A queue takes at most \(Queue.limit) entries, not \(set.limit).")
+                throw Failure(.invalidArgument, "A queue holds at most \(Queue.limit) entries, not \(set.limit).")
             }
             modes.limit = set.limit
         }
@@ -167,7 +169,7 @@ extension WirePlay {
             throw Failure(.invalidArgument, "An episode can’t begin at \(position) s; nothing was changed.")
         }
         if episode.isEmpty, entry.isEmpty {
-            throw Failure(.invalidArgument, "The request doesn’t say which episode begins there; nothing was changed.")
+            throw Failure(.invalidArgument, "The request has a start position but no episode; nothing was changed.")
         }
         return start
     }
@@ -176,7 +178,7 @@ extension WirePlay {
 extension WireQueueEntry {
     /// Creates an entry that a command adds.
     ///
-    /// - Parameter index: the entry’s index in the command. A repeated command creates the same entry.
+    /// - Parameter index: The entry’s index in the command. A repeated command creates the same entry.
     static func adding(
         _ episode: String, _ index: Int, _ context: CommandContext, verb: String = "Added"
     ) throws(Failure) -> WireQueueEntry {

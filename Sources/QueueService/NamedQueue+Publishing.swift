@@ -2,20 +2,21 @@ import BusKit
 import SwiftProtobuf
 import WireMessages
 
-// Publishes a queue on the stream: deltas for changes, and at intervals the whole queue.
+// Publishes a queue on the stream: a delta for each change, and at intervals a put of the whole queue.
 
 extension NamedQueue {
-    /// The maximum number of steps in a delta; more are published as a whole put.
+    /// The maximum number of steps in a delta; a longer change is published as a put of the whole queue.
     private static let deltaLimit = 256
-    /// The bus keeps 256 deltas after a put; the whole queue, which may itself need some, is put again before that.
+    /// The number of deltas after which the whole queue is put again. The bus stores at most 256 deltas after a put,
+    /// including those that continue the put.
     private static let deltasPerPut = 200
-    /// The size from which a put is continued in a delta, in bytes. A queue that would need more than `chunkLimit`
-    /// deltas has larger ones, up to the bus’s limit.
+    /// The size in bytes at which a put is continued in a delta. The chunks of a queue that needs more than
+    /// `chunkLimit` are larger, but at most `largestChunk`, which the bus’s limit permits.
     private static let chunkBytes = 384 * 1_024
     private static let largestChunk = 960 * 1_024
     private static let chunkLimit = 16
 
-    /// Returns the publications of these steps.
+    /// Returns a delta with these steps, or a put of the whole queue if the delta would exceed a limit.
     mutating func publications(of steps: [WireQueueStep]) -> [Publication] {
         guard steps.reduce(0, { $0 + $1.weight }) <= Self.deltaLimit, deltas < Self.deltasPerPut else {
             return wholePut()
@@ -23,7 +24,7 @@ extension NamedQueue {
         var delta = WireQueueDelta()
         delta.revision = queue.revision
         delta.steps = steps
-        // Removing the current entry also changes the current entry.
+        // The removal of an entry may change which entry is current.
         if !steps.contains(where: { $0.step == .setCurrent(queue.current ?? "") }) {
             delta.steps.append(.settingCurrent(queue.current ?? ""))
         }
@@ -73,7 +74,7 @@ extension NamedQueue {
         return publications
     }
 
-    /// The entries in chunks of one message each; at least one, which may be empty.
+    /// The entries in chunks, one for each message; at least one chunk, which may be empty.
     private var chunks: [ArraySlice<Queue.Entry>] {
         // The size includes an entry’s own ID and that of the one before it.
         let entries = Array(queue.entries)

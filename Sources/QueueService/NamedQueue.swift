@@ -9,9 +9,9 @@ struct NamedQueue: Sendable {
     let name: String
     var queue = Queue()
     private(set) var history = QueueHistory()
-    /// The last load whose end has been handled.
+    /// The last load whose end, failure or skip has been handled, in one of the forms in `Queues.isAdvance`.
     var advancedLoad = ""
-    /// A load that playback has not accepted yet.
+    /// The decided load that the player hasn’t accepted yet.
     var pending: WireQueueHeaderRecord.PendingLoad?
     var modes = WireQueueModes()
     /// The number of deltas since the last put, and the bytes of those that don’t continue it.
@@ -37,7 +37,7 @@ struct NamedQueue: Sendable {
 
     var limit: Int { modes.limit == 0 ? Queue.limit : min(Int(modes.limit), Queue.limit) }
 
-    /// Applies a change by a user or an advance, which gets a revision and can be undone.
+    /// Applies a change by a command, a rule or an advance. It increments the revision and can be undone.
     mutating func edit(_ steps: [WireQueueStep], _ description: String, origin: String, now: Timestamp) -> OwnerChange {
         let outcome = queue.apply(steps)
         guard !outcome.steps.isEmpty else { return OwnerChange() }
@@ -79,24 +79,24 @@ struct NamedQueue: Sendable {
             ], publications: [Publication(.delete, .queue(name))])
     }
 
-    /// Undoes the newest change, or redoes the last undone one, without the entries of these podcasts. Nil: there is
-    /// none. A restored entry that is `loaded` is current again.
+    /// Undoes the newest change, or redoes the last undone one, without the entries of `podcasts`; nil if there is
+    /// none. If `loaded` is restored, it becomes current.
     ///
-    /// - Returns: also the episodes of the restored entries, and the number of entries that weren’t restored.
+    /// - Returns: The change, its description, the episodes of the restored entries, and the number of omitted entries.
     mutating func applyHistory(
         redo: Bool, loaded: String, without podcasts: Set<String>
     ) -> (change: OwnerChange, description: String, episodes: [String], forgotten: Int)? {
         guard let record = redo ? history.stepForward() : history.stepBack() else { return nil }
         let all = redo ? record.redo : record.undo
-        let newcomers = WireQueueStep.newcomers(of: all)
-        let gone = newcomers.filter { podcasts.contains($0.episode.podcastID) }
-        let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
+        let additions = WireQueueStep.additions(of: all)
+        let gone = additions.filter { podcasts.contains($0.episode.podcastID) }
+        let steps = WireQueueStep.omitting(Set(gone.map(\.id)), from: all)
         // A move removes its entry and inserts it again, so it would no longer be current.
         let current = queue.current ?? loaded
         let isRestored = steps.contains { if case .insert(let it)? = $0.step { it.entry.id == current } else { false } }
         let outcome = queue.apply(isRestored ? steps + [.settingCurrent(current)] : steps)
         queue.revision += 1
-        let episodes = newcomers.map(\.episode).filter { !podcasts.contains($0.podcastID) }.map(\.id)
+        let episodes = additions.map(\.episode).filter { !podcasts.contains($0.podcastID) }.map(\.id)
         return (finish(outcome), record.item.description_p, episodes, gone.count)
     }
 
@@ -127,7 +127,8 @@ struct NamedQueue: Sendable {
     }
 
     private mutating func finish(_ outcome: Queue.Outcome, with history: [WireChange] = []) -> OwnerChange {
-        // A load whose entry was removed is void, even if the entry is restored. Its ID remains, as it may have begun.
+        // A load whose entry was removed is cancelled, even if the entry is restored. Its ID remains, because the
+        // player may have started it.
         if let entry = pending?.entry, outcome.removed.contains(entry) { pending?.entry = "" }
         var change = headerChange()
         if outcome.removed.count > queue.entries.count {

@@ -6,31 +6,32 @@ struct NextEntry: Sendable {
     var queue: NamedQueue
     var entry: Queue.Entry?
     /// Whether the ended entry is removed.
-    var leaves: Bool
+    var removesEnded: Bool
 }
 
 extension NamedQueue {
-    /// Returns the entry that follows the loaded one when that has ended, or is skipped because it failed.
+    /// Returns the entry that plays after the loaded one ends, or is skipped because it failed.
     ///
-    /// - Parameter index: the index of the loaded entry; nil: it was removed.
+    /// - Parameter index: The index of the loaded entry; nil if it was removed.
     func nextEntry(after loaded: String, at index: Int?, skipping: Bool) -> NextEntry {
         let own = index.map { queue.entries[$0] }
-        let leaves = own != nil && !skipping && !modes.keep && modes.repeat != .one
+        let removesEnded = own != nil && !skipping && !modes.keep && modes.repeat != .one
         // A user selected another entry before the end was reported.
         if let current = queue.current, current != loaded {
-            return NextEntry(queue: self, entry: queue.entry(current), leaves: leaves)
+            return NextEntry(queue: self, entry: queue.entry(current), removesEnded: removesEnded)
         }
-        if let own, modes.repeat == .one, !skipping { return NextEntry(queue: self, entry: own, leaves: false) }
-        var next = queue.entry(behind: index)
+        if let own, modes.repeat == .one, !skipping { return NextEntry(queue: self, entry: own, removesEnded: false) }
+        var next = queue.entry(afterIndex: index)
         if next == nil, modes.repeat == .all, let first = queue.entries.first,
-            first.id != loaded || !leaves && !skipping
+            first.id != loaded || !removesEnded && !skipping
         {
             next = first
         }
-        return NextEntry(queue: self, entry: next, leaves: leaves)
+        return NextEntry(queue: self, entry: next, removesEnded: removesEnded)
     }
 
-    /// Returns the entry that follows the player’s, which has this index or was removed, or the reason why there is none.
+    /// Returns the entry that plays after the player’s, or the reason why none does. `index` is nil if the player’s
+    /// entry was removed.
     func following(
         _ state: WirePlaybackState, at index: Int?
     ) -> (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
@@ -43,7 +44,8 @@ extension NamedQueue {
         return (nil, isAlone ? .noOtherEntry : .lastEntry)
     }
 
-    /// Returns the entry with which the queue starts: the current one, or the next one if that has ended and was kept.
+    /// Returns the ID of the entry with which the queue starts: the current one, or its successor if the current one
+    /// has ended.
     func entryToStart(after player: WirePlaybackState?) -> String? {
         guard let current = queue.current, player?.status == .finished, player?.queueEntry == current,
             modes.repeat != .one

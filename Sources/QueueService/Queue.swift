@@ -29,7 +29,8 @@ struct Queue: Sendable {
             episodeHash = entry.episode.id.hashValue
         }
 
-        /// Keeps entries small, with one reference each, so that lists of thousands are cheap to shift and to copy.
+        /// The content of an entry. It is one reference, so that lists of thousands of entries are cheap to shift and
+        /// to copy.
         private final class Box: Sendable {
             let entry: WireQueueEntry
             let bytes: [UInt8]
@@ -44,12 +45,12 @@ struct Queue: Sendable {
     static let limit = RequestSizes.queueEntries
 
     private(set) var entries = ChunkedArray<Entry>()
-    /// The number of entries whose ID has a hash: if it is 0, no search is needed. Most added episodes are new.
+    /// The number of entries for each hash of an ID. If it is 0, no search is needed, as for most added episodes.
     private var idHashes = ShardedCounts()
     private var episodeHashes = ShardedCounts()
     /// The ID of the current entry.
     private(set) var current: String?
-    /// The entry after the removed current one, while no entry is current.
+    /// The ID of the entry after the removed current one, while no entry is current.
     private(set) var successor: String?
     /// Counts edits, undos and redos.
     var revision: UInt64 = 0
@@ -70,7 +71,7 @@ struct Queue: Sendable {
         episodeHashes[entry.episodeHash] += change
     }
 
-    /// Returns the index of an entry. The search runs from the end, where bulk changes work.
+    /// Returns the index of an entry. The search runs from the end, where most bulk changes are.
     func index(of id: String) -> Int? {
         let hash = id.hashValue
         guard idHashes[hash] > 0 else { return nil }
@@ -92,18 +93,18 @@ struct Queue: Sendable {
         return episodes.filter { known.insert($0).inserted }
     }
 
-    /// Returns the entry after `id`, or, if that was removed, the one that took its index.
+    /// Returns the entry after `id`; if that was removed, `fallbackCurrent`.
     func entry(after id: String) -> Entry? {
-        entry(behind: index(of: id))
+        entry(afterIndex: index(of: id))
     }
 
-    /// Returns the entry after an index; if that is nil, because the entry was removed, the one that took its index.
-    func entry(behind index: Int?) -> Entry? {
+    /// Returns the entry after an index; `fallbackCurrent` if that is nil, because the entry was removed.
+    func entry(afterIndex index: Int?) -> Entry? {
         guard let index else { return fallbackCurrent }
         return index + 1 < entries.count ? entries[index + 1] : nil
     }
 
-    /// The entry after the removed current one; else the first.
+    /// The entry after the removed current one; if there is none, the first one.
     var fallbackCurrent: Entry? { successor.flatMap { entry($0) } ?? entries.first }
 
     func entry(before id: String) -> Entry? {
@@ -193,7 +194,7 @@ struct Queue: Sendable {
         return .inserting(entry.wire, after: index > 0 ? entries[index - 1].id : "")
     }
 
-    /// Orders the named entries within the indices and the ranks that they have among all.
+    /// Orders the named entries among the indices and ranks that they already have.
     private mutating func reorder(_ ids: [String], _ outcome: inout Outcome) -> WireQueueStep? {
         let named = Set(ids)
         var all = Array(entries)
@@ -214,8 +215,8 @@ struct Queue: Sendable {
     }
 
     func updates(with episodes: [String: WireEpisodeSummary]) -> [WireQueueStep] {
-        let concerned = episodes.count < 8 ? episodes.keys.sorted().compactMap(entry(episode:)) : Array(entries)
-        return concerned.compactMap { entry in
+        let affected = episodes.count < 8 ? episodes.keys.sorted().compactMap(entry(episode:)) : Array(entries)
+        return affected.compactMap { entry in
             guard let episode = episodes[entry.episode], entry.wire.episode != episode else { return nil }
             var updated = entry.wire
             updated.episode = episode
@@ -232,8 +233,8 @@ struct Queue: Sendable {
             if !here.contains(entry.id) { steps.append(.inserting(entry, after: last)) }
             last = entry.id
         }
-        let stays = entries.map(\.id).filter(wanted.contains)
-        if stays != target.map(\.id).filter(here.contains) { steps.append(.ordering(target.map(\.id))) }
+        let remaining = entries.map(\.id).filter(wanted.contains)
+        if remaining != target.map(\.id).filter(here.contains) { steps.append(.ordering(target.map(\.id))) }
         return steps
     }
 }
@@ -245,8 +246,8 @@ extension Queue {
     private static let rankLimit: Int64 = 1 << 60
     /// The default distance between the ranks of neighbours.
     private static let gap: Int64 = 1 << 32
-    /// The distance that renumbering must reach, so that it is rare.
-    private static let roomy: Int64 = 1 << 16
+    /// The minimum distance after a renumbering, so that another one is rarely needed.
+    private static let minimumGap: Int64 = 1 << 16
 
     /// Returns a rank for an entry at an index. If its neighbours leave none free, the smallest sufficient range is
     /// renumbered, so that even a thousand insertions at one index stay cheap.
@@ -273,7 +274,7 @@ extension Queue {
             let after = high < entries.count ? entries[high].rank : nil
             let start = before ?? after.map { $0 - count * Self.gap } ?? -(count / 2) * Self.gap
             let step = ((after ?? start + count * Self.gap) - start) / (count + 1)
-            guard step >= Self.roomy || before == nil && after == nil else {
+            guard step >= Self.minimumGap || before == nil && after == nil else {
                 reach *= 2
                 continue
             }
@@ -304,14 +305,14 @@ extension WireQueueStep {
     }
 
     /// Returns the entries that these steps add. A move, which removes and inserts an entry, adds none.
-    static func newcomers(of steps: [WireQueueStep]) -> [WireQueueEntry] {
+    static func additions(of steps: [WireQueueStep]) -> [WireQueueEntry] {
         let moved = Set(steps.compactMap { if case .remove(let id)? = $0.step { id } else { nil } })
         return steps.compactMap { if case .insert(let insertion)? = $0.step { insertion.entry } else { nil } }
             .filter { !moved.contains($0.id) }
     }
 
-    /// Returns the steps without these entries: an entry to be inserted after one of them follows the one before it.
-    static func leaving(out ids: Set<String>, of steps: [WireQueueStep]) -> [WireQueueStep] {
+    /// Returns the steps without these entries: an entry that would follow one of them follows its predecessor instead.
+    static func omitting(_ ids: Set<String>, from steps: [WireQueueStep]) -> [WireQueueStep] {
         guard !ids.isEmpty else { return steps }
         var before: [String: String] = [:]
         return steps.compactMap { step in
@@ -333,7 +334,7 @@ extension WireQueueStep {
     /// Makes an entry current; if the ID is empty, no entry is current.
     static func settingCurrent(_ id: String) -> WireQueueStep { .with { $0.setCurrent = id } }
 
-    /// Orders entries within the indices that they have among all.
+    /// Orders entries among the indices that they already have.
     static func ordering(_ ids: [String]) -> WireQueueStep { .with { $0.order.entries = ids } }
 
     var weight: Int {

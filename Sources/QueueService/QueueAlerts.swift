@@ -24,12 +24,12 @@ extension OwnerAlerts {
                     fullCode, of: .queue, named: "\(fullCode)/\(podcast)/\(now.milliseconds)",
                     title: "\(QueueName.shown(queue.name)) is full",
                     message:
-                        "\(what) not added: the queue takes at most \(queue.limit) entries. Remove some or raise its limit, then add the episodes that you want to hear.",
+                        "\(what) not added: the queue holds at most \(queue.limit) entries. Remove some or raise its limit, then add the episodes that you want to hear.",
                     episode: episodes.count == 1 ? first.id : "", podcast: podcast, at: now)))
         return change
     }
 
-    /// Ends the alert that new episodes of a podcast didn’t fit.
+    /// Ends the alert about new episodes of a podcast that didn’t fit.
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
     /// Raises the alert that an entry was skipped, which replaces the episode’s earlier alert.

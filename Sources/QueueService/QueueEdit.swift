@@ -12,12 +12,12 @@ struct QueueEdit {
     private(set) var named: NamedQueue
     let context: CommandContext
     let player: WirePlaybackState?
-    /// The podcasts whose entries aren’t restored.
+    /// The forgotten podcasts, whose entries aren’t restored.
     let forgotten: Set<String>
     private(set) var change = OwnerChange()
     private(set) var reply = WireQueueReply()
     /// The episodes whose entries were restored.
-    private(set) var returned: Set<String> = []
+    private(set) var restoredEpisodes: Set<String> = []
 
     mutating func apply() throws(Failure) {
         switch context.request.command {
@@ -39,7 +39,7 @@ struct QueueEdit {
         change = named.edit(steps, description, origin: context.command.origin, now: context.now.wall)
     }
 
-    /// Removes entries, which are in the queue’s order, and names them in the reply.
+    /// Removes entries, which are in the queue’s order, and lists them in the reply.
     private mutating func remove(_ entries: [Queue.Entry], _ description: String) {
         edit(entries.reversed().map { .removing($0.id) }, description)
         reply.entries = entries.prefix(Self.replyLimit).map(\.wire)
@@ -47,7 +47,7 @@ struct QueueEdit {
     }
 
     private mutating func add(_ add: WireAddEntries) throws(Failure) {
-        guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "No episodes were named to add.") }
+        guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "The request names no episodes to add.") }
         let new = Set(named.queue.absent(among: add.episodes))
         try named.checkRoom(for: new.count)
         var entries: [WireQueueEntry] = []
@@ -74,16 +74,16 @@ struct QueueEdit {
 
     private mutating func clear() {
         let loaded = player.map { [.idle, .finished].contains($0.status) ? "" : $0.queueEntry } ?? ""
-        let going = named.queue.entries.filter { $0.id != loaded }
-        remove(going, "Cleared \(Queue.counted(going.count))")
-        reply.description_p = Queue.counted(going.count)
+        let removed = named.queue.entries.filter { $0.id != loaded }
+        remove(removed, "Cleared \(Queue.counted(removed.count))")
+        reply.description_p = Queue.counted(removed.count)
     }
 
     private mutating func deduplicate() {
         // The playing entry is kept.
-        let going = named.duplicates(keeping: [player?.queueEntry, named.queue.current].compactMap(\.self))
-        remove(going, "Removed \(going.count == 1 ? "1 duplicate" : "\(going.count) duplicates")")
-        reply.description_p = Queue.counted(going.count)
+        let removed = named.duplicates(keeping: [player?.queueEntry, named.queue.current].compactMap(\.self))
+        remove(removed, "Removed \(removed.count == 1 ? "1 duplicate" : "\(removed.count) duplicates")")
+        reply.description_p = Queue.counted(removed.count)
     }
 
     private mutating func move(_ move: WireMoveEntry) throws(Failure) {
@@ -126,8 +126,8 @@ struct QueueEdit {
         // The change is restored in full, even if a lower limit has been set since.
         guard let step = named.applyHistory(redo: redo, loaded: loaded, without: forgotten) else { return }
         change = step.change
-        reply.description_p = step.description + NamedQueue.leftOut(step.forgotten)
-        returned = Set(step.episodes)
+        reply.description_p = step.description + NamedQueue.omissionNote(step.forgotten)
+        restoredEpisodes = Set(step.episodes)
     }
 
     private mutating func restore(_ revision: UInt64) throws(Failure) {
@@ -138,7 +138,7 @@ struct QueueEdit {
             steps.append(.settingCurrent(loaded))
         }
         edit(steps, "Restored revision \(revision)")
-        reply.description_p = Queue.counted(target.count) + NamedQueue.leftOut(lost)
-        returned = Set(WireQueueStep.newcomers(of: steps).map(\.episode.id))
+        reply.description_p = Queue.counted(target.count) + NamedQueue.omissionNote(lost)
+        restoredEpisodes = Set(WireQueueStep.additions(of: steps).map(\.episode.id))
     }
 }

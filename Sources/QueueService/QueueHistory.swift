@@ -37,7 +37,8 @@ struct QueueHistory: Sendable {
     /// The number of changes that aren’t undone.
     private var applied: Int { changes.count - undone }
 
-    /// Appends a change, and drops the undone ones and those beyond the limits. Returns the changes to store.
+    /// Appends a change, and drops the undone ones and the oldest ones beyond the limits. Returns the changes of the
+    /// database.
     mutating func append(_ record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
         var dropped = Array(changes[applied...])
         changes.removeSubrange(applied...)
@@ -170,7 +171,7 @@ extension QueueHistory {
     }
 
     /// Ends the restoration: drops changes that lack a part, and returns their revisions. `undone` is nil for records
-    /// of an older form, each of which contains it.
+    /// of an older form, each of which has a flag instead.
     mutating func restored(undone: Int?) -> [UInt64] {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }

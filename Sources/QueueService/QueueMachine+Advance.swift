@@ -7,8 +7,9 @@ import WireMessages
 // Advances a queue when an episode ends or fails.
 
 extension QueueMachine {
-    /// Handles the end of an episode: its entry is removed, the next one becomes current and plays. It is committed
-    /// once per load despite crashes: the player shows `finished` until it has its next load.
+    /// Handles the end of an episode: removes its entry, makes the next one current and plays it. This is committed
+    /// once for each load, even after a crash: `advancedLoad` records it, and the player shows `finished` until its
+    /// next load.
     mutating func advance(from state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let next = nextEntry(after: state)
         guard next.queue.advancedLoad != state.loadID else { return }
@@ -16,7 +17,8 @@ extension QueueMachine {
             to: next, from: state, marking: state.loadID, "Finished “\(state.episode.title)”", now: now, &effects)
     }
 
-    /// Handles the answer `skip` to the alert of a failed episode: the next one plays, and the entry is kept.
+    /// Handles the answer `skip` to the alert of a failed episode: plays the next entry without removing the failed
+    /// one.
     mutating func skip(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let next = nextEntry(after: state, skipping: true)
         // The same load may fail, and be skipped, again.
@@ -26,11 +28,11 @@ extension QueueMachine {
         advance(to: next, from: state, marking: mark, "Skipped “\(state.episode.title)”", now: now, &effects)
     }
 
-    /// Skips an episode that played unattended and failed permanently. Its entry is kept; an alert of the queue
+    /// Skips an episode that played unattended and failed permanently. The entry isn’t removed; an alert of the queue
     /// reports the skip, because the player’s own alert ends with the load.
     mutating func skipUnplayable(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         // A load that was decided since the failure has priority.
-        guard state.error.isLasting, upcomingLoad == nil else { return }
+        guard state.error.isPermanent, upcomingLoad == nil else { return }
         let next = nextEntry(after: state, skipping: true)
         let mark = "failed/\(state.loadID)"
         guard next.queue.advancedLoad != mark else { return }
@@ -56,9 +58,9 @@ extension QueueMachine {
     ) {
         var named = next.queue
         named.advancedLoad = mark
-        // A user has played the same entry again, at another position, before its end was reported: it is kept.
+        // A user has played the same entry again, at another position, before its end was reported: it isn’t removed.
         if let pending = named.pending, pending.hasPosition, pending.entry == state.queueEntry,
-            pending.follows(state.loadID)
+            pending.isDue(after: state.loadID)
         {
             var change = named.headerChange()
             change.append(alert)
@@ -70,9 +72,9 @@ extension QueueMachine {
         let superseded = queues.loadsToSupersede(loads.latest)
         // If a load of the next entry was decided before the end was reported, no other one is needed.
         named.pending = named.pending.flatMap {
-            $0.follows(state.loadID) && $0.entry == next.entry?.id ? $0 : nil
+            $0.isDue(after: state.loadID) && $0.entry == next.entry?.id ? $0 : nil
         }
-        var steps: [WireQueueStep] = next.leaves ? [.removing(state.queueEntry)] : []
+        var steps: [WireQueueStep] = next.removesEnded ? [.removing(state.queueEntry)] : []
         if let entry = next.entry {
             steps.append(.settingCurrent(entry.id))
             if named.pending == nil, !isElsewhere {

@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// Runs commands.
+// Executes commands.
 
 extension QueueMachine {
     static let queueLimit = 50
@@ -17,14 +17,14 @@ extension QueueMachine {
             guard let unresolved = try? WireQueueRequest(wireBytes: command.payload) else {
                 throw Failure(.malformed, "The request to the queue can’t be read.")
             }
-            carryOut(try resolved(unresolved), of: command, now: now, &effects)
+            run(try resolved(unresolved), of: command, now: now, &effects)
         } catch {
             effects.append(.reply(command.id, .failure(error)))
         }
     }
 
-    /// Runs a command once the episodes that it names are known.
-    mutating func carryOut(
+    /// Executes a command after a lookup of the episodes that it names.
+    mutating func run(
         _ request: WireQueueRequest, of command: Command, now: Moment, _ effects: inout [Effect]
     ) {
         let context = CommandContext(command: command, request: request, now: now)

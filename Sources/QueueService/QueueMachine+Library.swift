@@ -10,10 +10,10 @@ extension QueueMachine {
         _ episodes: [String], for purpose: EpisodeLookups.Purpose, _ effects: inout [Effect]
     ) {
         lookups.add(episodes, for: purpose)
-        askLibrary(&effects)
+        queryLibrary(&effects)
     }
 
-    private mutating func askLibrary(_ effects: inout [Effect]) {
+    private mutating func queryLibrary(_ effects: inout [Effect]) {
         guard let episodes = lookups.nextQuery() else { return }
         effects.append(
             .ask(.episodes) {
@@ -22,7 +22,7 @@ extension QueueMachine {
             })
     }
 
-    /// Looks up those of these episodes that are in a queue, and updates their entries.
+    /// Looks up the given episodes that are in a queue, and updates their entries.
     mutating func refreshQueued(_ episodes: [String], _ effects: inout [Effect]) {
         guard !episodes.isEmpty else { return }
         let queued = Set(queues.values.flatMap { $0.queue.entries.map(\.episode) })
@@ -49,7 +49,7 @@ extension QueueMachine {
                 effects.append(.log(.warning, "couldn’t look up episodes of the queue: \(failure)"))
             }
         }
-        askLibrary(&effects)
+        queryLibrary(&effects)
     }
 
     mutating func refresh(with episodes: [String: WireEpisodeSummary], _ effects: inout [Effect]) {

@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// Handles the commands that decide what plays now.
+// Executes the commands that start, pause and change playback.
 
 extension QueueMachine {
     mutating func play(
@@ -40,8 +40,8 @@ extension QueueMachine {
         }
     }
 
-    /// Pauses an episode that plays or is about to; else resumes the loaded one, else starts the queue. If an episode is
-    /// loaded, the player decides.
+    /// Pauses the playing or upcoming episode, resumes a paused one, or starts the queue if none is loaded. For a
+    /// loaded episode the player decides.
     mutating func toggle(
         _ named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {
@@ -54,17 +54,16 @@ extension QueueMachine {
                 paused: !pending.paused, context, &effects)
             pauseBeforeUpcoming(&effects)
         } else if player?.isLoaded == true {
-            ask(.togglePaused(WireTogglePaused()), "toggle", context, &effects)
+            forward(.togglePaused(WireTogglePaused()), "toggle", context, &effects)
         } else {
             try start(named.name, context, &effects)
         }
     }
 
-    /// Pauses the playing episode until the upcoming load, which is to be paused, replaces it: that may have to wait
-    /// for the database.
+    /// Pauses the playing episode if the upcoming load is paused, because the load may have to wait for the database.
     mutating func pauseBeforeUpcoming(_ effects: inout [Effect]) {
         guard let player, player.plays, upcomingLoad?.pending.paused == true else { return }
-        tell(.playback, WirePlaybackRequest.with { $0.setPaused.paused = true }.wireBytes, &effects)
+        send(.playback, WirePlaybackRequest.with { $0.setPaused.paused = true }.wireBytes, &effects)
     }
 
     private mutating func start(
@@ -83,7 +82,7 @@ extension QueueMachine {
             throw Failure(
                 .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was changed.")
         }
-        // A request with a position loads it again in any case.
+        // A request with a position loads the entry again, even if it is loaded.
         if position == nil, resumeIfLoaded(id, in: name, context, &effects) { return }
         try entry.wire.episode.requireAudio()
         load(
@@ -91,7 +90,7 @@ extension QueueMachine {
             &effects)
     }
 
-    /// Resumes an entry that is loaded or will be; returns false if it isn’t.
+    /// Resumes an entry that is loaded or upcoming; returns false for any other.
     private mutating func resumeIfLoaded(
         _ id: String, in name: String, _ context: CommandContext, _ effects: inout [Effect]
     ) -> Bool {
@@ -145,27 +144,28 @@ extension QueueMachine {
         _ player: WirePlaybackState, in name: String, _ context: CommandContext, _ effects: inout [Effect]
     ) {
         guard player.status == .playing else {
-            return ask(.setPaused(WireSetPaused()), "resume", context, &effects)
+            return forward(.setPaused(WireSetPaused()), "resume", context, &effects)
         }
         reply(context.answer(.with { $0.player = player }, about: name), &effects)
     }
 
-    /// Forwards a command to the player; a repeat of it has the same request ID there too.
-    private mutating func ask(
+    /// Forwards a command to the player. A repeat of the command is forwarded with the same request ID.
+    private mutating func forward(
         _ request: WirePlaybackRequest.OneOf_Command, _ step: String, _ context: CommandContext,
         _ effects: inout [Effect]
     ) {
         let command = context.command
-        let asked = PlayerCommand(command: command, request: context.request, load: player?.loadID ?? "")
+        let forwarded = PlayerCommand(command: command, request: context.request, load: player?.loadID ?? "")
         effects.append(
             .call(
                 Call(
-                    .player(asked), to: .playback, payload: WirePlaybackRequest.with { $0.command = request }.wireBytes,
+                    .player(forwarded), to: .playback,
+                    payload: WirePlaybackRequest.with { $0.command = request }.wireBytes,
                     request: command.id.derived(step), limit: .seconds(8), mayBeRepeat: command.mayBeRepeat)))
     }
 
     mutating func playerAnswered(
-        _ result: Result<[UInt8], Failure>, _ asked: PlayerCommand, now: Moment, _ effects: inout [Effect]
+        _ result: Result<[UInt8], Failure>, _ forwarded: PlayerCommand, now: Moment, _ effects: inout [Effect]
     ) {
         switch result {
         case .success(let bytes):
@@ -174,11 +174,11 @@ extension QueueMachine {
                 reply.changed = answer.changed
                 if case .state(let state) = answer.result { reply.player = state }
             }
-            self.reply(Answer(command: asked.command, queue: playingQueue, reply: reply), &effects)
+            self.reply(Answer(command: forwarded.command, queue: playingQueue, reply: reply), &effects)
         case .failure(let failure) where failure.known == .nothingLoaded:
-            decideAgain(asked, now: now, &effects)
+            decideAgain(forwarded, now: now, &effects)
         case .failure(let failure):
-            effects.append(.reply(asked.command.id, .failure(failure)))
+            effects.append(.reply(forwarded.command.id, .failure(failure)))
         }
     }
 
@@ -186,17 +186,17 @@ extension QueueMachine {
 
     private static let stateTimeout = Duration.seconds(2)
 
-    /// Decides a command again for which the player had nothing loaded. While the queue’s
-    /// state of the player still has the load, that state is outdated, and the command waits for a new one.
-    private mutating func decideAgain(_ asked: PlayerCommand, now: Moment, _ effects: inout [Effect]) {
-        guard playerIsReady, let player, player.isLoaded, player.loadID == asked.load else {
-            return carryOut(asked.request, of: asked.command, now: now, &effects)
+    /// Executes a command again that the player refused because nothing was loaded. If the last known state of the
+    /// player still contains the load, that state is outdated, and the command waits for a newer one.
+    private mutating func decideAgain(_ forwarded: PlayerCommand, now: Moment, _ effects: inout [Effect]) {
+        guard playerIsReady, let player, player.isLoaded, player.loadID == forwarded.load else {
+            return run(forwarded.request, of: forwarded.command, now: now, &effects)
         }
-        commandsAwaitingState.append(asked)
+        commandsAwaitingState.append(forwarded)
         effects.append(.timer(.playerState, at: now.monotonic.advanced(by: Self.stateTimeout)))
     }
 
-    /// Decides the waiting commands from the new state of the player, or without it.
+    /// Executes the waiting commands again, with a new state of the player or after the player has stopped.
     mutating func decideCommandsAgain(now: Moment, _ effects: inout [Effect]) {
         let commands = commandsAwaitingState
         commandsAwaitingState = []

@@ -9,7 +9,8 @@ import WireMessages
 extension QueueMachine {
     // MARK: - Loading
 
-    /// Makes an entry current and loads it, at a position or (nil) where playback stopped, decided in one commit.
+    /// Makes an entry current and decides its load in one commit. If `position` is nil, playback starts where it last
+    /// stopped.
     mutating func load(
         _ entry: WireQueueEntry, in name: String, _ steps: [WireQueueStep], _ description: String,
         at position: PlaybackPosition? = nil, paused: Bool = false, _ context: CommandContext,
@@ -40,7 +41,7 @@ extension QueueMachine {
         }
     }
 
-    /// Requests the due load from the player once that is durable, unless a request is pending.
+    /// Requests the due load from the player, unless its commit or another request is pending.
     mutating func requestLoad(_ effects: inout [Effect]) {
         guard !loads.isRequesting, !isDecidingLoad, let due = dueLoad else { return }
         effects.append(.call(loads.request(due)))
@@ -99,7 +100,7 @@ extension QueueMachine {
 
     private mutating func playerChanged(isReady: Bool, now: Moment, _ effects: inout [Effect]) {
         playerIsReady = isReady
-        if !isReady { loads.playerIsGone() }
+        if !isReady { loads.playerStopped() }
         requestLoad(&effects)
         decideCommandsAgain(now: now, &effects)
     }
@@ -108,7 +109,7 @@ extension QueueMachine {
         let previous = player?.episode.id
         player = state
         failures.observe(
-            state, isByItself: queues.isAdvance(state), isNew: loads.latest.contains(state.loadID))
+            state, isAdvance: queues.isAdvance(state), isNew: loads.latest.contains(state.loadID))
         if let saved = loadedEpisodeState, saved.episode == previous, saved.episode != state.episode.id {
             loadedEpisodeState = nil
             update(saved, &effects)
@@ -121,7 +122,7 @@ extension QueueMachine {
     private mutating func observe(_ news: WireEpisodesChanged, _ effects: inout [Effect]) {
         refreshQueued(news.updated, &effects)
         if let loaded = player?.episode.id, !loaded.isEmpty, news.updated.contains(loaded) {
-            tell(.playback, WirePlaybackRequest.with { $0.refreshEpisode.episode = loaded }.wireBytes, &effects)
+            send(.playback, WirePlaybackRequest.with { $0.refreshEpisode.episode = loaded }.wireBytes, &effects)
         }
         if !news.added.isEmpty { check(podcast: news.podcast, &effects) }
     }
@@ -139,7 +140,8 @@ extension QueueMachine {
         requestLoad(&effects)
     }
 
-    /// Updates an entry with its episode’s position and played mark, but not during playback, which changes them constantly.
+    /// Updates an entry with its episode’s position and played mark, but not during playback, which changes them
+    /// constantly.
     private mutating func observe(_ state: WireEpisodeState, _ effects: inout [Effect]) {
         guard player?.episode.id == state.episode else { return update(state, &effects) }
         loadedEpisodeState = state

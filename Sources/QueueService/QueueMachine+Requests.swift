@@ -1,10 +1,11 @@
 import PodcastModel
 import WireMessages
 
-// Determines which queue and entries a request means.
+// Determines the queue and the entries to which a request refers.
 
 extension QueueMachine {
-    /// Returns the queue of a request. Without a name, playback continues in the playing queue.
+    /// Returns the name of the queue to which a request refers. If the request names none, commands for playback apply
+    /// to the playing queue, and others to the default one.
     func name(_ request: WireQueueRequest) -> String {
         guard request.queue.isEmpty else { return request.queue }
         switch request.command {
@@ -32,7 +33,7 @@ extension QueueMachine {
         return isIdle || playing == QueueName.default ? [main] : [queues.named(playing), main]
     }
 
-    /// Replaces the texts and numbers in a request with the entries’ IDs.
+    /// Replaces the texts and numbers that refer to entries in a request with the entries’ IDs.
     ///
     /// - Throws: `notFound`, `ambiguous`, `invalidArgument`.
     func resolved(_ request: WireQueueRequest) throws(Failure) -> WireQueueRequest {
@@ -51,7 +52,7 @@ extension QueueMachine {
                 return resolved
             case .number(let number): found = try finder.entry(number: number)
             case .entryText(let text): found = try finder.entry(text)
-            case nil: throw Failure(.invalidArgument, "The request doesn’t say which entry to play.")
+            case nil: throw Failure(.invalidArgument, "The request doesn’t name an entry to play.")
             }
             resolved.queue = found.queue.name
             resolved.play.entry = found.entry.id

@@ -101,13 +101,13 @@ extension QueueMachine {
         var rules = rules
         var named = queues[rule.queue] ?? main
         let room = max(0, named.limit - named.queue.entries.count)
-        var change = named.enter(news.episodes.prefix(room).map { rule.entry($0, now: now) }, by: rule, now: now.wall)
+        var change = named.enqueue(news.episodes.prefix(room).map { rule.entry($0, now: now) }, by: rule, now: now.wall)
         let left = Array(news.episodes.dropFirst(room))
         change.append(rules.alerts.raiseFull(named, left, of: podcast, now: now.wall))
         rules.marks.put(podcast, news.mark, &change.changes)
         commit(named, change, as: .enqueue(podcast: podcast), rules: rules, &effects)
         effects += news.old.map {
-            .log(.info, "“\($0.title)” isn’t enqueued by a rule: it was published long before its feed showed it")
+            .log(.info, "“\($0.title)” isn’t enqueued by a rule: it was published long before its feed listed it")
         }
     }
 

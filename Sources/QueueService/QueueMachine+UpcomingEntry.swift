@@ -4,7 +4,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// Determines the next entry, for observers (`stream/queue/next`) and in advance for the player.
+// Determines the next entry, which is published as `stream/queue/next` and prepared by the player.
 
 extension QueueMachine {
     /// The value of `stream/queue/next`: the entry that plays next, and the outcomes of the newest loads.
@@ -19,7 +19,7 @@ extension QueueMachine {
         return next
     }
 
-    /// The playing queue and the entry that follows, or the reason why there is none.
+    /// The playing queue and the entry that plays next, or the reason why none does.
     var following: (queue: String, entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
         if let upcoming = upcomingLoad { return (upcoming.queue, upcoming.entry, .unknown) }
         guard let player else { return (QueueName.default, nil, .unknown) }
@@ -37,8 +37,8 @@ extension QueueMachine {
         return queues.source(of: player).named.name
     }
 
-    /// The load that the player hasn’t accepted and that isn’t void. The player may show it already: it publishes a
-    /// load before that is durable.
+    /// The decided load that the player hasn’t accepted and whose entry still exists. The player may show it already,
+    /// because it publishes a load before the load is durable.
     private var decidedLoad: DecidedLoad? {
         for (queue, pending) in queues.pendingLoads(whileShowing: player?.loadID) {
             guard let entry = queues[queue]?.queue.entry(pending.entry) else { continue }
@@ -50,11 +50,11 @@ extension QueueMachine {
     /// The load that can be requested from the player now.
     var dueLoad: DecidedLoad? { playerIsReady && player != nil ? decidedLoad : nil }
 
-    /// The load that is decided and that the player doesn’t show yet.
+    /// The decided load that the player doesn’t show yet.
     var upcomingLoad: DecidedLoad? { decidedLoad.flatMap { $0.pending.loadID == player?.loadID ? nil : $0 } }
 
     mutating func prepareNext(_ effects: inout [Effect]) {
-        guard playerIsReady, let player, player.hasEndAhead, !loads.isRequesting, !isDecidingLoad, dueLoad == nil
+        guard playerIsReady, let player, player.canStillEnd, !loads.isRequesting, !isDecidingLoad, dueLoad == nil
         else { return }
         let next = nextEntry(after: player)
         guard let call = loads.prepare(next.entry?.wire, of: next.queue.name, after: player.loadID) else { return }
@@ -62,21 +62,21 @@ extension QueueMachine {
     }
 
     mutating func fetchChapters(_ effects: inout [Effect]) {
-        guard feedsIsReady, let player, player.hasEndAhead, !player.episode.id.isEmpty,
+        guard feedsIsReady, let player, player.canStillEnd, !player.episode.id.isEmpty,
             player.loadID != chaptersRequested
         else { return }
         chaptersRequested = player.loadID
         let message = WireFeedsRequest.with { $0.fetchChapters.episode = player.episode.id }
-        tell(.feeds, message.wireBytes, &effects)
+        send(.feeds, message.wireBytes, &effects)
     }
 
     /// Sends a request whose reply is ignored.
-    func tell(_ service: ServiceName, _ payload: [UInt8], _ effects: inout [Effect]) {
+    func send(_ service: ServiceName, _ payload: [UInt8], _ effects: inout [Effect]) {
         effects.append(.call(Call(.unawaited, to: service, payload: payload, limit: .seconds(20))))
     }
 }
 
 extension WirePlaybackState {
-    /// Whether the loaded episode hasn’t ended yet.
-    fileprivate var hasEndAhead: Bool { !loadID.isEmpty && [.playing, .paused, .loading].contains(status) }
+    /// Whether an episode is loaded that can still end.
+    fileprivate var canStillEnd: Bool { !loadID.isEmpty && [.playing, .paused, .loading].contains(status) }
 }

@@ -17,11 +17,11 @@ package struct QueueMachine: OwnerMachine {
         case load(String)
         case preparation
         case player(PlayerCommand)
-        /// The library was queried for episodes that lookups wait for.
+        /// A query to the library for the episodes of lookups.
         case episodes
-        /// The library was queried for the newest episodes of a podcast.
+        /// A query to the library for the newest episodes of a podcast.
         case newestEpisodes(AutoEnqueue.CheckID)
-        /// Nothing depends on the reply.
+        /// A request whose reply is ignored.
         case unawaited
     }
 
@@ -30,14 +30,14 @@ package struct QueueMachine: OwnerMachine {
         case reconcile
         /// Queries the library again for new episodes.
         case ruleChecks
-        /// Ends the wait for the state of a player that has nothing loaded any more.
+        /// Refuses the commands that wait for a new state of the player.
         case playerState
     }
 
     package struct Step: Sendable {
         package enum Purpose: Sendable {
             case edit
-            /// Decides what plays.
+            /// Decides a load.
             case load
             case enqueue(podcast: String)
         }
@@ -57,7 +57,7 @@ package struct QueueMachine: OwnerMachine {
     private(set) var state = SpeculativeState(QueueState()) { didSet { isNextOutdated = true } }
     /// The stored queues, until all records have been read.
     private var stored = StoredQueues()
-    /// The number of pending transactions that decide what plays.
+    /// The number of pending transactions that decide a load.
     private var undecidedLoads = 0
     var lookups = EpisodeLookups()
     var autoEnqueue = AutoEnqueue()
@@ -84,7 +84,7 @@ package struct QueueMachine: OwnerMachine {
     var queues: Queues { state.current.queues }
     var rules: QueueRules { state.current.rules }
     var main: NamedQueue { queues.named(QueueName.default) }
-    /// Whether a decision about what plays waits for the database.
+    /// Whether a transaction that decides a load is pending.
     var isDecidingLoad: Bool { undecidedLoads > 0 }
 
     // MARK: - Starting
@@ -98,7 +98,7 @@ package struct QueueMachine: OwnerMachine {
         let restored = stored.queues { effects.append(.log(.error, $0)) }
         stored = StoredQueues()
         state.amend { $0.queues.merge(restored) { $1 } }
-        loads.follow(queues.pendingLoads(whileShowing: nil))
+        loads.track(queues.pendingLoads(whileShowing: nil))
         announced = next
         refreshEpisodes(Set(queues.values.flatMap { $0.queue.entries.map(\.episode) }), &effects)
     }
@@ -128,7 +128,7 @@ package struct QueueMachine: OwnerMachine {
         case .committed, .answered, .observed, .podcastForgotten, .timer, .input: endPastAlerts(&effects)
         }
         guard isNextOutdated else { return effects }
-        loads.follow(queues.pendingLoads(whileShowing: player?.loadID))
+        loads.track(queues.pendingLoads(whileShowing: player?.loadID))
         // A command’s change is published when it is durable.
         if case .command = event { return effects }
         prepareNext(&effects)
@@ -182,7 +182,7 @@ package struct QueueMachine: OwnerMachine {
             guard let answer = loads.answered(result, to: load) else { return }
             loadAnswered(load, answer, now: now, &effects)
         case .preparation: loads.prepared()
-        case .player(let asked): playerAnswered(result, asked, now: now, &effects)
+        case .player(let command): playerAnswered(result, command, now: now, &effects)
         case .episodes: episodesAnswered(result, now: now, &effects)
         case .newestEpisodes(let check): podcastChecked(check, result.persistenceReply, now: now, &effects)
         case .unawaited: break
@@ -223,7 +223,7 @@ package struct QueueMachine: OwnerMachine {
         }
     }
 
-    /// Answers a command that has changed nothing that must be durable.
+    /// Answers a command that has changed no durable state.
     func reply(_ answer: Answer, _ effects: inout [Effect]) {
         effects.append(.reply(answer.command.id, .success(completed(answer).wireBytes)))
     }

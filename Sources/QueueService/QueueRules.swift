@@ -8,7 +8,7 @@ import WireMessages
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
     var marks = KeyedRecords<WireQueueRuleRecord>("rule")
-    /// The forgotten podcasts with their episodes, which a queue’s history doesn’t restore.
+    /// The forgotten podcasts, whose episodes a queue’s history doesn’t restore.
     private var forgotten = KeyedRecords<WireQueueRuleRecord>("forgotten")
     var alerts = OwnerAlerts(.queue)
 
@@ -19,7 +19,7 @@ struct QueueRules: Sendable {
 
     var forgottenPodcasts: Set<String> { Set(forgotten.keys) }
 
-    /// The podcasts for which anything is stored.
+    /// The podcasts with a stored setting, mark or alert.
     var podcasts: [String] { settings.podcasts + marks.keys + alerts.active.values.map(\.podcast) }
 
     /// The queue and the position at which new episodes are enqueued.
@@ -46,7 +46,7 @@ struct QueueRules: Sendable {
         return Rule(position: position, queue: settings.value(.autoEnqueueQueue, podcast: podcast))
     }
 
-    /// Whether a setting names the queue.
+    /// Whether the setting `autoEnqueueQueue` names the queue, in general or for a podcast.
     func names(queue: String) -> Bool {
         ([""] + settings.podcasts).contains { settings.own(.autoEnqueueQueue, podcast: $0) == queue }
     }
@@ -76,7 +76,7 @@ struct QueueRules: Sendable {
 
 extension NamedQueue {
     /// Adds new entries at the position of a rule.
-    mutating func enter(_ entries: [WireQueueEntry], by rule: QueueRules.Rule, now: Timestamp) -> OwnerChange {
+    mutating func enqueue(_ entries: [WireQueueEntry], by rule: QueueRules.Rule, now: Timestamp) -> OwnerChange {
         guard let first = entries.first else { return OwnerChange() }
         let after =
             switch rule.position {

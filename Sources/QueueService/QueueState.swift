@@ -19,7 +19,7 @@ struct CommandContext: Sendable {
     }
 }
 
-/// A reply to a command, without the fields that describe the state after it.
+/// A reply to a command, before the fields with the queue’s new state are added.
 struct Answer: Sendable {
     var command: Command
     /// The name of the queue that the reply is about.
@@ -27,11 +27,11 @@ struct Answer: Sendable {
     var reply: WireQueueReply
 }
 
-/// A command that the player answers.
+/// A command that was forwarded to the player.
 package struct PlayerCommand: Sendable {
     var command: Command
-    /// The request, to be decided again if nothing is loaded any more.
+    /// The original request, which is executed again if the player has nothing loaded any more.
     var request: WireQueueRequest
-    /// The load that the player showed when the request was sent.
+    /// The ID of the player’s load when the command was forwarded.
     var load: String
 }

@@ -9,10 +9,10 @@ extension Queues {
     /// The queues in order of their names.
     var inOrder: [NamedQueue] { values.sorted { $0.name < $1.name } }
 
-    /// Returns the queue with a name; an empty one if there is none.
+    /// Returns the queue with this name, or an empty one if it doesn’t exist.
     func named(_ name: String) -> NamedQueue { self[name] ?? NamedQueue(name: name) }
 
-    /// - Throws: `notFound`, with the nearest name.
+    /// - Throws: `notFound`, whose message suggests the most similar name.
     func existing(_ name: String) throws(Failure) -> NamedQueue {
         if let named = self[name] { return named }
         let advice = NearestWord.among(keys.sorted(), to: name).map { "Did you mean \($0)? " } ?? ""
@@ -21,15 +21,15 @@ extension Queues {
 
     func contain(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
-    /// Returns the queues that contain entries of a podcast, without these entries, each with its change.
+    /// Removes the entries of a podcast from all queues, and returns each changed queue with its change.
     func removing(podcast: String, now: Timestamp) -> [(NamedQueue, OwnerChange)] {
         inOrder.compactMap { named in
-            let going = named.queue.entries.filter { $0.wire.episode.podcastID == podcast }
-            guard !going.isEmpty else { return nil }
+            let removed = named.queue.entries.filter { $0.wire.episode.podcastID == podcast }
+            guard !removed.isEmpty else { return nil }
             var named = named
             let change = named.edit(
-                going.reversed().map { .removing($0.id) },
-                "Removed \(Queue.counted(going.count)) of a forgotten podcast",
+                removed.reversed().map { .removing($0.id) },
+                "Removed \(Queue.counted(removed.count)) of a forgotten podcast",
                 origin: ServiceName.feeds.text, now: now)
             return (named, change)
         }
@@ -39,12 +39,12 @@ extension Queues {
     func source(of state: WirePlaybackState) -> (named: NamedQueue, index: Int?) {
         let loaded = self[state.queue]
         if let loaded, let index = loaded.queue.index(of: state.queueEntry) { return (loaded, index) }
-        // Entry IDs are unique over all queues.
+        // Entry IDs are unique across queues.
         for named in values { if let index = named.queue.index(of: state.queueEntry) { return (named, index) } }
         return (loaded ?? named(QueueName.default), nil)
     }
 
-    /// Whether the queue decided the loaded entry when the load before it had ended or failed.
+    /// Whether the queue decided the player’s load because the previous one had ended or failed.
     func isAdvance(_ state: WirePlaybackState) -> Bool {
         // The forms are `LOAD` after an end, `skip/LOAD/ALERT`, and `failed/LOAD`.
         let mark = source(of: state).named.advancedLoad.split(separator: "/")
@@ -56,19 +56,20 @@ extension Queues {
         compactMap { name, named in named.pending.map { (name, $0) } }.sorted { $0.queue < $1.queue }
     }
 
-    /// Returns the pending loads that the player’s load, if known, doesn’t make void.
+    /// Returns the pending loads that are still due while the player has the load `shown`; nil if that is unknown.
     func pendingLoads(whileShowing shown: String?) -> [(queue: String, load: LoadCoordinator.PendingLoad)] {
-        pendingLoads.filter { !$0.load.entry.isEmpty && shown.map($0.load.follows) ?? true }
+        pendingLoads.filter { !$0.load.entry.isEmpty && shown.map($0.load.isDue(after:)) ?? true }
     }
 
-    /// Returns the earlier loads that the player may have begun, or may begin, before it shows them: a load that is
-    /// decided now supersedes them. The last requested ones come last, because the limit drops the first.
+    /// Returns the earlier loads that a new load supersedes, because the player may have started them, or may start
+    /// them, before it shows them. The last requested ones are at the end, because the limit drops the first.
     func loadsToSupersede(_ latest: [String]) -> [String] {
         let waiting = pendingLoads.flatMap { $0.load.overtakes + [$0.load.loadID] }
         return Array((waiting + latest).suffix(64))
     }
 
-    /// Returns the other queues with a pending load, without it: only the newest decision over all queues counts.
+    /// Cancels the pending loads of the other queues, because only the newest decision of all queues is valid. Returns
+    /// the changed queues.
     func withoutPendingLoads(except name: String) -> [NamedQueue] {
         inOrder.filter { $0.pending != nil && $0.name != name }.map { named in
             var named = named

@@ -8,7 +8,7 @@ struct StoredQueues: Sendable {
     private var entries: [String: [Queue.Entry]] = [:]
     private var histories: [String: QueueHistory] = [:]
 
-    /// Restores a record; returns false if it is of another kind.
+    /// Restores a record; returns false if it isn’t part of a queue.
     mutating func restore(_ record: StoredRecord) throws -> Bool {
         let parts = record.collection.split(separator: "/", maxSplits: 1).map(String.init)
         switch (parts.first, parts.count) {
@@ -24,7 +24,7 @@ struct StoredQueues: Sendable {
         return true
     }
 
-    /// - Parameter report: receives messages about missing records.
+    /// - Parameter report: Receives messages about missing records.
     func queues(report: (String) -> Void) -> Queues {
         var queues: Queues = [:]
         for name in Set(headers.keys).union(entries.keys) {

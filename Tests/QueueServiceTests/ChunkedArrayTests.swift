@@ -5,7 +5,7 @@ import Testing
 
 struct ChunkedArrayTests {
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `any sequence of changes has the same effect as on an array, and none on copies`(seed: UInt64) {
+    func `a sequence of changes has the same effect as on an array, and no effect on copies`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var plain = Array(0..<Int.random(in: 0...1_000, using: &random))
         var chunked = ChunkedArray(plain)

@@ -101,7 +101,7 @@ struct QueueAnswerTests {
         #expect(queue.player.episode.id == QueueRig.episode(2) && queue.player.status == .paused)
     }
 
-    @Test func `toggle isn’t decided by an outdated state of the player`() throws {
+    @Test func `toggle waits for a newer state if the player’s known state is outdated`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 6)
@@ -128,7 +128,7 @@ struct QueueAnswerTests {
     }
 
     @Test(arguments: [true, false])
-    func `toggle keeps its queue and its revision when it is decided again`(isOutdated: Bool) throws {
+    func `toggle has the same queue and revision when it is executed again`(isOutdated: Bool) throws {
         let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 8)
@@ -180,7 +180,7 @@ struct QueueAnswerTests {
         #expect(asked.following.episode.id == QueueRig.episode(2))
     }
 
-    @Test func `playing the playing episode changes nothing and returns the player’s state`() throws {
+    @Test func `a play command for the playing episode changes nothing and returns the player’s state`() throws {
         let queue = Self.two
         let plays: [(inout WireQueueRequest) -> Void] = [
             { $0.play.resume = true }, { $0.play.episode = QueueRig.episode(1) }, { $0.playNamed.number = 1 },
@@ -203,7 +203,7 @@ struct QueueAnswerTests {
         #expect(!again.changed && again.index == 2)
     }
 
-    @Test func `an empty undo, the same modes and the same setting are no change`() throws {
+    @Test func `an undo without history, the same modes and the same setting are reported as no change`() throws {
         let queue = QueueRig()
         #expect(try !reply(queue.send { $0.undo = WireUndo() }).changed)
         #expect(try !reply(queue.send { $0.setModes.consume = true }).changed)
@@ -228,7 +228,7 @@ struct QueueAnswerTests {
         #expect(queue.machine.main.modes.repeat == .all)
     }
 
-    @Test func `an unknown queue is refused with the nearest name`() {
+    @Test func `the refusal of an unknown queue suggests the most similar name`() {
         let queue = Self.two
         let refused = queue.send { ($0.queue, $0.clear) = ("evenning", WireClearQueue()) }?.failure
         #expect(refused?.known == .notFound)
@@ -258,7 +258,7 @@ struct QueueAnswerTests {
         #expect(moved.index == 0 && moved.queue == "evening")
     }
 
-    @Test func `titles match whether their accents are composed or decomposed`() {
+    @Test func `titles match with composed and with decomposed accents`() {
         let queue = QueueRig()
         let titles = [
             "Caf\u{E9} noir", "The\u{301} vert", "\u{C9}t\u{E9}", "E\u{301}te\u{301} indien", "Last",
@@ -280,7 +280,11 @@ struct QueueAnswerTests {
         }
     }
 
-    @Test func `a number in two queues is ambiguous while the other queue plays, unless one is named`() throws {
+    @Test
+    func
+        `a number that exists in two queues is ambiguous while the other queue plays, unless the request names a queue`()
+        throws
+    {
         let queue = Self.two
         queue.send { ($0.queue, $0.playNamed.number) = ("evening", 1) }
         #expect(queue.player.episode.id == QueueRig.episode(4))
@@ -328,7 +332,7 @@ struct QueueAnswerTests {
         #expect(queue.machine.main.queue.revision == revision)
     }
 
-    @Test func `a named episode plays in its queue if that queue is playing, else in Up Next`() throws {
+    @Test func `an episode plays in the playing queue if that contains it, otherwise in Up Next`() throws {
         let queue = Self.two
         func play(_ number: Int, in name: String = "") throws -> String {
             try reply(queue.send { ($0.queue, $0.playNamed.episode) = (name, QueueRig.episode(number)) }).queue
@@ -343,7 +347,7 @@ struct QueueAnswerTests {
         #expect(queue.send { $0.playNamed.episode = "e1099" }?.failure?.known == .notFound)
     }
 
-    @Test func `resuming a queue other than the playing one starts it`() throws {
+    @Test func `a resume command for a queue that isn’t playing starts it`() throws {
         let queue = Self.two
         let started = try reply(queue.send { ($0.queue, $0.play.resume) = ("evening", true) })
         #expect(started.changed && started.queue == "evening" && started.playing)
@@ -482,7 +486,7 @@ struct QueueAnswerTests {
         #expect(queue.next == before)
     }
 
-    @Test func `a decided load is pending until the player has it, and then accepted`() throws {
+    @Test func `a decided load is pending until the player accepts it`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let load = try reply(queue.send { $0.next = WireNext() }).loadID
@@ -497,7 +501,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.loads.last?.afterLoad == load)
     }
 
-    @Test func `a load that is refused or superseded is reported as such`() throws {
+    @Test func `a refused load and a superseded load have these outcomes`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let refused = try reply(queue.send { $0.next = WireNext() }).loadID

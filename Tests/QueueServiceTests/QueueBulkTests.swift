@@ -11,7 +11,7 @@ import WireMessages
 struct QueueBulkTests {
     private func names(_ numbers: some Sequence<Int>) -> [String] { numbers.map(QueueRig.episode) }
 
-    @Test func `adding 5 000 episodes is one revision, one commit and one undo`() throws {
+    @Test func `a request with 5 000 episodes is one revision, one commit and one undo step`() throws {
         let queue = QueueRig(episodes: 5_000)
         queue.add(7)
         let revision = queue.machine.main.queue.revision
@@ -29,13 +29,13 @@ struct QueueBulkTests {
         #expect(queue.numbers == [7])
     }
 
-    @Test func `one unknown episode among thousands refuses them all`() {
+    @Test func `a request with one unknown episode among thousands is refused`() {
         let queue = QueueRig(episodes: 2_000)
         #expect(queue.send { $0.add.episodes = names(1...2_001) }?.failure?.known == .notFound)
         #expect(queue.numbers.isEmpty)
     }
 
-    @Test func `more episodes than a queue accepts are refused before the library is queried`() {
+    @Test func `a request with more episodes than a queue can hold is refused before the library is queried`() {
         let queue = QueueRig(episodes: 1)
         queue.libraryAnswers = false
         #expect(queue.send { $0.add.episodes = names(1...10_001) }?.failure?.known == .limitReached)

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import QueueService
 
-/// Tests what follows an episode that can’t be played.
+/// Tests skips of episodes that can’t be played.
 @Suite struct QueueFailureTests {
     private static let gone = Failure(.episodeUnavailable, "a.example has no such file (HTTP 404).")
     private static let away = Failure(.streamFailed, "a.example cannot be reached: no route to host.")
@@ -34,7 +34,7 @@ import WireMessages
         return queue
     }
 
-    @Test func `an unplayable entry is skipped, remains and raises an alert`() throws {
+    @Test func `an unplayable entry is skipped without removal and raises an alert`() throws {
         let queue = advanced(3)
         #expect(playing(queue) == QueueRig.episode(2))
         fail(queue)
@@ -43,7 +43,7 @@ import WireMessages
         let alert = try #require(queue.alerts.first)
         #expect(alert.code == "passedOver" && alert.episode == QueueRig.episode(2))
         #expect(alert.message.hasPrefix(Self.gone.message))
-        // The entry plays after all.
+        // The entry plays on a later attempt.
         queue.play(2)
         queue.playerChanges { _ in }
         #expect(queue.alerts.isEmpty)
@@ -58,7 +58,7 @@ import WireMessages
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `a full disk that prevents an alert’s removal is not written to again at once`() {
+    @Test func `an alert’s removal that a full disk prevents isn’t retried at once`() {
         let queue = advanced(3)
         fail(queue)
         queue.holdsCommits = true
@@ -129,7 +129,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
     }
 
-    @Test func `an entry that is skipped in each round has one alert`() {
+    @Test func `an entry that is skipped in each repetition of the queue has one alert`() {
         let queue = advanced(3)
         queue.send {
             $0.setModes.repeat = .all
@@ -145,7 +145,7 @@ import WireMessages
         }
     }
 
-    @Test func `an entry at the limit whose skip a full disk prevented is skipped later`() {
+    @Test func `a skip at the limit that a full disk prevented is retried later`() {
         let queue = advanced(FailureWatch.limit + 3)
         for _ in 1..<FailureWatch.limit {
             queue.player.status = .loading
@@ -188,7 +188,7 @@ import WireMessages
         #expect(queue.numbers.count == count - 1)
     }
 
-    @Test func `a failure from before the queue started plays nothing`() {
+    @Test func `a failure from before the queue service started causes no advance`() {
         let queue = advanced(3)
         queue.player.status = .failed
         queue.player.error = WireFailure(Self.gone)
@@ -197,7 +197,7 @@ import WireMessages
         #expect(queue.player.status == .failed && queue.current == 2)
     }
 
-    @Test func `an advance from a failure survives a crash before the player gets the load`() {
+    @Test func `an advance after a failure survives a crash before the player receives the load`() {
         let queue = advanced(3)
         queue.playerAnswers = false
         fail(queue)

@@ -10,7 +10,7 @@ import WireMessages
 
 /// Tests several queues, their order, modes and history.
 struct QueueListTests {
-    @Test func `queues are created and deleted and survive a restart`() throws {
+    @Test func `queues can be created and deleted, and survive a restart`() throws {
         let queue = QueueRig()
         #expect(try ask(queue, "later") { $0.create = WireCreateQueue() }.changed)
         #expect(try !ask(queue, "later") { $0.create = WireCreateQueue() }.changed)
@@ -36,7 +36,7 @@ struct QueueListTests {
         #expect(refusal(queue, name) { $0.create = WireCreateQueue() } == expected)
     }
 
-    @Test func `the number of queues is limited, and an unknown one is refused with a hint`() throws {
+    @Test func `the number of queues is limited, and the refusal of an unknown one suggests a name`() throws {
         let queue = QueueRig()
         for number in 1..<QueueMachine.queueLimit { try ask(queue, "q\(number)") { $0.create = WireCreateQueue() } }
         #expect(refusal(queue, "more") { $0.create = WireCreateQueue() } == .limitReached)
@@ -98,7 +98,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueRig.episode(2) && queue.numbers == [1, 2])
     }
 
-    @Test func `an end that one queue has handled advances no other queue`() throws {
+    @Test func `the end of an episode advances only one queue`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
@@ -148,7 +148,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueRig.episode(1))
     }
 
-    @Test func `sorting is one change that can be undone`() throws {
+    @Test func `a sort is one change that can be undone`() throws {
         let queue = QueueRig()
         for number in 1...4 {
             queue.details[QueueRig.episode(number)] = .with {
@@ -179,7 +179,7 @@ struct QueueListTests {
         #expect(refusal(queue) { $0.sort.by = .unknown } == .invalidArgument)
     }
 
-    @Test func `deduplicating removes later duplicates but not the entry that plays`() throws {
+    @Test func `deduplication removes later duplicates but not the playing entry`() throws {
         let queue = QueueRig()
         let addresses = ["http://a.b/x.mp3?t=1", "http://a.b/y.mp3", "http://a.b/x.mp3?t=2", "http://a.b/x.mp3"]
         for number in 1...4 {
@@ -219,7 +219,7 @@ struct QueueListTests {
         #expect(!reply.changed && queue.numbers == [1, 2, 3])
     }
 
-    @Test func `one address in two feeds is one episode whatever its title is`() throws {
+    @Test func `episodes of two feeds with the same address are duplicates, even with different titles`() throws {
         let queue = QueueRig()
         for number in 1...2 {
             queue.details[QueueRig.episode(number)] = .with {
@@ -251,7 +251,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1] && queue.playerRequests.count == loads)
     }
 
-    @Test func `an entry that has lost its audio isn’t played by command`() throws {
+    @Test func `a play command for an entry without audio is refused`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
@@ -265,7 +265,7 @@ struct QueueListTests {
         #expect(queue.current == 1)
     }
 
-    @Test func `one entry or the whole queue repeats, and entries can be kept`() throws {
+    @Test func `one entry or the whole queue repeats, and played entries can remain`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
@@ -291,7 +291,7 @@ struct QueueListTests {
         #expect(try WireQueueState(wireBytes: state.payload).modes.keep)
     }
 
-    @Test func `a limit refuses new entries but not restored ones`() throws {
+    @Test func `a limit applies to new entries but not to restored ones`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         let second = queue.entry(2)
@@ -346,7 +346,7 @@ struct QueueListTests {
         queue.send { $0.undo = WireUndo() }
         queue.handle(.podcastForgotten(gone))
         queue.restart()
-        // A library that lacks an episode but hasn’t forgotten it, as after a recovery, prevents nothing.
+        // An episode that the library lacks but whose podcast isn’t forgotten, as after a recovery, is restored.
         queue.library = []
         queue.details = [:]
         let back = try #require(
@@ -363,7 +363,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2, 3, 4])
     }
 
-    @Test func `an entry that is selected after an end plays`() throws {
+    @Test func `an entry that is selected after an episode’s end plays`() throws {
         let queue = QueueRig()
         queue.add(1)
         queue.play(1)
@@ -373,7 +373,7 @@ struct QueueListTests {
         #expect(queue.player.status == .playing && queue.player.episode.id == QueueRig.episode(2))
     }
 
-    @Test func `an episode that is played again at a position while its end arrives plays`() throws {
+    @Test func `an episode that is played again at a position before its end is reported plays`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
@@ -389,12 +389,12 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2] && queue.current == 1)
         #expect(queue.playerRequests.last?.load.queueEntry == first && queue.playerRequests.last?.load.position == 50)
         #expect(queue.player.status == .playing)
-        // Its own end advances the queue.
+        // The end of this load advances the queue.
         queue.playerChanges { $0.status = .finished }
         #expect(queue.numbers == [2] && queue.current == 2)
     }
 
-    @Test func `skipping a failed episode plays the next one and keeps its entry`() throws {
+    @Test func `a skip of a failed episode plays the next one and doesn’t remove the entry`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
@@ -406,7 +406,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueRig.episode(2))
     }
 
-    @Test func `skipping the last entry doesn’t play one that is added much later`() throws {
+    @Test func `an entry that is added after a skip of the last one doesn’t play automatically`() throws {
         let queue = QueueRig()
         queue.add(1)
         queue.play(1)
@@ -451,14 +451,14 @@ struct QueueListTests {
         #expect(queue.refreshes == [QueueRig.episode(1)])
     }
 
-    @Test func `entries report why they were added`() throws {
+    @Test func `each entry has the reason why it was added`() throws {
         let queue = QueueRig()
         queue.add(1)
         queue.play(2)
         #expect(queue.machine.main.queue.entries.map(\.wire.reason) == ["Played by test", "Added by test"])
     }
 
-    @Test func `restoring respects a limit, undoing doesn’t`() throws {
+    @Test func `the limit applies to a restored revision but not to undo`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         let revision = queue.machine.main.queue.revision

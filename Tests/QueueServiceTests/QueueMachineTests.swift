@@ -32,7 +32,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 3])
     }
 
-    @Test func `requests that arrive during a lookup share the next one`() throws {
+    @Test func `requests that arrive during a lookup share the next lookup`() throws {
         let queue = QueueRig()
         queue.libraryAnswers = false
         let ids = (1...5).map { RequestID(high: 9, low: $0) }
@@ -65,7 +65,7 @@ struct QueueMachineTests {
         #expect(queue.published.isEmpty)
     }
 
-    @Test func `playing an episode inserts it before the interrupted one`() throws {
+    @Test func `a play command for a new episode inserts it before the interrupted one`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(2)
@@ -75,7 +75,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueRig.episode(9))
     }
 
-    @Test func `playing at a position loads the episode there, whichever episode plays`() throws {
+    @Test func `a play command with a position loads the episode at that position, even if it is playing`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
@@ -110,7 +110,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests == before && queue.machine.main.queue.revision == revision)
     }
 
-    @Test func `a position survives a crash before the player has the load`() {
+    @Test func `a start position survives a crash before the player accepts the load`() {
         let queue = QueueRig()
         queue.add(1)
         queue.playerAnswers = false
@@ -123,7 +123,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.map(\.load.position) == [42])
     }
 
-    @Test func `resuming after a kept entry has ended plays the next one`() {
+    @Test func `a resume command after the end of an entry that remains plays the next one`() {
         for (mode, expected) in [(WireRepeat.off, 2), (.all, 2), (.one, 1)] {
             let queue = QueueRig()
             queue.send { $0.setModes.consume = false }
@@ -145,7 +145,7 @@ struct QueueMachineTests {
         #expect(alone.current == 1 && alone.playerRequests.count == before + 1)
     }
 
-    @Test func `resuming a paused episode is a change, playing a playing one isn’t`() throws {
+    @Test func `a command that resumes a paused episode is a change, one for a playing episode isn’t`() throws {
         let queue = QueueRig()
         queue.add(1)
         queue.play(1)
@@ -166,7 +166,7 @@ struct QueueMachineTests {
         #expect(queue.player.status == .playing)
     }
 
-    @Test func `the same end is handled once`() throws {
+    @Test func `a repeated report of an end is handled once`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -178,7 +178,7 @@ struct QueueMachineTests {
         #expect(queue.current == 2)
     }
 
-    @Test func `the end of the last entry leaves an empty queue`() throws {
+    @Test func `the end of the last entry removes it and loads nothing`() throws {
         let queue = QueueRig()
         queue.play(1)
         queue.playerChanges { $0.status = .finished }
@@ -211,7 +211,7 @@ struct QueueMachineTests {
         #expect(queue.current == 1)
     }
 
-    @Test(arguments: [1, 3, 100]) func `next during a load is followed by the load of the newest entry`(times: Int)
+    @Test(arguments: [1, 3, 100]) func `a next command during a load requests the newest entry afterwards`(times: Int)
         throws
     {
         let queue = QueueRig(episodes: 110)
@@ -243,7 +243,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueRig.episode(2))
     }
 
-    @Test func `an accepted load isn’t repeated when the player loses it later`() throws {
+    @Test func `an accepted load that the player loses later isn’t requested again`() throws {
         let queue = QueueRig()
         queue.add(1)
         queue.play(1)
@@ -253,7 +253,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.count == 1)
     }
 
-    @Test func `next while the last entry loads keeps playing`() throws {
+    @Test func `a next command while the last entry loads doesn’t stop playback`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -281,7 +281,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueRig.episode(1))
     }
 
-    @Test func `an end while next is in flight loads the next entry once`() throws {
+    @Test func `an episode’s end during an in-flight next command loads the next entry once`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -296,7 +296,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.count == 2)
     }
 
-    @Test func `next from an entry that is no longer current is refused`() throws {
+    @Test func `a next command from an entry that is no longer current is refused`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -307,7 +307,7 @@ struct QueueMachineTests {
         #expect(queue.current == 2)
     }
 
-    @Test func `removing the current entry makes the next one current`() throws {
+    @Test func `the entry after a removed current one becomes current`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3)
         queue.play(2)
@@ -320,7 +320,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 3])
     }
 
-    @Test func `clearing keeps the playing entry and undo restores the others`() throws {
+    @Test func `a clear command doesn’t remove the playing entry, and undo restores the others`() throws {
         let queue = QueueRig()
         queue.add(1, 2, 3, 4)
         queue.play(2)
@@ -348,7 +348,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == result)
         #expect(queue.current == 3)
         guard place != 2 else { return }
-        // The playing entry remains current wherever it is moved.
+        // The playing entry remains current after a move.
         queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers == [1, 2, 3, 4] && queue.current == 3)
         queue.send { $0.redo = WireRedo() }
@@ -410,7 +410,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 5])
     }
 
-    @Test func `an advance that couldn’t be saved is repeated`() throws {
+    @Test func `an advance that couldn’t be saved is retried`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)
@@ -424,7 +424,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueRig.episode(2))
     }
 
-    @Test func `a crash at every step of an advance loses and repeats nothing`() throws {
+    @Test func `a crash at any step of an advance neither loses nor repeats it`() throws {
         // 0: before the commit; 1: after it, before the player received the load; 2: after that.
         for step in 0...2 {
             let queue = QueueRig()
@@ -445,7 +445,7 @@ struct QueueMachineTests {
         }
     }
 
-    @Test func `a full queue refuses entries and drops none`() throws {
+    @Test func `a full queue refuses new entries and removes none`() throws {
         let rig = QueueRig(episodes: Queue.limit + 1)
         rig.send { $0.add.episodes = (1...Queue.limit).map(QueueRig.episode) }
         let before = rig.machine.main.queue.entries.map(\.id)

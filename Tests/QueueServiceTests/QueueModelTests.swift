@@ -7,8 +7,8 @@ import WireMessages
 
 @testable import QueueService
 
-/// Compares random commands with a model: the database, the stream and the machine always agree, whatever is refused
-/// and whenever the process is restarted.
+/// Compares the effects of random commands with a model: the database, the stream and the machine always have the same
+/// state, even after refusals and restarts.
 struct QueueModelTests {
     @Test(arguments: 1...60) func `the database, the stream and the machine have the same state`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -46,7 +46,7 @@ struct QueueModelTests {
         #expect(queue.numbers == end)
     }
 
-    @Test func `a thousand insertions at one position keep their order`() throws {
+    @Test func `a thousand insertions at one position are in order`() throws {
         let queue = QueueRig(episodes: 1_002)
         queue.add(1, 2)
         queue.play(1)

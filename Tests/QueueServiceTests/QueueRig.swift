@@ -16,7 +16,7 @@ final class QueueRig: OwnerRig {
     let owner = OwnerHarness(QueueMachine()) { Issue.record("\($0)") }
     /// The loads and resumes that were requested from the player.
     private(set) var playerRequests: [WirePlaybackRequest] = []
-    /// The calls that carried these requests.
+    /// The calls with these requests.
     private(set) var callsToPlayer: [QueueMachine.Call] = []
     /// The preparations that were requested from the player.
     private(set) var preparations: [WirePrepareEpisode] = []
@@ -28,7 +28,7 @@ final class QueueRig: OwnerRig {
     var libraryAnswers = true
     var player = WirePlaybackState.with { $0.status = .idle }
     var library: Set<String> = []
-    /// The library’s details of single episodes; those without an address get one from their ID.
+    /// The library’s data about individual episodes; an address is derived from the ID if it is missing.
     var details: [String: WireEpisode] = [:]
     /// The episodes without audio.
     var withoutAudio: Set<String> = []

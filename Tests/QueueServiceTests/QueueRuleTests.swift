@@ -92,7 +92,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [10])
     }
 
-    @Test func `new episodes that couldn’t be saved aren’t checked again after unsubscribing`() {
+    @Test func `a podcast whose new episodes couldn’t be saved isn’t checked again after it is unsubscribed`() {
         let queue = QueueRig()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.holdsCommits = true
@@ -104,7 +104,7 @@ struct QueueRuleTests {
         #expect(queue.records["rule"]?.isEmpty != false)
     }
 
-    @Test func `the newest episode is new however late its feed publishes it`() throws {
+    @Test func `the newest episode is enqueued even if its feed lists it late`() throws {
         let queue = QueueRig()
         publish(queue, [1, 2], published: -40 * Self.day)
         set(queue, "autoEnqueue", "bottom")
@@ -112,7 +112,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [3])
         publish(queue, [4], seen: 20, published: -35 * Self.day)
         #expect(queue.numbers == [3])
-        // Only the last of many years’ episodes published at once is new.
+        // If a feed lists the episodes of many years at once, only the last one is new.
         publish(queue, Array(10...20), seen: 30, published: -20 * Self.day)
         #expect(queue.numbers == [3, 20])
     }
@@ -130,7 +130,7 @@ struct QueueRuleTests {
     }
 
     @Test(arguments: [true, false])
-    func `a rule names its queue, which can’t be deleted before the rule`(isForgotten: Bool) throws {
+    func `a queue that a rule names can’t be deleted before the rule`(isForgotten: Bool) throws {
         let queue = QueueRig()
         publish(queue, [3])
         #expect(code(set(queue, "autoEnqueueQueue", "news")) == .notFound)
@@ -158,7 +158,7 @@ struct QueueRuleTests {
             queue.handle(.podcastForgotten(try #require(PodcastID(Self.podcast))))
             #expect(queue.published.contains(Publication(.delete, .settings(.queue, podcast: Self.podcast))))
         } else {
-            // Feeds is down: its podcasts aren’t published, but nothing is forgotten.
+            // The feeds service is down: its podcasts aren’t published, but none is forgotten.
             queue.observe(.delete, .podcast(Self.podcast), originSequence: 0)
             #expect(code(delete(queue)) == .notApplicable)
             set(queue, "autoEnqueueQueue", "")
@@ -229,7 +229,7 @@ struct QueueRuleTests {
         #expect(queue.alerts.isEmpty)
     }
 
-    @Test func `new episodes that couldn’t be saved are checked again`() throws {
+    @Test func `a podcast whose new episodes couldn’t be saved is checked again`() throws {
         let queue = QueueRig()
         publish(queue, [3])
         set(queue, "autoEnqueue", "bottom")

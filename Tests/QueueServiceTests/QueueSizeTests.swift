@@ -83,7 +83,7 @@ struct QueueSizeTests {
         }
     }
 
-    @Test func `the deltas after a put take no more memory than the queue itself`() {
+    @Test func `the deltas after a put are no larger than the put`() {
         let queue = signed(200)
         queue.send { $0.clear = WireClearQueue() }
         queue.published = []
@@ -100,7 +100,7 @@ struct QueueSizeTests {
         }
     }
 
-    @Test func `the history of large changes evicts the oldest changes and never the newest`() throws {
+    @Test func `a history of large changes evicts the oldest ones and never the newest one`() throws {
         let queue = signed(1_200)
         let all = queue.numbers
         for _ in 0..<4 {
