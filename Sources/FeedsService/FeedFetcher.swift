@@ -13,7 +13,7 @@ final class FeedFetcher: Sendable {
     /// Creates a fetcher with its own connections: `shutdown` must be called.
     init(limits: FeedLimits = FeedLimits()) {
         var options = WebClientOptions()
-        // A host that stalls must not use up the connections of its other feeds.
+        // Stalled requests to a host must not block requests for its other feeds.
         options.connectionsPerHost = 64
         client = WebClient(options)
         loader = FeedLoader(client: client, limits: limits)
@@ -79,7 +79,7 @@ final class FeedFetcher: Sendable {
         } catch let failure as WebFailure {
             return .failure(failure.failure(.fetchFailed))
         } catch {
-            return .failure(error as? Failure ?? Failure(.internalError, "The file of chapters can’t be read."))
+            return .failure(error as? Failure ?? Failure(.internalError, "The chapters file can’t be read."))
         }
     }
 }

@@ -80,14 +80,14 @@ extension FeedsMachine {
         _ names: [String], of command: Command, storesAnswer: Bool = false, isLimited: Bool = true, now: Moment,
         _ effects: inout [Effect], _ begin: (inout FeedsMachine, String, Waiter) -> WireFeedResult?
     ) throws(Failure) {
-        guard !isLimited || !names.isEmpty else { throw Failure(.invalidArgument, "No feed was named.") }
+        guard !isLimited || !names.isEmpty else { throw Failure(.invalidArgument, "The request names no feeds.") }
         guard !isLimited || names.count <= Self.nameLimit else {
-            throw Failure(.limitReached, "A command takes at most \(Self.nameLimit) feeds; use several commands.")
+            throw Failure(.limitReached, "A command can name at most \(Self.nameLimit) feeds; use several commands.")
         }
         guard jobs[command.id] == nil else { return }
         jobs[command.id] = Job(lines: Array(repeating: nil, count: names.count), storesAnswer: storesAnswer)
         for (line, name) in names.enumerated() {
-            let waiter = Waiter(request: command.id, line: line, name: name, wish: .refresh)
+            let waiter = Waiter(request: command.id, line: line, name: name, operation: .refresh)
             if let result = begin(&self, name, waiter) { answer(waiter, result, &effects) }
         }
         if names.isEmpty { finish(command.id, &effects) }
@@ -98,7 +98,7 @@ extension FeedsMachine {
         _ url: String, _ waiter: Waiter, _ given: WebCredentials?, keep: Bool
     ) -> WireFeedResult? {
         var waiter = waiter
-        waiter.wish = .subscribe(keep: keep)
+        waiter.operation = .subscribe(keep: keep)
         waiter.name = WebAddress.redacted(url)
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
         var address = named.withoutCredentials
@@ -107,7 +107,8 @@ extension FeedsMachine {
             fetches.add(.new(address.identity), address, waiter, credentials)
             return nil
         }
-        // A password for a feed that is read over TLS isn’t sent unencrypted because http was typed.
+        // A password for a feed that is read over TLS isn’t sent unencrypted, even if the command has the address with
+        // http.
         if let known = WebAddress(subscription.podcast.url), known.scheme == "https", known.identity == address.identity
         {
             address = known
@@ -125,7 +126,7 @@ extension FeedsMachine {
 
     private mutating func check(_ url: String, _ waiter: Waiter) -> WireFeedResult? {
         var waiter = waiter
-        waiter.wish = .check
+        waiter.operation = .check
         waiter.name = WebAddress.redacted(url)
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
         let address = named.withoutCredentials
@@ -206,7 +207,7 @@ extension FeedsMachine {
         else { return }
         var result = result
         // A refresh names a podcast by its ID; the reply describes it.
-        if case .refresh = waiter.wish, let id = PodcastID(waiter.name), let known = library.current[id] {
+        if case .refresh = waiter.operation, let id = PodcastID(waiter.name), let known = library.current[id] {
             if !result.hasPodcast { result.podcast = self.result(result.kind, "", known.podcast).podcast }
             result.url = result.podcast.url
         }

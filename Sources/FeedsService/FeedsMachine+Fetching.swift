@@ -66,7 +66,7 @@ extension FeedsMachine {
             if case .podcast(let id) = fetch.key, let known = library.current[id] {
                 order.podcast = id
                 order.seen = known.seen
-                // The feed of a podcast that was unsubscribed, or failed from the start, is read completely.
+                // The feed of a podcast that was unsubscribed, or has never been read, is read completely.
                 if known.podcast.subscribed, known.podcast.lastRefresh > 0 {
                     order.request.etag = known.podcast.etag
                     order.request.lastModified = known.podcast.lastModified
@@ -109,7 +109,7 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Continues with an ended fetch, once its user and password are durable.
+    /// Handles the outcome of a fetch after its user and password are durable.
     mutating func conclude(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
         switch fetch.key {
         case .check: checked(fetch, outcome, &effects)
@@ -266,7 +266,7 @@ extension FeedsMachine {
         for waiter in fetch.waiters { answer(waiter, failed(waiter.name, failure), &effects) }
     }
 
-    /// Changes the address of a feed that has moved permanently, but not to that of another podcast.
+    /// Changes the address of a feed that has moved permanently, unless another podcast has the new one.
     func move(_ id: PodcastID, _ podcast: inout WirePodcast, to address: WebAddress) {
         guard address.text != podcast.url else { return }
         if let (other, _) = library.current.podcast(at: address), other != id { return }

@@ -5,7 +5,7 @@ import PodcastModel
 import WireMessages
 
 extension FeedsMachine {
-    /// The credentials for fetching a podcast’s feed: the stored ones, and those of this command.
+    /// Returns the credentials for fetching a podcast’s feed: the stored ones, and those of this command.
     func credentials(of fetch: Fetch, _ podcast: PodcastID?) -> [WebOrigin: WebCredentials] {
         var credentials = podcast.map { secrets.credentials(of: $0.text) } ?? [:]
         for origin in Self.origins(of: fetch) { credentials[origin] = fetch.credentials }
@@ -46,12 +46,12 @@ extension FeedsMachine {
         return next != secrets || (secretsAreUnsaved && fetch.credentials != nil) ? next : nil
     }
 
-    /// Returns the podcast whose secrets a fetch changes; nil: it changes none.
+    /// Returns the podcast whose secrets a fetch changes; nil if it changes none.
     private func podcast(of fetch: Fetch, _ outcome: FetchOutcome) -> PodcastID? {
         if case .failed = outcome, !fetch.waiters.contains(where: \.keepsFailing) { return nil }
         switch fetch.key {
         case .check: return nil
-        // Nothing is stored of a podcast that was forgotten meanwhile.
+        // No secrets are stored for a podcast that was forgotten meanwhile.
         case .podcast(let id), .signIn(let id, _): return library.current[id] == nil ? nil : id
         case .new:
             guard case .feed(let feed) = outcome else {

@@ -13,9 +13,9 @@ package struct FeedsMachine: OwnerMachine {
     package typealias Action = FeedsAction
 
     package enum Query: Sendable {
-        /// The aliases of this fetch’s episodes were queried.
+        /// A query for the aliases of a fetch’s episodes.
         case aliases(fetch: UInt64, WireAliasQuery)
-        /// The episode of this search for chapters was queried.
+        /// A query for the episode of a search for chapters.
         case chapters(search: UInt64)
     }
 
@@ -32,16 +32,16 @@ package struct FeedsMachine: OwnerMachine {
         var purpose: Purpose
     }
 
-    /// The purpose of a transaction, which determines what follows its outcome.
+    /// The purpose of a transaction, which determines the actions after its outcome.
     struct Purpose: Sendable {
-        /// The results that hold once it is durable.
+        /// The results to report when it is durable.
         var results: [(waiter: Waiter, result: WireFeedResult)] = []
         var podcast: PodcastID?
-        /// Whether every feed must be read again; it is retried until it is durable.
+        /// Whether every feed is read again after it; such a transaction is retried until it is durable.
         var readsAgain = false
         /// The commands that requested an episode’s chapters.
         var chapterCommands: [RequestID] = []
-        /// The podcasts that are forgotten with it.
+        /// The podcasts that it forgets.
         var forgotten: [PodcastID] = []
     }
 
@@ -70,13 +70,13 @@ package struct FeedsMachine: OwnerMachine {
     var secrets: FeedSecrets
     /// Whether the file differs from `secrets`.
     var secretsAreUnsaved = false
-    /// The number of the last save.
+    /// The number of the last save of the secrets.
     var lastSave: UInt64 = 0
-    /// The first save that includes what persistence found in an older database, until one has succeeded.
+    /// The number of the first save with the secrets from an older database, until a save with them has succeeded.
     var migrationSave: UInt64?
     /// The fetches that wait until a save is durable, by its number.
     var fetchesAwaitingSave: [UInt64: (fetch: UInt64, outcome: FetchOutcome)] = [:]
-    /// The podcasts that have records, during restoration.
+    /// The podcasts that have records; used during restoration only.
     private var storedPodcasts: Set<String> = []
     private let damage: String?
 
@@ -117,17 +117,18 @@ package struct FeedsMachine: OwnerMachine {
         library.current.sorted.map { Self.publication($0.podcast) } + library.current.alerts.retained
     }
 
-    /// Every record, and every podcast in the library; episodes are restored by the next refresh.
+    /// Returns every record, and every podcast in the library; the next refresh restores the episodes.
     package func everything() -> [WireChange] {
         library.current.sorted.flatMap(Self.changes(storing:)) + library.current.alerts.everything
     }
 
-    /// Publishes a podcast without fields that only feeds needs, and with the beginning of its description.
+    /// Returns the publication of a podcast, without fields that only this service needs, and with the beginning of the
+    /// description.
     static func publication(_ podcast: WirePodcast) -> Publication {
         Publication(.put, .podcast(podcast.id), podcast.summary.wireBytes)
     }
 
-    /// Publishes a podcast, if it differs from the published one.
+    /// Returns the publication of a podcast, if it differs from the published one.
     func publications(_ podcast: WirePodcast) -> [Publication] {
         let old = PodcastID(podcast.id).flatMap { library.current[$0] }
         return old?.podcast.summary == podcast.summary ? [] : [Self.publication(podcast)]

@@ -30,22 +30,22 @@ package struct FeedsShell: ServiceLifecycle.Service {
             if minutes > 0 { schedule.interval = .seconds(minutes * 60) }
             schedule.longest = max(schedule.longest, schedule.interval)
         }
-        let keeper = SecretsKeeper(
+        let storage = SecretsStorage(
             file: context.home.secretsFile, moved: context.home.movedSecretsFile, logger: context.logger)
-        let (secrets, damage) = try keeper.load()
+        let (secrets, damage) = try storage.load()
         let fetcher = FeedFetcher()
         self.fetcher = fetcher
         let quarantine = CrashLoopQuarantine(context)
         let machine = FeedsMachine(schedule: schedule, secrets: secrets, damage: damage)
         service = OwnerService(machine, context: context) { action, inputs in
-            Self.perform(action, fetcher, keeper, quarantine) { inputs.send($0) }
+            Self.perform(action, fetcher, storage, quarantine) { inputs.send($0) }
         }
     }
 
-    /// A feed that crashed the process before isn’t fetched, unless a command requests it again; and not while the
-    /// request that crashed it may be repeated.
+    /// Performs an action. A feed that has crashed the process is fetched only if a command requests it, and not while
+    /// the request that crashed the process may be repeated.
     private static func perform(
-        _ action: FeedsAction, _ fetcher: FeedFetcher, _ keeper: SecretsKeeper, _ quarantine: CrashLoopQuarantine,
+        _ action: FeedsAction, _ fetcher: FeedFetcher, _ storage: SecretsStorage, _ quarantine: CrashLoopQuarantine,
         report: @escaping @Sendable (FeedsInput) -> Void
     ) {
         switch action {
@@ -69,9 +69,9 @@ package struct FeedsShell: ServiceLifecycle.Service {
             fetcher.start(.max - number, report) {
                 .chapters(number, await fetcher.fetchChapters(address, credentials))
             }
-        case .saveSecrets(let number, let secrets): keeper.save(secrets) { report(.secretsSaved(number, $0)) }
-        case .migrateSecrets: keeper.migrate(report)
-        case .dropMovedSecrets: keeper.dropMoved()
+        case .saveSecrets(let number, let secrets): storage.save(secrets) { report(.secretsSaved(number, $0)) }
+        case .migrateSecrets: storage.migrate(report)
+        case .dropMovedSecrets: storage.dropMoved()
         }
     }
 
@@ -88,11 +88,11 @@ package struct FeedsShell: ServiceLifecycle.Service {
 }
 
 /// Reads and writes the users and passwords of feeds.
-private struct SecretsKeeper: Sendable {
+private struct SecretsStorage: Sendable {
     let file: SecretsFile
     let moved: SecretsFile
     let logger: Logger
-    /// Writes run in order, so the newest wins.
+    /// Writes run in order, so that the newest secrets are written last.
     private let queue = DispatchQueue(label: "lockstep.feeds.secrets")
     private static let advice = " Subscribe again to feeds that ask for a password."
 
@@ -102,7 +102,7 @@ private struct SecretsKeeper: Sendable {
         self.logger = logger
     }
 
-    /// Reads the file; a damaged one is moved aside, which the message reports.
+    /// Reads the file. A damaged one is renamed; `damage` is the message about it.
     func load() throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         let (secrets, damage) = try file.load(at: SystemClocks.wall())
         guard let damage else { return (secrets, nil) }
@@ -121,7 +121,8 @@ private struct SecretsKeeper: Sendable {
         }
     }
 
-    /// Reads the secrets that persistence found in an older database. An unreadable file is kept until the next start.
+    /// Reads the secrets that persistence found in an older database. A file that can’t be read is tried again at the
+    /// next start.
     func migrate(_ report: @escaping @Sendable (FeedsInput) -> Void) {
         queue.async { [moved, logger] in
             do throws(Failure) {

@@ -4,7 +4,7 @@ import WireMessages
 
 /// A result of a command’s reply that waits for a feed.
 struct Waiter: Sendable, Hashable {
-    enum Wish: Sendable, Hashable {
+    enum Operation: Sendable, Hashable {
         case subscribe(keep: Bool)
         case refresh
         case check
@@ -13,15 +13,15 @@ struct Waiter: Sendable, Hashable {
     var line: Int
     /// The address or ID in the command.
     var name: String
-    var wish: Wish
+    var operation: Operation
 
-    var isSubscribing: Bool { if case .subscribe = wish { true } else { false } }
-    var keepsFailing: Bool { wish == .subscribe(keep: true) }
+    var isSubscribing: Bool { if case .subscribe = operation { true } else { false } }
+    var keepsFailing: Bool { operation == .subscribe(keep: true) }
 }
 
 /// A feed that is queued, being fetched, or whose fetched document is being stored.
 struct Fetch: Sendable {
-    /// Two fetches of one key are joined, unless they have different users or passwords.
+    /// Fetches with the same key are combined, unless their users or passwords differ.
     enum Key: Sendable, Hashable {
         case podcast(PodcastID)
         case new(String)
@@ -56,7 +56,7 @@ struct Fetch: Sendable {
 /// so that stalled feeds never delay others.
 struct FetchQueue: Sendable {
     private static let limit = 8
-    /// The maximum number of running fetches, slow or not: descriptors and memory are finite.
+    /// The maximum number of running fetches, slow or not, which limits descriptors and memory.
     private static let hardLimit = 64
 
     private var fetches: [UInt64: Fetch] = [:]

@@ -1,11 +1,12 @@
 package import PodcastModel
 package import WireMessages
 
-/// An episode of a fetched feed, as it is stored.
+/// An episode of a fetched feed in its stored form.
 ///
-/// A new field of an episode goes into `Episode` of `library.proto` (then run `deploy/generate`), into `FeedEpisode` (in
-/// `FeedDocument.swift`) with its element in `FeedTag` and `FeedBuilder`, here, and into `WireEpisode.json` (in
-/// `WireJSON.swift`) and `cli.md`; if queues and the player show it, also into `EpisodeSummary` and `WireEpisodeSummary`.
+/// A new field of an episode goes into `Episode` of `library.proto` (then run `deploy/generate`), into `FeedEpisode`
+/// (in `FeedDocument.swift`) with its element in `FeedTag` and `FeedBuilder`, here, and into `WireEpisode.json` (in
+/// `WireJSON.swift`) and `cli.md`; if queues and the player show it, also into `EpisodeSummary` and
+/// `WireEpisodeSummary`.
 package struct FetchedEpisode: Sendable {
     /// The ID derived from the episode’s identity in the feed; the stored episode’s ID if an alias matches one.
     package var id: EpisodeID

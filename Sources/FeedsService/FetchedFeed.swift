@@ -3,7 +3,7 @@ package import FeedFetching
 package import FeedParsing
 package import PodcastModel
 
-/// A fetch of a feed for the shell.
+/// A request to the shell to fetch a feed.
 package struct FetchOrder: Sendable, Hashable {
     /// The number of the fetch, unique in this process.
     package var number: UInt64
@@ -21,7 +21,7 @@ package enum FeedsAction: Sendable, Hashable {
     case fetch(FetchOrder)
     /// Stops the fetch with this number; no report is needed.
     case cancel(UInt64)
-    /// Drops the fetch with this number, whose outcome has been handled.
+    /// Releases the fetch with this number, whose outcome has been handled.
     case forget(UInt64)
     case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
     case saveSecrets(UInt64, FeedSecrets)
@@ -38,11 +38,11 @@ package enum FeedsInput: Sendable {
     case began(UInt64)
     case fetched(UInt64, FetchOutcome)
     case chapters(UInt64, Result<[ChapterMark], Failure>)
-    /// The users and passwords are stored, or (with a failure) can’t be written.
+    /// The users and passwords are stored, or couldn’t be written if there is a failure.
     case secretsSaved(UInt64, Failure?)
     /// Persistence found these secrets in an older database.
     case secretsMoved(FeedSecrets)
-    /// The file of moved secrets is damaged, and was moved aside.
+    /// The file of migrated secrets is damaged, and was renamed.
     case secretsDamaged(String)
 }
 
@@ -54,7 +54,7 @@ package enum FetchOutcome: Sendable {
     case failed(Failure, retryAfter: Duration?)
 }
 
-/// A feed that was read and compared with the stored one.
+/// A fetched feed and its differences from the stored one.
 package struct FetchedFeed: Sendable {
     package var podcast: PodcastID
     /// The feed’s address after permanent redirects.
@@ -65,7 +65,7 @@ package struct FetchedFeed: Sendable {
     /// The description of the podcast, with absolute addresses.
     package var channel: FeedChannel
     package var report: FeedReport
-    /// The episodes that aren’t stored in exactly this form.
+    /// The episodes that are new or differ from the stored ones.
     package var changed: [FetchedEpisode]
     /// The IDs of all its episodes, derived from their identities.
     package var present: Set<SeenEpisodes.Key>
@@ -74,7 +74,7 @@ package struct FetchedFeed: Sendable {
 }
 
 extension FetchedFeed {
-    /// Compares a document with the stored one. Its addresses are resolved by `ResolvedFeed`.
+    /// Compares a document with the stored episodes. Its addresses are resolved by `ResolvedFeed`.
     package init(
         _ document: FeedDocument, base: WebAddress, address: WebAddress, podcast: PodcastID?, seen: SeenEpisodes
     ) {

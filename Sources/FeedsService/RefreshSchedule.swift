@@ -15,13 +15,13 @@ package struct RefreshSchedule: Sendable, Hashable {
     /// - Parameter seed: the seed of the jitter.
     package init(seed: UInt64 = 1) { random = SeededGenerator(seed: seed) }
 
-    /// Returns the time of the attempt after the one at `now`, the `failures`th in a row to fail (0: it succeeded): up
-    /// to a tenth earlier or later, so that feeds aren’t due together, and never earlier than the server requests.
+    /// Returns the time of the next attempt after one at `now`, with `failures` consecutive failures up to it (0 if it
+    /// succeeded). Jitter of up to a tenth spreads the refreshes; none is earlier than the server requests.
     package mutating func next(after now: Timestamp, failures: UInt32, retryAfter: Duration? = nil) -> Timestamp {
         let wait = failures == 0 ? min(interval, longest) : failureBackoff.wait(after: Int(failures))
         let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * random.unit())
-        let asked = min(retryAfter ?? .zero, longest).milliseconds
-        return Timestamp(milliseconds: now.milliseconds + max(Int64(jittered), asked))
+        let requested = min(retryAfter ?? .zero, longest).milliseconds
+        return Timestamp(milliseconds: now.milliseconds + max(Int64(jittered), requested))
     }
 }
 

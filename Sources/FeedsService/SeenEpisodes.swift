@@ -1,11 +1,12 @@
 package import PodcastModel
 
 /// The known episodes of a podcast, with a fingerprint of the feed’s data on each and the time at which it was first
-/// seen. An episode takes 22 bytes, so that all podcasts’ fit in memory and in one record each.
+/// seen. Each episode needs 22 bytes, so that a podcast’s episodes fit in one record, and those of all podcasts in
+/// memory.
 package struct SeenEpisodes: Sendable, Hashable {
     package struct Entry: Sendable, Hashable {
         package var fingerprint: UInt64
-        /// The time at which it was first seen, in seconds since 1970.
+        /// The time at which the episode was first seen, in seconds since 1970.
         package var firstSeen: UInt32
     }
 
@@ -43,7 +44,7 @@ package struct SeenEpisodes: Sendable, Hashable {
         packed = []
     }
 
-    /// Reads the stored form; bytes after the last whole entry are ignored.
+    /// Decodes the stored form; bytes after the last whole entry are ignored.
     package init(packed: [UInt8]) {
         self.packed = Array(packed.prefix(packed.count / Self.stride * Self.stride))
     }

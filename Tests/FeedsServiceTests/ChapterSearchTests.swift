@@ -20,7 +20,9 @@ struct ChapterSearchTests {
         return (rig, id)
     }
 
-    @Test func `chapters are read once a day, stored apart from the feed’s, published, and every request is answered`()
+    @Test
+    func
+        `a chapters file is fetched once a day, stored separately from the feed’s chapters and published, and every request is answered`()
         throws
     {
         let (rig, id) = try withEpisode(chapters: "http://a/chapters.json")
@@ -42,7 +44,7 @@ struct ChapterSearchTests {
         #expect(rig.chapterFetches.count == 2)
     }
 
-    @Test func `a request is answered and nothing changes when chapters are missing or unreadable`()
+    @Test func `a request is answered and nothing changes if the chapters file is missing or malformed`()
         throws
     {
         let (rig, id) = try withEpisode(chapters: "")
@@ -83,7 +85,7 @@ struct ChapterSearchTests {
         #expect(throws: Failure.self) { try ChaptersFile.parse(Array(text.utf8)) }
     }
 
-    @Test func `chapters are fetched through redirects, and anything but chapters is a failure`()
+    @Test func `a chapters file is fetched through redirects, and other content is a failure`()
         async throws
     {
         let fetcher = FeedFetcher()

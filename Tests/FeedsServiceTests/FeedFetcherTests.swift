@@ -46,7 +46,7 @@ import WireMessages
         }
     }
 
-    @Test func `only permanent redirects move a feed`() async throws {
+    @Test func `only permanent redirects change a feed’s address`() async throws {
         try await fetching { server, fetcher in
             server.route("/old", .redirect(to: "/new", status: 301))
             server.route("/new", .redirect(to: "/today", status: 302))

@@ -155,13 +155,13 @@ import WireMessages
         try rig.deliver(
             rss([("1", "1.mp3", "One")]), at: "https://u:\(Self.planted)@other.example/feed")
         #expect(rig.podcasts.values.map(\.url) == ["https://other.example/feed"])
-        // The typed address also identifies the podcast.
+        // The address in the command also identifies the podcast.
         #expect(rig.podcasts.values.map(\.previousUrls) == [["https://host.example/feed"]])
         #expect(credentials(rig).keys.map(\.text) == ["https://other.example"])
         #expect(!leaks(rig))
     }
 
-    @Test func `passwords from an older database are migrated once they are saved`() throws {
+    @Test func `the file of passwords from an older database is deleted after they are saved`() throws {
         var moved = FeedSecrets()
         moved.set(
             WebCredentials(user: "u", password: Self.planted), for: "p1",

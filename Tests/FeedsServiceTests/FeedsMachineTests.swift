@@ -64,7 +64,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.podcasts.values.first?.title == "Waves")
     }
 
-    @Test func `subscribing twice changes nothing`() throws {
+    @Test func `a second subscription to a feed changes nothing`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(two)
@@ -97,7 +97,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.results(nothing).map(\.kind) == [.unchanged])
     }
 
-    @Test func `an episode keeps its ID when its GUID changes`() throws {
+    @Test func `an episode has the same ID after its GUID changes`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(two)
@@ -132,7 +132,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.episodes[id]?.title == "One")
     }
 
-    @Test func `a permanent redirect moves the podcast and keeps its identity`() throws {
+    @Test func `a permanent redirect changes the podcast’s address but not its ID`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://old.example/feed")
         try rig.deliver(rss([("", "https://cdn.example/1.mp3", "One")]))
@@ -195,7 +195,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
             + "</channel></rss>"
     }
 
-    @Test func `a large feed is stored in one transaction, so that a full disk leaves nothing of it`() throws {
+    @Test func `a large feed is stored in one transaction, so that a full disk stores none of it`() throws {
         let rig = FeedsRig()
         rig.holdsCommits = true
         let refused = rig.subscribe("https://a.example/feed")
@@ -221,7 +221,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.results(request).map(\.kind) == [.added])
     }
 
-    @Test func `events name at most 10,000 episodes each`() throws {
+    @Test func `each event names at most 10,000 episodes`() throws {
         let ids = (0..<10_001).map(String.init)
         let podcast = try #require(PodcastID("p1"))
         let events = try WireEpisodesChanged.events(of: podcast, ids.count) { $0.removed = Array(ids[$1]) }
@@ -266,7 +266,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.episodes.count == 2)
     }
 
-    @Test func `checking a feed changes nothing`() throws {
+    @Test func `a check of a feed changes nothing`() throws {
         let rig = FeedsRig()
         let request = rig.send { $0.check.urls = ["https://a.example/feed", "gopher://b"] }
         try rig.deliver(two)

@@ -9,7 +9,7 @@ import WireMessages
 
 @testable import FeedsService
 
-/// The feeds machine with a library and a file of passwords in memory; the test is the network.
+/// A feeds machine with a library and a file of passwords in memory. The test provides the responses to fetches.
 final class FeedsRig: OwnerRig {
     typealias Request = WireFeedsRequest
     typealias Reply = WireFeedsReply
@@ -141,7 +141,7 @@ final class FeedsRig: OwnerRig {
     }
 }
 
-/// A feed of episodes that are given as (GUID, audio, title).
+/// Returns a feed with episodes that are described by (GUID, audio, title).
 func rss(_ episodes: [(guid: String, audio: String, title: String)], title: String = "Waves") -> String {
     let items = episodes.map { episode in
         let guid = episode.guid.isEmpty ? "" : "<guid>\(episode.guid)</guid>"

@@ -23,7 +23,7 @@ import WireMessages
         #expect(rig.orders.count == 2)
     }
 
-    @Test func `without an interval feeds are refreshed on command only`() throws {
+    @Test func `feeds without an interval are refreshed only on command`() throws {
         var schedule = RefreshSchedule()
         schedule.isAutomatic = false
         let rig = FeedsRig(machine: FeedsMachine(schedule: schedule))
@@ -66,7 +66,7 @@ import WireMessages
         #expect(rig.episodes.count == 1)
     }
 
-    @Test func `at most eight feeds are fetched at once, not counting stalled ones`() {
+    @Test func `at most eight feeds are fetched at a time, not counting stalled ones`() {
         let rig = FeedsRig()
         rig.send { $0.subscribe.urls = (0..<30).map { "https://h\($0).example/" } }
         #expect(rig.orders.count == 8)
@@ -126,7 +126,7 @@ import WireMessages
         #expect(rig.orders.last?.request.address.text == "https://new.example/")
     }
 
-    @Test func `a refresh that can’t be saved isn’t repeated at once`() throws {
+    @Test func `a refresh that can’t be saved isn’t retried at once`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(feed)
@@ -140,7 +140,7 @@ import WireMessages
         #expect(rig.orders.count == 3)
     }
 
-    @Test func `stopping cancels running fetches`() {
+    @Test func `a stop cancels running fetches`() {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         rig.handle(.stopping)

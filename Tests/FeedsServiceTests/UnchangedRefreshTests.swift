@@ -8,7 +8,7 @@ import WireMessages
 @testable import FeedsService
 
 @Suite struct UnchangedRefreshTests {
-    /// Creates `count` podcasts, each read once.
+    /// Creates `count` podcasts, each refreshed once.
     private func library(_ count: Int, description: String = "") throws -> FeedsRig {
         let rig = FeedsRig()
         for number in 0..<count {
