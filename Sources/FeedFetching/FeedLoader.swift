@@ -27,7 +27,7 @@ package enum FeedAnswer: Sendable {
 
 package struct LoadedFeed: Sendable {
     package var document: FeedDocument
-    /// The address from which it was read, and to which its relative addresses are relative.
+    /// The address of the final response, against which relative addresses are resolved.
     package var base: WebAddress
     /// The feed’s address after permanent redirects.
     package var address: WebAddress

@@ -24,7 +24,7 @@ struct LocalFeedFile: ~Copyable {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(descriptor)
-            throw Failure(.notAFeed, "\(path) isn’t a file that can hold a feed.")
+            throw Failure(.notAFeed, "\(path) isn’t a regular file.")
         }
         self.descriptor = descriptor
         self.path = path

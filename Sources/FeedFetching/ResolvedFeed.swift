@@ -1,9 +1,9 @@
 package import PodcastModel
 
-/// A feed’s document for storage and reports: with absolute addresses that contain no users and passwords, and without
-/// the episodes whose audio has no usable address, for which there is a warning.
+/// A feed’s document for storage and reports. Its addresses are absolute, without users and passwords. Episodes whose
+/// audio has no usable address are omitted with a warning.
 ///
-/// Relative addresses are relative to the address that was read. Only a local feed may name local files.
+/// Relative addresses are resolved against the address of the final response. Only a local feed may name local files.
 package struct ResolvedFeed: Sendable {
     package private(set) var document: FeedDocument
     /// The users and passwords that its addresses contained.

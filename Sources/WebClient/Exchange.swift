@@ -10,9 +10,9 @@ final class Exchange: Sendable {
 
     private struct State {
         var head: ResponseHead?
-        /// The received bytes; the first `taken` of them have been read.
+        /// The received bytes, of which the first `consumed` have been read.
         var bytes: [UInt8] = []
-        var taken = 0
+        var consumed = 0
         var ending: Ending?
         var isPaused = false
         /// The continuation of the task that waits for bytes or for the head.
@@ -20,25 +20,25 @@ final class Exchange: Sendable {
         var waitsForBody = false
 
         var isReady: Bool { ending != nil || (waitsForBody ? unread > 0 : head != nil) }
-        var unread: Int { bytes.count - taken }
+        var unread: Int { bytes.count - consumed }
 
-        mutating func take(atMost limit: Int) -> [UInt8] {
-            guard taken > 0 || unread > limit else {
+        mutating func consume(atMost limit: Int) -> [UInt8] {
+            guard consumed > 0 || unread > limit else {
                 defer { bytes = [] }
                 return bytes
             }
-            let end = taken + min(limit, unread)
+            let end = consumed + min(limit, unread)
             defer {
-                taken = end
-                if unread == 0 { (bytes, taken) = ([], 0) }
+                consumed = end
+                if unread == 0 { (bytes, consumed) = ([], 0) }
             }
-            return Array(bytes[taken..<end])
+            return Array(bytes[consumed..<end])
         }
 
         mutating func append(_ more: UnsafeRawBufferPointer) {
-            if taken > bytes.count / 2 {
-                bytes.removeFirst(taken)
-                taken = 0
+            if consumed > bytes.count / 2 {
+                bytes.removeFirst(consumed)
+                consumed = 0
             }
             bytes.append(contentsOf: more)
         }
@@ -67,14 +67,14 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Waits for bytes, and returns at most `limit` of them; nil: the body is complete.
+    /// Waits for bytes, and returns at most `limit` of them; nil if the body is complete.
     func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
         await wait(forBody: true)
         let (bytes, ending, resumes) = state.withLockedValue { state in
-            let taken = state.take(atMost: max(1, limit))
+            let bytes = state.consume(atMost: max(1, limit))
             let resumes = state.isPaused && state.unread <= Self.bufferLimit / 2
             if resumes { state.isPaused = false }
-            return (taken, state.ending, resumes)
+            return (bytes, state.ending, resumes)
         }
         if resumes { mailbox.post(.resume(number)) }
         if !bytes.isEmpty { return bytes }
@@ -87,7 +87,7 @@ final class Exchange: Sendable {
         let (waiter, isRunning) = state.withLockedValue { state in
             let isRunning = state.ending == nil
             if isRunning || state.unread > 0 { state.ending = .failed(.cancelled) }
-            (state.bytes, state.taken) = ([], 0)
+            (state.bytes, state.consumed) = ([], 0)
             defer { state.waiter = nil }
             return (state.waiter, isRunning)
         }

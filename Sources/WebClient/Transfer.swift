@@ -41,9 +41,9 @@ final class Transfer {
     private var head = ResponseHeadReader()
     private var received: UInt64 = 0
     private var isPaused = false
-    /// The time at which the server last sent something, or the wait for it began.
+    /// The time of the last data from the server, or at which the wait for data began.
     private var progress: MonotonicTime
-    /// The failure for which a callback ended the transfer.
+    /// The failure with which a callback ended the transfer.
     private var failure: WebFailure?
 
     init?(_ request: WebRequest, _ exchange: Exchange, options: WebClientOptions, now: MonotonicTime) {
@@ -53,7 +53,7 @@ final class Transfer {
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
 
-    /// Frees everything. The handle must be removed from libcurl first.
+    /// Frees the handle and its memory. The handle must be removed from the multi handle first.
     func close() {
         ccurl_easy_free(easy)
         ccurl_list_free(fields)
@@ -70,7 +70,9 @@ final class Transfer {
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         (phase, head, received, failure) = (.connecting, ResponseHeadReader(), 0, nil)
         let context = Unmanaged.passUnretained(self).toOpaque()
-        guard ccurl_set_callbacks(easy, bodyArrived, headerArrived, connectionStands, context, errorText) == CURLE_OK,
+        guard
+            ccurl_set_callbacks(easy, bodyArrived, headerArrived, connectionEstablished, context, errorText)
+                == CURLE_OK,
             ccurl_set_text(easy, CURLOPT_URL, address.textWithoutCredentials) == CURLE_OK,
             restrictProtocols()
         else { return .unavailable("libcurl lacks an option") }
@@ -119,8 +121,8 @@ final class Transfer {
             && ccurl_set_long(easy, CURLoption(182), 3) == CURLE_OK
     }
 
-    /// The credentials for the current address: the request’s for its origin, or those in the address, or, at the first
-    /// origin, those in the first address, because a redirect there contains no user.
+    /// The credentials for the current address: those of the request for its origin; otherwise those in the address;
+    /// otherwise, at the first origin, those in the first address, because a redirect omits them.
     private var credentials: WebCredentials? {
         if let known = address.origin.flatMap({ request.credentials[$0] }) { return known }
         let isFirstOrigin = address.origin == request.address.origin
@@ -139,7 +141,8 @@ final class Transfer {
         ccurl_list_free(fields)
         fields = nil
         for field in headers.fields {
-            // libcurl removes a field without a value after its colon; a semicolon sends it empty.
+            // libcurl removes a field without a value after its colon; with a semicolon it sends the field with an
+            // empty value.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             guard let longer = ccurl_list_append(fields, line) else { return .unavailable("libcurl has no memory") }
             fields = longer
@@ -212,7 +215,7 @@ final class Transfer {
 
     // MARK: Time
 
-    /// The time at which `expired` may change; nil: only an event can change it.
+    /// The time at which `expired` may change; nil if only an event can change it.
     var deadline: MonotonicTime? {
         let whole = request.totalLimit.map { start.advanced(by: $0) }
         guard phase != .connecting, !isPaused else { return whole }
@@ -284,8 +287,8 @@ final class Transfer {
     private func reason(_ code: CURLcode) -> String {
         let bytes = UnsafeBufferPointer(start: errorText, count: Int(CURL_ERROR_SIZE)).prefix { $0 != 0 }
         let text = String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let said = text.isEmpty ? String(cString: ccurl_error_string(code)) : text
-        return String(said.filter { !$0.isNewline }.prefix(200))
+        let message = text.isEmpty ? String(cString: ccurl_error_string(code)) : text
+        return String(message.filter { !$0.isNewline }.prefix(200))
     }
 }
 
@@ -294,17 +297,18 @@ final class Transfer {
 private func bodyArrived(
     _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    hand(bytes, size &* count, to: context) { $0.receive(body: $1) }
+    forward(bytes, size &* count, to: context) { $0.receive(body: $1) }
 }
 
 private func headerArrived(
     _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    hand(bytes, size &* count, to: context) { $0.receive(header: $1) }
+    forward(bytes, size &* count, to: context) { $0.receive(header: $1) }
 }
 
-/// Passes bytes to the transfer of a context; any result but their number ends the transfer.
-private func hand(
+/// Passes bytes to the transfer of a context, and returns the result for libcurl, which ends the transfer unless this
+/// is the number of bytes.
+private func forward(
     _ bytes: UnsafeMutablePointer<CChar>, _ length: Int, to context: UnsafeMutableRawPointer?,
     _ receive: (Transfer, UnsafeRawBufferPointer) -> Bool
 ) -> Int {
@@ -313,7 +317,7 @@ private func hand(
     return receive(transfer, UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
 }
 
-private func connectionStands(
+private func connectionEstablished(
     _ context: UnsafeMutableRawPointer?, _: UnsafeMutablePointer<CChar>?, _: UnsafeMutablePointer<CChar>?, _: Int32,
     _: Int32
 ) -> Int32 {

@@ -1,8 +1,8 @@
 import CCurl
 import PodcastModel
 
-/// Runs all transfers of a client on one thread, with libcurl’s multi interface. Its state stays on that thread:
-/// libcurl forbids the use of a handle by two threads, and calls back on the thread that drives it.
+/// Runs all transfers of a client on one thread, with libcurl’s multi interface. Only that thread accesses its state:
+/// libcurl forbids the use of a handle by two threads, and runs callbacks on the thread of the handle.
 final class TransferLoop {
     private let mailbox: TransferMailbox
     private let options: WebClientOptions

@@ -2,20 +2,20 @@ import CCurl
 import LibC
 import NIOConcurrencyHelpers
 
-/// The messages of callers to the client’s thread, which starts with the first message and ends after an idle time, so
-/// that an idle process has neither a thread nor connections.
+/// Passes the messages of callers to the client’s thread. The thread starts with the first request and ends after an
+/// idle time, so that an idle process has neither a thread nor connections.
 final class TransferMailbox: Sendable {
     enum Message {
         case start(WebRequest, Exchange)
-        /// The reader of a paused transfer has caught up.
+        /// The reader of a paused transfer has read most of its buffer.
         case resume(UInt64)
         case cancel(UInt64)
     }
 
     /// libcurl’s multi handle, for waking the thread that waits on it.
     private struct WakeupHandle: @unchecked Sendable {
-        // Sendable because it is used for curl_multi_wakeup only, which any thread may call while the handle exists; it
-        // is called under the lock, and the thread removes the handle under the lock before it frees it.
+        // Sendable because the handle is used for curl_multi_wakeup only, which any thread may call while the handle
+        // exists. Calls are made under the lock, and the thread removes the handle under the lock before it frees it.
         let multi: UnsafeMutableRawPointer
     }
 
@@ -116,7 +116,7 @@ final class TransferMailbox: Sendable {
         }
     }
 
-    /// Lets the thread end unless there are messages. `multi` may be freed after `true`.
+    /// Returns true if the thread must end, because there are no messages; it may then free `multi`.
     func close() -> Bool {
         state.withLockedValue { state in
             guard state.messages.isEmpty else { return false }

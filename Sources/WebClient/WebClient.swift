@@ -11,13 +11,13 @@ package struct WebClientOptions: Sendable {
     package var connectsTo: String?
     /// The proxy that replaces the environment’s, for tests; no proxy if it is empty.
     package var proxy: String?
-    /// The clock of the time limits.
+    /// The clock for time limits.
     package var clock: @Sendable () -> MonotonicTime = { SystemClocks.monotonic() }
 
     package init() {}
 }
 
-/// Fetches over HTTP with libcurl, on one thread, which ends after an idle time.
+/// Sends HTTP requests with libcurl, on one thread, which ends after an idle time.
 ///
 /// It follows redirects itself: each address is checked, and credentials are sent to their own origin only. A server’s
 /// response can make its own request fail, but affects nothing else. Proxies are read from the environment (`http_proxy`, `https_proxy`,

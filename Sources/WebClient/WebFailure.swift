@@ -1,6 +1,6 @@
 package import PodcastModel
 
-/// The reason why a request got no complete response. A response with a status of 400 or more isn’t a failure.
+/// The reason why a request received no complete response. A response with a status of 400 or more isn’t a failure.
 package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of a failure; its name is stable, for logs.
     package enum Kind: String, Sendable, Hashable {
@@ -25,12 +25,12 @@ package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The response isn’t HTTP, or its encoding is wrong.
         case badAnswer
         case cancelled
-        /// The client can’t work at all.
+        /// The client can’t send any request.
         case unavailable
     }
 
     package let kind: Kind
-    /// A sentence for users, with the server and without a password.
+    /// A sentence for users, which names the server and contains no password.
     package let message: String
     /// Whether the same request may succeed later.
     package let retry: Bool

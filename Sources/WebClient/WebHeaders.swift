@@ -28,7 +28,7 @@ package struct WebHeaders: Sendable, Hashable {
         fields.append(Field(name: name, value: value))
     }
 
-    /// Appends text to the value of the last field, for values that a server folded over two lines.
+    /// Appends text to the value of the last field, for a value that a server has folded onto the next line.
     mutating func continueLast(_ text: String) {
         guard let last = fields.indices.last else { return }
         fields[last].value += " " + text

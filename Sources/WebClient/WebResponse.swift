@@ -9,7 +9,7 @@ package struct WebResponse: Sendable {
     package let address: WebAddress
     /// The redirects that were followed, in order.
     package let redirects: [WebRedirect]
-    /// The wait that the server requests (`Retry-After`), at most a week; nil: none.
+    /// The wait that the server requests (`Retry-After`), at most a week; nil if it requests none.
     package let retryAfter: Duration?
     /// Whether the response declares the body’s end; if not, the closing of the connection ends the body.
     package let isDelimited: Bool
@@ -41,7 +41,7 @@ package struct WebBody: AsyncSequence, Sendable {
 
         fileprivate init(_ owner: ExchangeOwner) { self.owner = owner }
 
-        /// Waits for bytes and returns all that have arrived; nil: the body is complete.
+        /// Waits for bytes and returns all that have arrived; nil if the body is complete.
         package mutating func next() async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: .max)
         }

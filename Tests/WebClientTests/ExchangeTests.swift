@@ -42,7 +42,7 @@ import Testing
         #expect(await reading.value?.kind == .cancelled)
     }
 
-    @Test func `a body that was read to its end stays complete when it is cancelled`() async throws {
+    @Test func `a cancellation after the end of a body has no effect`() async throws {
         append(1_000)
         exchange.finish()
         #expect(try await exchange.next(atMost: .max)?.count == 1_000)

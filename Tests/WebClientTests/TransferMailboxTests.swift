@@ -16,7 +16,7 @@ import Testing
         mailbox.post(.start(try request("http://a.example/"), Exchange(number: 1, mailbox: mailbox)))
     }
 
-    @Test func `shutting down waits until all connections are closed`() async throws {
+    @Test func `shutdown waits until all connections are closed`() async throws {
         let mailbox = TransferMailbox { mailbox in
             while !mailbox.removeMessages().isShut { usleep(1_000) }
             #expect(mailbox.close())
@@ -30,7 +30,7 @@ import Testing
         #expect(steps.withLockedValue(\.self) == ["closed", "shut down"])
     }
 
-    @Test func `shutting down waits until an idle thread has closed its connections`() async throws {
+    @Test func `shutdown waits until an idle thread has closed its connections`() async throws {
         let (closing, isClosing) = AsyncStream.makeStream(of: Void.self)
         let mailbox = TransferMailbox { mailbox in
             _ = mailbox.removeMessages()

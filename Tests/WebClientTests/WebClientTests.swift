@@ -147,7 +147,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `the user and password of an address are decoded and left out of the request line`() async throws {
+    @Test func `the user and password of an address are decoded and omitted from the request line`() async throws {
         try await fetching { server, client in
             server.route("/a", HTTPTestResponse(body: .bytes([1])))
             let url = server.url("/a").replacing("http://", with: "http://me%40mail.org:p%3Ass@")
@@ -182,7 +182,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         ("http://128.0.0.1/", false), ("http://127.example.com/", false), ("http://127.0.0.example/", false),
         ("http://localhost.example.com/", false), ("http://[::2]/", false), ("file:///x", false),
     ])
-    func `loopback addresses and names are recognised`(text: String, isLoopback: Bool) throws {
+    func `loopback addresses and names are detected`(text: String, isLoopback: Bool) throws {
         #expect(try #require(WebAddress(text)).isLoopback == isLoopback)
     }
 
@@ -206,7 +206,7 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
         }
     }
 
-    @Test func `a gzip or brotli body is decompressed, whatever its ratio, up to the limit`() async throws {
+    @Test func `a gzip or brotli body with any compression ratio is decompressed up to the limit`() async throws {
         try await fetching { server, client in
             let gzip = """
                 H4sIAAAAAAACA+3BgQAAAACAINb9JRapCgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
@@ -254,7 +254,8 @@ func failure(of client: WebClient, _ request: WebRequest) async -> WebFailure? {
             server.route("/b", HTTPTestResponse(body: .bytes([1])))
             let response = try await client.send(try request(server.url("/a")))
             while !response.body.owner.exchange.isPaused { try await Task.sleep(for: .milliseconds(1)) }
-            // The silence limit passes without data from the server. The other request makes the client check the clock.
+            // The silence limit passes without data from the server. The other request makes the client check the
+            // clock.
             clock.withLockedValue { $0 = $0.advanced(by: .seconds(3_600)) }
             let other = try await client.send(try request(server.url("/b"))).body.collect()
             #expect(other == [1])

@@ -36,7 +36,7 @@ import Testing
         try await fetching { server, client in
             server.route("/a", response)
             var wanted = try request(server.url("/a"))
-            // On a busy machine the other faults may take longer to occur.
+            // On a busy machine the other failures may take longer to occur.
             wanted.silenceLimit = kind == .silent ? .milliseconds(200) : .seconds(60)
             let failure = await failure(of: client, wanted)
             #expect(failure?.kind == kind, "\(what): \(failure?.description ?? "none")")
@@ -65,7 +65,7 @@ import Testing
         await client.shutdown()
     }
 
-    @Test func `an unknown host name is unreachable and named in the message`() async throws {
+    @Test func `an unknown host is unreachable and its name is in the message`() async throws {
         var options = WebClientOptions()
         options.proxy = ""
         let client = WebClient(options)
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `shutting down cancels running requests and refuses later ones`() async throws {
+    @Test func `shutdown cancels running requests and refuses later ones`() async throws {
         try await fetching { server, client in
             server.route("/a", .stalled())
             let wanted = try request(server.url("/a"))
