@@ -15,7 +15,7 @@ package enum ChaptersFile {
             let file = try JSONDecoder().decode(File.self, from: Data(bytes))
             return ChapterMark.normalised(file.chapters.compactMap(\.mark))
         } catch {
-            throw Failure(.malformed, "This isn’t a file of chapters.")
+            throw Failure(.malformed, "This isn’t a chapters file.")
         }
     }
 

@@ -106,14 +106,14 @@ struct FeedBuilder {
         case .published, .updated:
             let text = line(bytes)
             guard let date = InternetDate.parse(text) else {
-                return warn("badDate", "A publication date can’t be read, the first is “\(text.prefix(40))”")
+                return warn("badDate", "A publication date can’t be parsed, the first is “\(text.prefix(40))”")
             }
             put(date, \.published, .published, rank: tag == .published ? 2 : 1)
         case .duration:
             let text = line(bytes)
             guard let duration = FeedDuration.parse(text) else {
                 if FeedDuration.isZero(text) { return }
-                return warn("badDuration", "A duration can’t be read, the first is “\(text.prefix(40))”")
+                return warn("badDuration", "A duration can’t be parsed, the first is “\(text.prefix(40))”")
             }
             put(duration, \.duration, .duration, rank: 1)
         case .season: put(number(bytes), \.season, .season, rank: 1)
@@ -155,7 +155,7 @@ struct FeedBuilder {
     mutating func addChapter(start: String?, title: String?, url: String?, image: String?) {
         guard let count = item?.chapters.count, count < ChapterMark.limit * 2 else { return }
         guard let start = FeedDuration.position(start ?? "") else {
-            return warn("badChapter", "A chapter was left out: its start can’t be read")
+            return warn("badChapter", "A chapter was left out: its start can’t be parsed")
         }
         let mark = ChapterMark(start: start, title: title ?? "", url: cut(url), imageURL: cut(image))
         item?.chapters.append(mark)
@@ -221,7 +221,7 @@ struct FeedBuilder {
         return slice
     }
 
-    /// Decodes one line of limited length, with single spaces.
+    /// Decodes a line of limited length, and collapses its white space.
     private func line(_ bytes: ArraySlice<UInt8>) -> String {
         let short = bytes.prefix(limits.line)
         guard zip(short, short.dropFirst()).contains(where: { $1 < 0x20 || $0 == 0x20 && $1 == 0x20 }) else {

@@ -5,8 +5,8 @@ enum FeedDuration {
     /// The maximum duration in seconds; longer ones are errors of the feed.
     static let longest = 30.0 * 24 * 3_600
 
-    /// Seconds (`3600`, `3600.5`), `mm:ss`, `hh:mm:ss`, `dd:hh:mm:ss`, `1h 2m 3s`, `62 min`, `PT1H2M3S`; nil for
-    /// anything else, for zero, and for more than 30 days.
+    /// Parses seconds (`3600`, `3600.5`), `mm:ss`, `hh:mm:ss`, `dd:hh:mm:ss`, `1h 2m 3s`, `62 min` or `PT1H2M3S`; nil
+    /// for any other text, for zero, and for more than 30 days.
     static func parse(_ text: String) -> EpisodeDuration? {
         guard let seconds = seconds(text), seconds <= longest else { return nil }
         return EpisodeDuration(seconds: seconds)

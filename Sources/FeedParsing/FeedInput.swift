@@ -2,7 +2,7 @@ import PodcastModel
 
 /// The number of repairs of each kind.
 struct FeedRepairs: Sendable, Hashable {
-    /// Bytes that aren’t UTF-8, and control characters.
+    /// The bytes that aren’t UTF-8, and the control characters.
     var wrongBytes = 0
     var bareAmpersands = 0
     /// The HTML entities, which XML doesn’t declare.
@@ -11,10 +11,11 @@ struct FeedRepairs: Sendable, Hashable {
 
 /// Converts feeds that are declared as UTF-8, ASCII, Latin-1 or Windows-1252 to clean UTF-8.
 ///
-/// One invalid byte makes libxml2 read all the rest as Latin-1, so the encodings that feeds confuse are converted here:
-/// valid UTF-8 is kept, any other byte above 127 is read as Windows-1252, control characters become spaces. A bare `&`,
-/// with which libxml2 would drop the text after it (and so break addresses), becomes `&amp;`, and HTML’s named entities
-/// their characters. Other encodings are passed through for libxml2 to convert.
+/// After an invalid byte, libxml2 decodes the rest of the document as Latin-1, so the encodings that feeds confuse are
+/// converted here: valid UTF-8 is preserved, any other byte above 127 is decoded as Windows-1252, and control
+/// characters become spaces. A bare `&`, with which libxml2 would drop the text after it (and so break addresses),
+/// becomes `&amp;`, and HTML’s named entities their characters. Other encodings are passed through for libxml2 to
+/// convert.
 struct FeedInput {
     private enum Mode { case undecided, clean, raw }
     private var mode = Mode.undecided
@@ -27,7 +28,7 @@ struct FeedInput {
     /// Whether the first byte may begin an XML document.
     private(set) var beginsWithMarkup = false
 
-    /// Whether the output is UTF-8 whatever the document declares.
+    /// Whether the output is UTF-8, regardless of the declared encoding.
     var isUTF8: Bool { mode != .raw }
 
     /// The number of bytes that are searched for the declaration.
@@ -191,7 +192,7 @@ struct FeedInput {
         if input[index - 1] == mark, input[index - 2] == mark { section = .text }
     }
 
-    /// Converts an ampersand: that of an XML, HTML or numeric entity, or a bare one.
+    /// Converts the ampersand of an XML, HTML or numeric entity, or a bare one.
     private static func entity(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
         let window = input[(index + 1)..<min(input.count, index + 34)]
         guard let end = window.firstIndex(where: { !isNameByte($0) }) else {
@@ -237,7 +238,7 @@ struct FeedInput {
         }
     }
 
-    /// Keeps the valid character that begins at a byte above 127, or converts the byte.
+    /// Copies the valid character that begins at a byte above 127, or converts the byte.
     private static func character(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
         var parser = Unicode.UTF8.ForwardParser()
         var bytes = UnsafeBufferPointer(rebasing: input[index..<min(index + 4, input.count)]).makeIterator()
@@ -251,7 +252,7 @@ struct FeedInput {
         }
     }
 
-    /// The character of a byte above 127 in Windows-1252, whose upper end is that of Latin-1.
+    /// Returns the character of a byte above 127 in Windows-1252, which equals Latin-1 from 160.
     private static func windows1252(_ byte: UInt8) -> Unicode.Scalar {
         let upper: [UInt16] = [
             0x20ac, 0x20, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0x20,

@@ -1,12 +1,12 @@
 package import PodcastModel
 
-/// The limits against hostile feeds.
+/// The limits that bound the cost of a hostile feed.
 package struct FeedLimits: Sendable, Hashable {
     /// The maximum size of a feed, in bytes.
     package var bytes = 32 << 20
-    /// The maximum number of episodes; more are dropped with a warning.
+    /// The maximum number of episodes; further ones are dropped with a warning.
     package var items = 20_000
-    /// The maximum size of the text of one element, in bytes; more is truncated with a warning.
+    /// The maximum size of the text of one element, in bytes; a longer text is truncated with a warning.
     package var text = 256 << 10
     /// The maximum size of a title, name or address, in bytes; a longer one is truncated.
     package var line = 4_096
@@ -25,7 +25,7 @@ package struct FeedParser: ~Copyable {
     private var input: FeedInput
     private let source: XMLPushParser
     private var received = 0
-    /// The first bytes, from which an HTML page is recognised.
+    /// The first bytes, by which an HTML page is detected.
     private var beginning: [UInt8] = []
     private var failure: Failure?
 
@@ -35,8 +35,8 @@ package struct FeedParser: ~Copyable {
         input = FeedInput()
     }
 
-    /// Parses the next bytes. Throws as soon as it is certain that this isn’t a feed (`notAFeed`) or is too long
-    /// (`tooLarge`); after that it throws the same error again.
+    /// Parses the next bytes. Throws as soon as the document can’t be a feed (`notAFeed`) or is too long (`tooLarge`).
+    /// Later calls throw the same error.
     package mutating func feed(_ bytes: [UInt8]) throws(Failure) {
         if let failure { throw failure }
         do throws(Failure) {
@@ -58,7 +58,8 @@ package struct FeedParser: ~Copyable {
         guard received <= limits.bytes else {
             throw Failure(.tooLarge, "The feed is longer than \(limits.bytes >> 20) MiB and wasn’t read.")
         }
-        // Parsed in slices, so that a large invalid chunk is rejected early and the parser’s buffer stays small.
+        // A chunk is parsed in slices, so that a large invalid one is rejected early and the parser’s buffer stays
+        // small.
         for start in stride(from: 0, to: bytes.count, by: 64 << 10) {
             try pass(input.clean(bytes[start..<min(bytes.count, start + 64 << 10)]), isLast: false)
         }

@@ -17,7 +17,7 @@ struct FeedReader {
     private var firstProblem: (message: String, line: Int)?
     private var problems = 0
 
-    /// The reason why this isn’t a feed.
+    /// The failure that refuses the document.
     private(set) var failure: Failure?
     /// Whether the first element has begun.
     private(set) var hasRoot = false
@@ -81,7 +81,7 @@ struct FeedReader {
             text.append(contentsOf: bytes)
         } else if room > 0 {
             text.append(contentsOf: bytes.prefix(room))
-            builder.warn("longText", "A text was cut at \(limits.text >> 10) KiB")
+            builder.warn("longText", "A text was truncated at \(limits.text >> 10) KiB")
         }
     }
 
@@ -101,7 +101,7 @@ struct FeedReader {
         sawHTMLType = name.lowercased() == "html"
     }
 
-    /// Refuses documents with dangerous entities of their own.
+    /// Refuses documents that declare dangerous entities.
     mutating func declared(entity name: String, isPlain: Bool, externalName: String?) {
         guard failure == nil else { return }
         if let externalName {
@@ -129,9 +129,9 @@ struct FeedReader {
             throw Failure(.notAFeed, "This isn’t a podcast feed: it has no XML element\(detail).")
         }
         if let line, !isComplete {
-            builder.warn("givenUp", "The feed couldn’t be read beyond line \(line)")
+            builder.warn("givenUp", "The feed couldn’t be parsed beyond line \(line)")
         } else if !isComplete {
-            builder.warn("cutOff", "The feed ends in the middle")
+            builder.warn("cutOff", "The feed is truncated")
         } else {
             closeField()
             endItem()
@@ -165,7 +165,7 @@ struct FeedReader {
         let prefix = name.prefix.map { String(cString: $0) }
         let uri = name.uri.map { String(cString: $0) }
         let tag = FeedTag(String(cString: name.local), in: FeedTag.vocabulary(uri: uri, prefix: prefix))
-        // A document may contain any number of names; not all need to be cached.
+        // The cache is limited, because a document may contain any number of names.
         if tags.count < 4_096 { tags[name] = tag }
         return tag
     }

@@ -44,7 +44,7 @@ enum FeedTag: Hashable {
         if name.contains("search.yahoo.com/mrss") { return .media }
         if name.contains("podlove.org/simple-chapters") { return .podlove }
         if name.contains("purl.org/dc/") { return .dublinCore }
-        // Plain RSS has had many namespaces.
+        // RSS has been used with many namespaces.
         if name.contains("purl.org/rss/1.0") || name.contains("backend.userland.com") || name.contains("/rss") {
             return .plain
         }

@@ -10,7 +10,8 @@ struct XMLAttributes {
     subscript(name: StaticString) -> String? {
         guard let fields else { return nil }
         for index in 0..<count {
-            // Five pointers each: local name, prefix, URI, first byte of the value, the byte after its last.
+            // Each attribute has five pointers: to the local name, the prefix, the URI, the first byte of the value,
+            // and the byte after its last one.
             guard let local = fields[index * 5], fields[index * 5 + 1] == nil,
                 let value = fields[index * 5 + 3], let end = fields[index * 5 + 4],
                 equal(local, name), end >= value
@@ -20,7 +21,7 @@ struct XMLAttributes {
         return nil
     }
 
-    /// Decodes a value; libxml2 writes an ampersand as `&#38;` while it doesn’t replace entities.
+    /// Decodes a value; libxml2 reports an ampersand as `&#38;`, because it doesn’t replace entities.
     private func decoded(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         guard bytes.contains(UInt8(ascii: "&")) else { return String(decoding: bytes, as: UTF8.self) }
         var output: [UInt8] = []
@@ -40,8 +41,9 @@ struct XMLAttributes {
 
 /// libxml2’s push parser in recover mode: no network, no external file, no entity expansion, its own limits enabled.
 ///
-/// It stores its reader in memory of its own: a feed of 7 MB causes a million reports, and Swift’s exclusivity
-/// checks at every access to an object’s properties would take longer than the parsing. Used by one thread at a time.
+/// The reader is in manually allocated memory: a feed of 7 MB causes a million callbacks, and Swift’s exclusivity
+/// checks for each access to an object’s properties would take longer than the parsing. Only one thread at a time may
+/// use a parser.
 final class XMLPushParser {
     let reader: UnsafeMutablePointer<FeedReader>
     private var context: xmlParserCtxtPtr?
@@ -55,7 +57,7 @@ final class XMLPushParser {
 
     deinit {
         if let context {
-            // libxml2 collects declared entities in a document of its own even if it only reports events.
+            // libxml2 creates a document for declared entities even if it only reports events.
             if let document = context.pointee.myDoc { xmlFreeDoc(document) }
             context.pointee.myDoc = nil
             xmlFreeParserCtxt(context)
@@ -110,8 +112,8 @@ final class XMLPushParser {
     /// Initialises libxml2 once, before any thread uses it.
     private static let libraryIsReady: Void = xmlInitParser()
 
-    /// Prevents libxml2 from printing errors outside of a document: failed conversions. The handler is per
-    /// thread, and a feed is parsed by the thread on which its bytes arrive.
+    /// Prevents libxml2 from printing errors that belong to no document, such as failed conversions. The handler is set
+    /// for each thread, and a feed is parsed on the thread that receives its bytes.
     private static func silenceLibrary() {
         xmlSetStructuredErrorFunc(nil) { _, _ in }
     }

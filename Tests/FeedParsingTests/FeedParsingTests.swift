@@ -52,7 +52,7 @@ let sampleFeed = """
 }
 
 @Test(arguments: [1, 2, 3, 7, 64, 511, 512, 513])
-func `a feed split into chunks of any size parses the same`(size: Int) throws {
+func `the size of the chunks doesn’t change the parsed document`(size: Int) throws {
     let bytes = Array(sampleFeed.utf8)
     var parser = FeedParser()
     for start in stride(from: 0, to: bytes.count, by: size) {
@@ -191,7 +191,7 @@ func `text in a wrong encoding is repaired`(_ what: String, declared: String, by
         "<!DOCTYPE rss [<!ENTITY % x SYSTEM \"http://127.0.0.1:9/evil.dtd\"> %x;]>" + feed(""), "evil.dtd"
     ),
 ])
-func `a document that can’t be read safely is refused`(_ what: String, text: String, says: String) {
+func `a document that can’t be parsed safely is refused`(_ what: String, text: String, says: String) {
     #expect {
         _ = try FeedParser.parse(text.utf8)
     } throws: { error in
@@ -240,7 +240,7 @@ func `a document that can’t be read safely is refused`(_ what: String, text: S
     #expect(Set(document.warnings.map(\.code)).isSuperset(of: ["longText", "tooManyItems"]))
 }
 
-@Test func `episodes before a truncated end are kept`() throws {
+@Test func `the episodes of a truncated feed before its end are parsed`() throws {
     let whole = feed(
         "<item><title>1</title><enclosure url=\"http://h/1\"/></item><item><title>2</title><enclosure url=\"http://h/2\"/><guid>"
     )

@@ -18,7 +18,7 @@ struct SimpleChapterTests {
         ("psc", #"xmlns:psc="http://podlove.org/simple-chapters""#),
         ("x", #"xmlns:x="http://podlove.org/simple-chapters/""#), ("psc", ""),
     ])
-    func `chapters in the feed are read with their texts and addresses, whatever the prefix`(
+    func `chapters in the feed are parsed with their texts and addresses, with any prefix`(
         prefix: String, declaration: String
     ) throws {
         let found = try item(
@@ -44,7 +44,7 @@ struct SimpleChapterTests {
         #expect(found.chapters.map(\.title) == ["Seven"])
     }
 
-    @Test func `chapters aren’t added to another episode, and there are at most a thousand`() throws {
+    @Test func `chapters are limited to a thousand and to their own episode`() throws {
         let many = (0..<5_000).map { #"<psc:chapter start="\#($0)"/>"# }.joined()
         #expect(try item("<psc:chapters>\(many)</psc:chapters>").chapters.count == 1_000)
         #expect(try item("").chapters.isEmpty)
