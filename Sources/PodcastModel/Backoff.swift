@@ -13,7 +13,7 @@ public struct Backoff: Sendable, Hashable {
     /// The maximum number of retries; `Int.max` if there is no limit.
     public let retryLimit: Int
 
-    /// Exponential waits without a limit on retries.
+    /// Creates exponential waits without a limit on retries.
     ///
     /// - Parameter jitter: the part of a wait by which it varies up or down, so that peers don’t retry in step. No wait
     ///   exceeds `longest`; the longest ones are spread below it.
@@ -21,12 +21,12 @@ public struct Backoff: Sendable, Hashable {
         Backoff(schedule: .exponential(first: first, longest: longest, jitter: jitter), retryLimit: .max)
     }
 
-    /// A list of waits, after which retries end or the last wait repeats.
+    /// Creates a list of waits, after which retries end or the last wait repeats.
     public static func steps(_ waits: [Duration], repeatsLast: Bool) -> Backoff {
         Backoff(schedule: .steps(waits), retryLimit: repeatsLast && !waits.isEmpty ? .max : waits.count)
     }
 
-    /// The same wait before each retry.
+    /// Creates a backoff with the same wait before each retry.
     public static func constant(_ wait: Duration, retries: Int = .max) -> Backoff {
         Backoff(schedule: .steps([wait]), retryLimit: retries)
     }

@@ -36,7 +36,7 @@ public struct ChapterMark: Sendable, Hashable {
         var seen: Set<PlaybackPosition> = []
         let end = min(duration?.seconds ?? lastPosition, lastPosition)
         let inside = marks.filter { $0.start.seconds < end }
-        // Sorting isn’t stable: the first one in the list at a position is kept.
+        // The offset makes the sort stable, so that the first of several chapters at a position is used.
         let ordered = inside.enumerated().sorted { ($0.element.start, $0.offset) < ($1.element.start, $1.offset) }
         var room = textLimit
         return ordered.compactMap { seen.insert($0.element.start).inserted ? $0.element.sanitized(duration) : nil }

@@ -1,7 +1,7 @@
 /// The identity of an episode, by which it is recognised when its feed is fetched again.
 ///
-/// Within one podcast: the GUID, or the normalised enclosure address, or title, date and length. Each of these that an
-/// episode has is an alias of it; when a feed changes its GUIDs or moves its files, another alias still matches.
+/// Within a podcast, an episode is identified by its GUID, by its normalised enclosure address, or by title, date and
+/// length. Each of these is an alias: when a feed changes its GUIDs or moves its files, another alias still matches.
 public enum EpisodeIdentity: Sendable, Hashable, CustomStringConvertible {
     /// The GUID in the feed.
     case guid(String)
@@ -51,8 +51,8 @@ public struct IdentifiedItem: Sendable, Hashable {
 extension FeedDocument {
     /// Returns each item once, with its identities, and a warning for each kind of duplicate.
     ///
-    /// A GUID that several items share identifies none of them: items with the same audio are one episode (the first
-    /// counts), the others are identified by their audio.
+    /// A GUID that several items share identifies none of them. Items with the same audio are one episode, of which the
+    /// first item is used; the others are identified by their audio.
     public func identified() -> (items: [IdentifiedItem], warnings: [FeedWarning]) {
         let names = items.map(ItemNames.init)
         var audio: [String: Set<String>] = [:]

@@ -6,7 +6,7 @@ public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
     public var message: String
     /// Whether the same command may succeed later without a change.
     public var retry: Bool
-    /// The code’s own Protobuf message, such as the candidates of `ambiguous`; mostly empty.
+    /// A Protobuf message with details for the code, such as the candidates of `ambiguous`; usually empty.
     public var detail: [UInt8]
 
     /// Creates a failure with any code.
@@ -91,7 +91,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case fileMissing
     /// The data isn’t audio that can be decoded.
     case decoderFailed
-    /// The audio ended before its known end.
+    /// The audio ended before its known length.
     case endedEarly
     /// There is no sound device.
     case noSoundDevice

@@ -7,13 +7,13 @@ public struct FeedDocument: Sendable, Hashable {
     /// The faults of the feed, each kind once.
     public var warnings: [FeedWarning]
 
-    /// Creates a document of these parts.
+    /// Creates a document from its parts.
     public init(channel: FeedChannel, items: [FeedEpisode] = [], warnings: [FeedWarning] = []) {
         (self.channel, self.items, self.warnings) = (channel, items, warnings)
     }
 }
 
-/// The podcast as its feed describes it. A text is empty if the feed has none.
+/// The feed’s data about the podcast. A text is empty if the feed has none.
 public struct FeedChannel: Sendable, Hashable {
     /// The title, as plain text.
     public var title = ""
@@ -38,7 +38,7 @@ public struct FeedChannel: Sendable, Hashable {
     public init() {}
 }
 
-/// An episode as its feed describes it. A text is empty if the feed has none.
+/// The feed’s data about an episode. A text is empty if the feed has none.
 public struct FeedEpisode: Sendable, Hashable {
     /// The GUID in the feed, which isn’t unique in every feed.
     public var guid = ""
@@ -50,7 +50,7 @@ public struct FeedEpisode: Sendable, Hashable {
     public var link = ""
     /// The address of its image.
     public var imageURL = ""
-    /// The time of its publication.
+    /// The publication time.
     public var published: Timestamp?
     /// The length that the feed announces.
     public var duration: EpisodeDuration?
@@ -81,7 +81,7 @@ public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
     public var code: String
     /// A sentence for users.
     public var message: String
-    /// The number of occurrences; at least 1.
+    /// The number of occurrences, from 1.
     public var count: Int
     /// The first affected items, by their titles or as `item 3`; empty if the whole feed is affected.
     public var items: [String]

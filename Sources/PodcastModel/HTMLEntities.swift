@@ -1,4 +1,4 @@
-/// HTML’s named characters, which feeds use although XML doesn’t define them, and character references.
+/// Decodes character references and HTML’s named entities, which feeds use although XML doesn’t define them.
 public enum HTMLEntities {
     /// The characters of XML and Latin-1, and the usual typographical ones.
     public static let named: [String: Unicode.Scalar] = {

@@ -27,8 +27,8 @@ public struct PlaybackAnchor: Sendable, Hashable {
 
     /// The position at `now` of the same boot, from the start to `duration` if that is known.
     ///
-    /// A `now` before the anchor gives the anchor’s own position: clocks of two processors may differ by nanoseconds,
-    /// and a position must not step back.
+    /// If `now` is before the anchor, the result is the anchor’s position: the clocks of two processors may differ by
+    /// nanoseconds, and the position must not decrease.
     public func position(at now: MonotonicTime, duration: EpisodeDuration? = nil) -> PlaybackPosition {
         advanced(by: running ? now.since(at) / .seconds(1) : 0, duration: duration)
     }

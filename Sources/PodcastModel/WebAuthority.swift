@@ -2,7 +2,8 @@ import LibC
 
 /// The part of an address between `//` and the path: a server, optionally with a user and password.
 ///
-/// It refuses everything that a resolver or an HTTP library may misinterpret, so that later readers needn’t check it.
+/// Its initializer refuses everything that a resolver or an HTTP library may misinterpret, so that no other code needs
+/// to check it.
 struct WebAuthority: Sendable, Hashable {
     /// The user and password, percent-encoded; nil if there are none.
     let userInfo: String?

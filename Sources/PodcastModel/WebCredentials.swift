@@ -50,7 +50,8 @@ extension WebAddress {
         server?.userInfo == nil ? self : WebAddress(textWithoutCredentials) ?? self
     }
 
-    /// The address with a user and password, for a library that needs them in it: never to be stored or shown.
+    /// Returns the address with a user and password, for a library that requires them in the address. It must never be
+    /// stored or shown.
     public func text(with credentials: WebCredentials) -> String {
         let plain = withoutCredentials.text
         let encoded = [credentials.user, credentials.password].map { percentEncoded($0, keeping: Set("-._~".utf8)) }

@@ -4,7 +4,7 @@ import SwiftProtobuf
 
 /// The maximum lengths of a request’s texts (the table in `protocols/bus.md`).
 ///
-/// An owner checks a request before it takes effect: a text that can’t be published is never acknowledged.
+/// An owner checks a request before it takes effect, so that it never acknowledges a text that can’t be published.
 package enum RequestLimits {
     /// The maximum size of `origin`, the name of the requesting program, in bytes.
     package static let origin = 64

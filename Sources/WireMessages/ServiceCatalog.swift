@@ -11,7 +11,7 @@ package protocol ServiceReply: SwiftProtobuf.Message {
     var alertAnswered: WireAlertAnswered { get }
 }
 
-/// The request message of a service that keeps settings.
+/// The request message of a service that owns settings.
 package protocol SettingRequest: ServiceRequest {
     var setSetting: WireSetSetting { get set }
 }

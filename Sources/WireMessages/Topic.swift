@@ -75,7 +75,7 @@ package struct StreamEvent: Sendable, Hashable {
 /// A position in the stream. Positions compare by epoch, then by sequence.
 package struct StreamPosition: Sendable, Hashable, Comparable {
     package var epoch: UInt64
-    /// The sequence of the event in its epoch, from 1; 0: before the first.
+    /// The sequence of the event in its epoch, from 1; 0 before the first event.
     package var sequence: UInt64
 
     package init(epoch: UInt64, sequence: UInt64) {

@@ -1,9 +1,10 @@
 package import PodcastModel
 
 extension WireAlert {
-    /// An alert about a `subject` of the owner’s choice, an episode and a podcast, each an ID or empty.
+    /// Creates an alert about a `subject` of the owner’s choice, an episode and a podcast, each an ID or empty.
     ///
-    /// - Parameter name: the seed of its ID: the same name gives the same alert, even after a restart of the owner.
+    /// - Parameter name: The seed of the alert’s ID: the same name results in the same ID, even after a restart of the
+    /// owner.
     package init(
         _ code: String, of owner: ServiceName, named name: String, title: String, message: String,
         severity: Severity = .warning, actions: [String] = ["dismiss"], subject: String = "", episode: String = "",

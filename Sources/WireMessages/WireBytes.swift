@@ -11,11 +11,11 @@ extension SwiftProtobuf.Message {
     /// The encoded message for a `bytes` field of another one.
     package var wireData: Data { (try? serializedData()) ?? Data() }
 
-    /// Decodes a message; unknown fields are kept, because a later version may have written them.
+    /// Decodes a message; unknown fields are preserved, because a later version may have written them.
     package init(wireBytes: [UInt8]) throws { try self.init(serializedBytes: wireBytes) }
 }
 
 extension RequestID {
-    /// The 16 bytes for a `bytes` field.
+    /// The 16 bytes of the ID for a `bytes` field.
     package var data: Data { Data(bytes) }
 }

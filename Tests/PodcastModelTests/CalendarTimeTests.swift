@@ -30,7 +30,7 @@ import Testing
         (-1, "1969-12-31T23:59:59.999Z"), (-86_400_000, "1969-12-31T00:00:00.000Z"),
         (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
     ])
-    func `a moment is written as RFC 3339, the minute and the second`(milliseconds: Int64, text: String) {
+    func `a time is formatted as RFC 3339, to the minute and to the second`(milliseconds: Int64, text: String) {
         let time = CalendarTime(Timestamp(milliseconds: milliseconds))
         #expect(time.rfc3339 == text)
         #expect(time.secondText == text.prefix(19).replacing("T", with: " "))

@@ -25,7 +25,7 @@ struct ChapterMarkTests {
         #expect(list.map(\.end) == [nil])
     }
 
-    @Test func `at most a thousand chapters are kept, the first ones`() {
+    @Test func `a list is limited to the first thousand chapters`() {
         let marks = (0..<3_000).map { ChapterMark(start: PlaybackPosition(clamping: Double(2_999 - $0))) }
         let list = ChapterMark.normalised(marks)
         #expect(list.count == 1_000)

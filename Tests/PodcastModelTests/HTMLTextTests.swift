@@ -38,7 +38,7 @@ import Testing
         ("<a/href=z>", "z"), ("<a href=\"\">", ""), ("<a title=href>", nil), ("<a href>", nil),
         ("<a hrefs=1 href=2>", "2"),
     ])
-    func `an attribute is read with any kind of quotes`(html: String, value: String?) {
+    func `an attribute is parsed with any kind of quotes`(html: String, value: String?) {
         guard case .tag(let tag)? = HTMLText(Array(html.utf8)).first(where: { _ in true }) else {
             Issue.record("\(html) has no tag")
             return
@@ -46,7 +46,7 @@ import Testing
         #expect(tag.attribute("href") == value)
     }
 
-    @Test func `a megabyte of brackets is read quickly`() {
+    @Test func `a megabyte of brackets is parsed quickly`() {
         for html in ["<a href=\"", "<a b='><a c=\">", "<!--", "&", "<"] {
             let events = HTMLText(Array(String(repeating: html, count: 1_000_000 / html.utf8.count).utf8))
             #expect(events.reduce(0) { count, _ in count + 1 } > 0)

@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(arguments: ["", "-", "__-"])
-    func `a text without letters suggests no word, however short`(text: String) {
+    func `a text without letters has no suggestion, even if it is short`(text: String) {
         #expect(NearestWord.among(["x", "y"], to: text) == nil)
     }
 
