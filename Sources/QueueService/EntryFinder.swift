@@ -74,7 +74,9 @@ struct EntryFinder {
         return first
     }
 
-    private static func ambiguous(_ message: String, advice: String, _ found: [(queue: NamedQueue, number: Int)]) -> Failure {
+    private static func ambiguous(_ message: String, advice: String, _ found: [(queue: NamedQueue, number: Int)])
+        -> Failure
+    {
         Failure(
             ambiguous: message, advice: advice,
             found.lazy.map { queue, number in

@@ -258,7 +258,8 @@ import WireMessages
 
     @Test func `a long text that distinguishes candidates is cut`() {
         let note = String(repeating: "n", count: 2_000)
-        let failure = Failure.ambiguous("Two match.", [("a1", "Gone", note), ("a2", "Gone", "Near")].map { ($0, $1, $2) })
+        let failure = Failure.ambiguous(
+            "Two match.", [("a1", "Gone", note), ("a2", "Gone", "Near")].map { ($0, $1, $2) })
         let cut = String(repeating: "n", count: 99) + "…"
         #expect(failure.candidates.map(\.title) == ["Gone (\(cut))", "Gone (Near)"])
     }
