@@ -4,7 +4,7 @@ import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
 
-/// Fetches and parses feeds, each in its own task, so that no feed waits for another.
+/// Fetches and parses feeds, each in its own task, so that none waits for another.
 final class FeedFetcher: Sendable {
     private let client: WebClient
     private let loader: FeedLoader

@@ -13,7 +13,7 @@ struct ChapterSearch: Sendable {
 }
 
 extension FeedsMachine {
-    /// The time for which a fetched chapters file is current, in milliseconds.
+    /// The minimum time between two fetches of a chapters file, in milliseconds.
     private static let chaptersAge: Int64 = 24 * 3_600 * 1_000
 
     mutating func fetchChapters(_ episode: String, _ command: Command, _ effects: inout [Effect]) throws(Failure) {
@@ -29,7 +29,7 @@ extension FeedsMachine {
         effects.append(.ask(.chapters(search: searchCount)) { $0.episodesByID.ids = [episode] })
     }
 
-    /// Fetches an episode’s chapters file, unless the stored one is current.
+    /// Fetches the chapters file that an episode names, unless it was fetched recently.
     mutating func chaptersAnswered(
         _ number: UInt64, _ result: Result<WirePersistenceReply, Failure>, now: Moment, _ effects: inout [Effect]
     ) {

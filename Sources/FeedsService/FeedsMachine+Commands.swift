@@ -5,7 +5,7 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-/// A command whose reply has a result for each feed.
+/// A command whose reply has a line for each feed.
 struct Job: Sendable {
     var lines: [WireFeedResult?]
     /// Whether the reply is stored, because a repeat of the command would have another result.
@@ -201,7 +201,7 @@ extension FeedsMachine {
 
     // MARK: - Answers
 
-    /// Sets one result of a command’s reply, and sends the reply after the last one.
+    /// Sets a line of a command’s reply, and sends the reply if it was the last one.
     mutating func answer(_ waiter: Waiter, _ result: WireFeedResult, _ effects: inout [Effect]) {
         guard var job = jobs[waiter.request], job.lines.indices.contains(waiter.line), job.lines[waiter.line] == nil
         else { return }
@@ -229,7 +229,7 @@ extension FeedsMachine {
         commit([], answering: (request, bytes), onRefusal: .success(bytes), &effects)
     }
 
-    /// Returns a result with a failure, and the podcast if there is one.
+    /// Returns a line with a failure, and the podcast if there is one.
     func failed(
         _ url: String, _ failure: Failure, _ podcast: WirePodcast? = nil, isKept: Bool = false
     ) -> WireFeedResult {
@@ -241,7 +241,7 @@ extension FeedsMachine {
         return result
     }
 
-    /// Returns a result about a podcast, without the texts that would make a reply about many feeds too long.
+    /// Returns a line about a podcast, without the texts that would make a reply about many feeds too long.
     func result(_ kind: WireFeedResult.Kind, _ url: String, _ podcast: WirePodcast) -> WireFeedResult {
         .with {
             ($0.url, $0.kind, $0.podcast) = (url, kind, podcast)

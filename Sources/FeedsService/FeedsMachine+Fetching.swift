@@ -8,7 +8,7 @@ import WireMessages
 extension FeedsMachine {
     /// The time after which a fetch no longer counts against the limit.
     private static let slowAfter = Duration.seconds(3)
-    /// The maximum time between two checks of the schedule, because the clock may be changed.
+    /// The maximum time between two checks of the schedule, because the wall clock may be adjusted.
     private static let longestSleep = Duration.seconds(900)
     /// The time between an unchanged refresh and its storage.
     private static let storingInterval = Duration.seconds(3_600)
@@ -47,7 +47,8 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Publishes that a podcast’s address, which an older version accepted, is invalid in this one.
+    /// Stores the failure of a podcast with an unusable address: an older version accepted more addresses than this
+    /// one.
     private mutating func refuseAddress(of id: PodcastID, _ podcast: WirePodcast, _ effects: inout [Effect]) {
         let failure = Failure.unusableAddress(podcast.url)
         guard podcast.errorMessage != failure.message else { return }
@@ -79,7 +80,8 @@ extension FeedsMachine {
         }
     }
 
-    /// Limits the time of a fetch that began at `start`; nil removes the limit of a postponed fetch.
+    /// Limits the time of a fetch that began at `start`. If `start` is nil, the fetch was postponed, and its limit is
+    /// removed.
     func limitFetch(_ number: UInt64, since start: Moment?, _ effects: inout [Effect]) {
         guard let fetch = fetches[number], fetch.stage == .running else { return }
         // A client waits for 60 s at most.
@@ -94,7 +96,7 @@ extension FeedsMachine {
         fetched(number, .failed(failure, retryAfter: nil), now: now, &effects)
     }
 
-    /// Handles the end of a fetch; ignored if the fetch is no longer running.
+    /// Handles the end of a fetch. One that isn’t running any more is ignored.
     mutating func fetched(_ number: UInt64, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
         guard let fetch = fetches.stopped(number) else { return }
         effects.append(.timer(.slow(number), at: nil))
@@ -147,7 +149,7 @@ extension FeedsMachine {
             fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) didn’t send a feed."), &effects)
         case .failed(let failure, let retryAfter):
             fetches.remove(fetch.number)
-            // Another fetch with another password may have succeeded in the meantime.
+            // A fetch with another password may have succeeded in the meantime.
             guard !isSubscribed(fetch.address) else { return fail(fetch, failure, &effects) }
             keep(fetch, failure, retryAfter: retryAfter, now: now, &effects)
         case .feed(let feed):
@@ -207,7 +209,7 @@ extension FeedsMachine {
         schedule.next(after: now.wall, failures: podcast.failures, retryAfter: retryAfter).milliseconds
     }
 
-    /// Delays the storage of a refresh without waiters that has changed only times and validators, to store many at once.
+    /// Stores a refresh without waiters that has changed only times and validators later, with those of other podcasts.
     mutating func storeLater(
         _ id: PodcastID, _ subscription: Subscription, now: Moment, _ effects: inout [Effect]
     ) {
@@ -236,7 +238,7 @@ extension FeedsMachine {
         ) { $0[id]?.podcast = podcast }
     }
 
-    /// Stores a feed that can’t be fetched, if a client requested that; else the fetch fails.
+    /// Subscribes to a feed whose fetch failed, if a client requested that; otherwise fails the fetch.
     private mutating func keep(
         _ fetch: Fetch, _ failure: Failure, retryAfter: Duration?, now: Moment, _ effects: inout [Effect]
     ) {

@@ -12,8 +12,8 @@ extension FeedsMachine {
         return credentials
     }
 
-    /// The servers to which a command’s credentials may be sent: that of its address and, if http was typed, the same
-    /// one with TLS, to which such an address usually redirects.
+    /// Returns the origins to which a command’s credentials are sent: that of its address and, for http, the same one
+    /// with TLS, to which such an address usually redirects.
     private static func origins(of fetch: Fetch) -> [WebOrigin] {
         guard fetch.credentials != nil, let origin = fetch.address.origin else { return [] }
         return [origin, origin.encrypted].compactMap(\.self)
@@ -25,7 +25,7 @@ extension FeedsMachine {
         return [FeedWarning.unencryptedPassword(to: fetch.address)].compactMap { $0?.description }
     }
 
-    /// The secrets to store after a successful fetch; nil if they are already stored.
+    /// Returns the secrets to store for an ended fetch; nil if they are stored already.
     ///
     /// They are written before anything that needs them is committed: a crash in between leaves an unused password.
     func secretsToSave(_ fetch: Fetch, _ outcome: FetchOutcome) -> FeedSecrets? {
@@ -107,8 +107,8 @@ extension FeedsMachine {
         if next != secrets { save(next, &effects) }
     }
 
-    /// Deletes secrets that a crash has left of a podcast that was forgotten, or not stored yet. Nothing is
-    /// deleted if the database has no podcast, because it may have been replaced after a loss.
+    /// Deletes secrets of podcasts that had been forgotten, or not stored yet, before a crash. If the database has no
+    /// podcasts, nothing is deleted, because it may be a new one after a loss.
     mutating func forgetSecrets(ofAllBut known: Set<String>, _ effects: inout [Effect]) {
         guard !known.isEmpty else { return }
         let next = secrets.only(of: known)

@@ -21,9 +21,9 @@ package struct FeedsMachine: OwnerMachine {
 
     package enum Timer: Sendable, Hashable {
         case schedule, readAgain, storeUnchanged, saveSecrets
-        /// The fetch with this number is slow and no longer counts against the limit.
+        /// Marks the fetch with this number as slow.
         case slow(UInt64)
-        /// The fetch with this number has reached its time limit.
+        /// Cancels the fetch with this number at its time limit.
         case limit(UInt64)
     }
 
@@ -68,7 +68,7 @@ package struct FeedsMachine: OwnerMachine {
     var searchCount: UInt64 = 0
     /// The users and passwords of feeds.
     var secrets: FeedSecrets
-    /// Whether the file differs from `secrets`.
+    /// Whether the secrets differ from their file.
     var secretsAreUnsaved = false
     /// The number of the last save of the secrets.
     var lastSave: UInt64 = 0
@@ -80,7 +80,7 @@ package struct FeedsMachine: OwnerMachine {
     private var storedPodcasts: Set<String> = []
     private let damage: String?
 
-    /// - Parameter damage: the message about a damaged file of users and passwords; nil if it isn’t damaged.
+    /// - Parameter damage: The message about a damaged file of users and passwords; nil if it isn’t damaged.
     package init(
         schedule: RefreshSchedule = RefreshSchedule(), secrets: FeedSecrets = FeedSecrets(), damage: String? = nil
     ) {
@@ -229,7 +229,7 @@ package struct FeedsMachine: OwnerMachine {
         }
         let changes = next.sorted.flatMap(Self.changes(storing:))
         guard !changes.isEmpty else { return }
-        // One commit: if some of many were refused, their feeds would remain “not modified” and never be read.
+        // All changes are in one commit: if one of many were refused, its feed would remain “not modified” forever.
         commit(changes, for: Purpose(readsAgain: true), &effects) { $0 = next }
         scheduleNext(now: now, &effects)
     }

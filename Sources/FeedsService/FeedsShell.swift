@@ -9,8 +9,8 @@ import ServiceLifecycle
 
 /// Runs the machine of the feeds service and performs its actions.
 package struct FeedsShell: ServiceLifecycle.Service {
-    /// The environment variable with the minutes between two refreshes of a feed (`feeds.refreshMinutes`); with 0, feeds are
-    /// refreshed on command only.
+    /// The environment variable with the minutes between two refreshes of a feed (`feeds.refreshMinutes`); 0 to refresh
+    /// only on command.
     package static let intervalVariable = "LOCKSTEP_FEEDS_REFRESH_MINUTES"
 
     private let service: OwnerService<FeedsMachine>
@@ -75,7 +75,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
         }
     }
 
-    /// Runs until graceful shutdown; then every fetch and connection has ended.
+    /// Runs until the process is asked to stop, and then ends every fetch and connection.
     package func run() async throws {
         do {
             try await service.run()

@@ -2,7 +2,7 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// A result of a command’s reply that waits for a feed.
+/// A line of a command’s reply that waits for a feed.
 struct Waiter: Sendable, Hashable {
     enum Operation: Sendable, Hashable {
         case subscribe(keep: Bool)
@@ -36,7 +36,7 @@ struct Fetch: Sendable {
     var address: WebAddress
     var waiters: [Waiter]
     var stage = Stage.queued
-    /// Whether the fetch is slow and therefore doesn’t count against the limit.
+    /// Whether it takes longer than most fetches, so that it no longer counts against the limit.
     var isSlow = false
     var seenCount = 0
     var credentials: WebCredentials?
@@ -52,8 +52,8 @@ struct Fetch: Sendable {
     var isUrgent: Bool { !waiters.isEmpty }
 }
 
-/// The order of fetches: those with waiters first; at most `limit` run at a time. Slow ones don’t count,
-/// so that stalled feeds never delay others.
+/// Orders fetches: those with waiters are first. At most `limit` run at a time, not counting slow ones, so that stalled
+/// feeds never delay others.
 struct FetchQueue: Sendable {
     private static let limit = 8
     /// The maximum number of running fetches, slow or not, which limits descriptors and memory.

@@ -10,7 +10,7 @@ package import WireMessages
 package struct FetchedEpisode: Sendable {
     /// The ID derived from the episode’s identity in the feed; the stored episode’s ID if an alias matches one.
     package var id: EpisodeID
-    /// The fingerprint of the feed’s data about the episode.
+    /// The hash of the feed’s data about the episode.
     package var fingerprint: UInt64
     package var aliases: [String]
     /// The episode to store, without the IDs and the time at which it was first seen.

@@ -8,7 +8,7 @@ package struct FetchOrder: Sendable, Hashable {
     /// The number of the fetch, unique in this process.
     package var number: UInt64
     package var request: FeedRequest
-    /// The podcast of the feed; nil if its ID is derived from the feed’s final address.
+    /// The podcast of the feed; if nil, its ID is derived from the feed’s final address.
     package var podcast: PodcastID?
     /// Whether a command requests the fetch.
     package var isRequested = false
@@ -25,9 +25,9 @@ package enum FeedsAction: Sendable, Hashable {
     case forget(UInt64)
     case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
     case saveSecrets(UInt64, FeedSecrets)
-    /// Reads the users and passwords that persistence found in an older database; reports them if there are any.
+    /// Reads the users and passwords that persistence found in an older database, and reports them if there are any.
     case migrateSecrets
-    /// Deletes the file of moved secrets, which are now saved with the others.
+    /// Deletes the file of migrated secrets, which have been saved with the others.
     case dropMovedSecrets
 }
 

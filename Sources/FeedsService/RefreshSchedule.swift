@@ -6,7 +6,7 @@ package struct RefreshSchedule: Sendable, Hashable {
     package var isAutomatic = true
     /// The time between two successful refreshes.
     package var interval = Duration.seconds(3_600)
-    /// The maximum wait, also after failures and if a server requests a longer one.
+    /// The maximum wait, despite failures and servers’ requests.
     package var longest = Duration.seconds(86_400)
     /// The waits after failures, before jitter.
     private let failureBackoff = Backoff.exponential(first: .seconds(600), longest: .seconds(86_400))

@@ -15,7 +15,7 @@ package struct SeenEpisodes: Sendable, Hashable {
         let high: UInt64
         let low: UInt16
 
-        /// Creates a key; nil for an ID that isn’t derived.
+        /// Returns nil for an ID that wasn’t derived.
         package init?(_ id: EpisodeID) {
             let digits = id.text.dropFirst()
             guard digits.utf8.count == 20, let high = UInt64(digits.prefix(16), radix: 16),

@@ -22,8 +22,9 @@ package struct AutoEnqueue: Sendable {
 
     /// The number of newest episodes of a podcast that are searched for new ones.
     private static let window = UInt32(RequestSizes.episodes)
-    /// The minimum age, relative to the newest episode, of an episode of the back catalogue, in milliseconds.
-    private static let newsAge: Int64 = 7 * 24 * 3_600 * 1_000
+    /// An episode belongs to the back catalogue if it was published more than this many milliseconds before the newest
+    /// handled episode was first seen.
+    private static let backCatalogueAge: Int64 = 7 * 24 * 3_600 * 1_000
 
     /// The podcasts that wait for a check; a pending query is about the first one.
     private var waiting: [String] = []
@@ -80,9 +81,10 @@ package struct AutoEnqueue: Sendable {
         return waiting.removeFirst()
     }
 
-    /// Finds the new episodes among a podcast’s newest ones; nil if there are none since the mark.
+    /// Returns the new ones among a podcast’s newest episodes; nil if nothing has changed since `mark`.
     ///
-    /// - Parameter mark: the newest handled episodes; nil if the rule is new and the existing episodes count as handled.
+    /// - Parameter mark: The record of the newest handled episodes; nil for a new rule, which treats the existing ones
+    ///   as handled.
     static func news(
         among episodes: [WireEpisode], since mark: WireQueueRuleRecord?, isQueued: (String) -> Bool
     ) -> News? {

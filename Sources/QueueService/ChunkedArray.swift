@@ -59,7 +59,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
         let end = (chunks.count - 1, chunks[chunks.count - 1].count)
         var (chunk, offset) = index == count - 1 ? end : location(of: index)
         if chunks[chunk].count >= Self.chunkLimit {
-            // An element at the end starts a new chunk, so that the full chunk before it isn’t copied.
+            // An append to a full chunk creates a new chunk and leaves the full one unchanged.
             let half = offset == chunks[chunk].count ? offset : chunks[chunk].count / 2
             let rest = Array(chunks[chunk][half...])
             chunks[chunk].removeSubrange(half...)

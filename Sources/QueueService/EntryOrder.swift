@@ -1,6 +1,6 @@
 import WireMessages
 
-/// A stable order of entries by one key, with entries without the key at the end.
+/// A stable sort order of entries by one key; entries without a value for it are last.
 struct EntryOrder {
     private let key: WireSortEntries.Key
     private let descending: Bool
@@ -35,7 +35,7 @@ struct EntryOrder {
         return order.map { entries[$0] }
     }
 
-    /// The text or the number by which an entry is sorted; nil if it has none.
+    /// Returns the text or the number by which an entry is sorted; nil if it has none.
     private func value(_ entry: WireQueueEntry) -> (text: String, number: Double)? {
         let episode = entry.episode
         switch key {

@@ -38,7 +38,7 @@ struct EpisodeLookups: Sendable {
             ids += part
             waiting[index].queried += part.count
             queriedLookups += 1
-            // The remaining episodes of a long lookup are queried first.
+            // The rest of a long lookup is queried before the other lookups.
             if waiting[index].queried < lookup.episodes.count { break }
         }
         return ids
@@ -57,7 +57,7 @@ struct EpisodeLookups: Sendable {
                 // The reply also contains the episodes of other lookups.
                 for id in lookups[index].episodes where episodes[id] != nil { lookups[index].found[id] = episodes[id] }
             }
-            // A lookup that is too long for one query doesn’t share its queries.
+            // A lookup that is too long for one query is alone in it.
             if let last = lookups.last, last.queried < last.episodes.count {
                 waiting.insert(lookups.removeLast(), at: 0)
             }

@@ -16,15 +16,15 @@ struct FailureWatch: Sendable {
     private(set) var skipped: Set<String> = []
 
     /// - Parameters:
-    ///   - isByItself: whether the queue decided this load at the end of the previous one.
-    ///   - isNew: whether the load was requested from the player since the queue started.
-    mutating func observe(_ state: WirePlaybackState, isByItself: Bool, isNew: Bool) {
+    ///   - isAdvance: Whether the queue decided this load when the previous one ended.
+    ///   - isNew: Whether the load was requested since the queue service started.
+    mutating func observe(_ state: WirePlaybackState, isAdvance: Bool, isNew: Bool) {
         if state.loadID != load {
             load = state.loadID
             isUnattended = isAdvance && (isNew || state.status == .loading && state.willPlay)
             if !isAdvance { skipped = [] }
         } else if status == .failed, state.status == .loading {
-            // A user has retried it, or its server is reachable again.
+            // A user has retried the episode, or its server is reachable again.
             isUnattended = false
         }
         status = state.status

@@ -6,7 +6,8 @@ import WireMessages
 
 /// Tracks the loads that the queue decides until the player has accepted or refused them.
 ///
-/// The player receives one load request at a time, because two could arrive in the wrong order.
+/// The player receives one load request at a time: two could arrive in the wrong order, and the older load would
+/// replace the newer one.
 struct LoadCoordinator: Sendable {
     /// A load that is part of a queue’s durable state until the player has accepted it.
     typealias PendingLoad = WireQueueHeaderRecord.PendingLoad
@@ -20,7 +21,7 @@ struct LoadCoordinator: Sendable {
     private var accepted: String?
     /// The newest decided loads with their outcomes, in order.
     private(set) var decided: [WireDecidedLoad] = []
-    /// The newest load whose preparation was requested from the player, and whether the reply is pending.
+    /// The last preparation that was requested from the player, and whether its reply is pending.
     private var preparation: WirePrepareEpisode?
     private var isPreparing = false
 

@@ -162,7 +162,7 @@ extension WireQueueModes {
 }
 
 extension WirePlay {
-    /// Returns the start position; nil for the position where playback stopped.
+    /// Returns the start position; nil to continue where playback stopped.
     func startPosition() throws(Failure) -> PlaybackPosition? {
         guard hasPosition else { return nil }
         guard let start = PlaybackPosition(seconds: position) else {
@@ -204,8 +204,8 @@ extension WireEpisodeSummary {
         }
     }
 
-    /// The identifiers of the episode’s audio: two episodes that share one of them have the same audio.
-    fileprivate var audioNames: Set<String> {
+    /// The keys of the episode’s audio: two episodes that share a key have the same audio.
+    fileprivate var audioKeys: Set<String> {
         var names: Set<String> = []
         let whole = enclosureURL.prefix { $0 != "#" }
         if !whole.isEmpty { names.insert("url:\(whole)") }

@@ -44,8 +44,8 @@ extension NamedQueue {
         return publications
     }
 
-    /// A put, continued in deltas if the queue is long. It is assembled from encoded entries, so it takes no longer
-    /// than other changes.
+    /// A put of the whole queue, continued in deltas if the queue is long. It is assembled from entries that are
+    /// already encoded, so that it is as fast as any other change.
     var wholePublications: [Publication] {
         let chunks = chunks
         var state = WireQueueState()

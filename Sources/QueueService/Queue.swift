@@ -2,7 +2,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// An ordered list of episodes with at most one current entry, which plays or is the next to play.
+/// An ordered list of episodes with at most one current entry: the one that plays or would play now.
 ///
 /// A change is a list of steps; applying them returns the steps that undo them, and the entries with changed records.
 struct Queue: Sendable {
@@ -21,7 +21,7 @@ struct Queue: Sendable {
         var wireBytes: [UInt8] { box.bytes }
         var episode: String { box.entry.episode.id }
 
-        /// Ranks from an invalid record are clamped to a range in which they don’t overflow.
+        /// Creates an entry. A rank from a corrupt record is clamped to a range without overflow.
         init(_ entry: WireQueueEntry, rank: Int64) {
             self.rank = min(max(rank, -Queue.rankLimit), Queue.rankLimit)
             box = Box(entry)
@@ -41,7 +41,7 @@ struct Queue: Sendable {
         }
     }
 
-    /// The maximum number of entries; further ones are refused.
+    /// The maximum number of entries; more are refused, none is dropped.
     static let limit = RequestSizes.queueEntries
 
     private(set) var entries = ChunkedArray<Entry>()
@@ -331,7 +331,7 @@ extension WireQueueStep {
     /// Replaces an entry whose episode has a new title or position.
     static func updating(_ entry: WireQueueEntry) -> WireQueueStep { .with { $0.update.entry = entry } }
 
-    /// Makes an entry current; if the ID is empty, no entry is current.
+    /// Makes an entry current, or none if `id` is empty.
     static func settingCurrent(_ id: String) -> WireQueueStep { .with { $0.setCurrent = id } }
 
     /// Orders entries among the indices that they already have.

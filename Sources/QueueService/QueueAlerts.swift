@@ -8,7 +8,8 @@ private let skippedCode = "passedOver"
 /// The queue’s alerts: new episodes didn’t fit into a queue (one alert per podcast, until the podcast or its rule is
 /// removed), or an entry was skipped.
 extension OwnerAlerts {
-    /// Raises the alert that new episodes of a podcast didn’t fit, which replaces the podcast’s earlier alert.
+    /// Raises an alert about new episodes of a podcast that didn’t fit. It replaces an earlier one about the same
+    /// podcast.
     mutating func raiseFull(
         _ queue: NamedQueue, _ episodes: [WireEpisode], of podcast: String, now: Timestamp
     ) -> OwnerChange {
@@ -32,7 +33,7 @@ extension OwnerAlerts {
     /// Ends the alert about new episodes of a podcast that didn’t fit.
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
-    /// Raises the alert that an entry was skipped, which replaces the episode’s earlier alert.
+    /// Raises an alert about a skipped entry. It replaces an earlier one about the same episode.
     mutating func raiseSkipped(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
         var change = endSkipped { $0 == state.episode.id }
         change.append(

@@ -15,7 +15,7 @@ struct QueueHistory: Sendable {
     /// The maximum size of the steps in one record, in bytes.
     private static let partBytes = 384 * 1_024
 
-    /// Stored behind one reference, because every edit of a queue copies the list of changes.
+    /// A change with its size. It is a class because every edit of a queue copies the list of changes.
     private final class Change: Sendable {
         let record: WireQueueHistoryRecord
         /// The stored size, in bytes.
@@ -78,8 +78,8 @@ struct QueueHistory: Sendable {
         }
     }
 
-    /// Returns the steps, change by change, from the current revision to another one, before or after a stored
-    /// change. Nil if the history doesn’t extend to it.
+    /// Returns the steps, change by change, from the current revision to another one, before or after a stored change;
+    /// nil if the history doesn’t contain that revision.
     func path(to revision: UInt64, from now: UInt64) -> [[WireQueueStep]]? {
         let goal: Int
         if revision == now {

@@ -71,8 +71,8 @@ extension QueueMachine {
                 named: named, context: context, player: player, forgotten: rules.forgottenPodcasts)
             try edit.apply()
             commit(edit.named, edit.change, answering: context.answer(edit.reply, about: name), &effects)
-            // The episodes may have been played in the meantime.
-            refreshEpisodes(edit.returned, &effects)
+            // The restored episodes may have been played in the meantime.
+            refreshEpisodes(edit.restoredEpisodes, &effects)
         }
     }
 

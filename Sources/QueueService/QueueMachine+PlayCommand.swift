@@ -95,7 +95,7 @@ extension QueueMachine {
         _ id: String, in name: String, _ context: CommandContext, _ effects: inout [Effect]
     ) -> Bool {
         if let upcoming = upcomingLoad {
-            // The pending load will replace the player’s state, which is therefore ignored.
+            // The player’s state is about to be replaced, so it doesn’t matter for this command.
             guard upcoming.entry.id == id, !upcoming.pending.paused else { return false }
             let answer = WireQueueReply.with { $0.loadID = upcoming.pending.loadID }
             reply(context.answer(answer, about: name), &effects)

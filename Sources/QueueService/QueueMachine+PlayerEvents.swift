@@ -52,7 +52,7 @@ extension QueueMachine {
     ) {
         switch answer {
         case .success(let state):
-            // The same state is published on the stream; using the reply avoids waiting for the event.
+            // The same state is published on the stream; using the reply saves the wait for the event.
             if let state, state.revision > player?.revision ?? 0 { player = state }
             pauseBeforeUpcoming(&effects)
         case .failure(let failure) where failure.retry:
@@ -71,7 +71,7 @@ extension QueueMachine {
 
     // MARK: - Observing
 
-    /// Handles the events of other services. Malformed ones are ignored.
+    /// Handles the events of other services, and ignores malformed ones.
     mutating func observe(_ event: StreamEvent, now: Moment, _ effects: inout [Effect]) {
         let parts = event.topic.parts.map(String.init)
         let payload = event.payload

@@ -31,8 +31,8 @@ extension QueueMachine {
         }
     }
 
-    /// Handles a podcast’s metadata, which may be new or show that episodes were added while the queue was down. Nil if it
-    /// can’t be decoded, or is no longer published.
+    /// Handles the metadata of a podcast, which may be new or have episodes that were added while the queue service was
+    /// down. `podcast` is nil if it can’t be decoded or isn’t published any more.
     mutating func observe(_ podcast: WirePodcast?, id: String, _ effects: inout [Effect]) {
         if podcast != nil { changeRules(&effects) { $0.unmarkForgotten(podcast: id, &$1) } }
         guard let podcast, podcast.subscribed else {
@@ -66,7 +66,7 @@ extension QueueMachine {
 
     /// Checks a podcast for new episodes, if it is subscribed to and has a rule.
     mutating func check(podcast: String, _ effects: inout [Effect]) {
-        // A podcast that isn’t published yet is checked when feeds publishes it.
+        // A podcast that isn’t published yet is checked when it is.
         guard autoEnqueue.isSubscribed(podcast), rules.rule(of: podcast) != nil else { return }
         autoEnqueue.check(podcast)
         checkNextPodcast(&effects)

@@ -8,12 +8,12 @@ package import WireMessages
 /// A command changes the queues at once; the change is committed, published and answered in that order. The decided
 /// load is part of the commit (`pending`), so a restarted queue requests it from the player again.
 package struct QueueMachine: OwnerMachine {
-    // The shell has no actions and reports nothing.
+    // The service has no hardware: its shell sends no inputs and performs no actions.
     package typealias Input = Never
     package typealias Action = Never
 
     package enum Query: Sendable {
-        /// The load with this ID was requested from the player.
+        /// A request to the player for the load with this ID.
         case load(String)
         case preparation
         case player(PlayerCommand)
@@ -193,7 +193,7 @@ package struct QueueMachine: OwnerMachine {
 
     /// Applies a change speculatively and commits it. An empty change is only answered.
     ///
-    /// - Parameter apply: applies the change to the state.
+    /// - Parameter apply: Makes the same change to the state.
     mutating func commit(
         _ change: OwnerChange, as purpose: Step.Purpose = .edit, answering answer: Answer? = nil,
         _ effects: inout [Effect], _ apply: (inout QueueState) -> Void

@@ -35,7 +35,8 @@ extension Queues {
         }
     }
 
-    /// Returns the queue from which the player’s entry was loaded, and the entry’s index; nil if it was removed.
+    /// Returns the queue from which the player’s entry was loaded, and the entry’s index, which is nil if the entry was
+    /// removed.
     func source(of state: WirePlaybackState) -> (named: NamedQueue, index: Int?) {
         let loaded = self[state.queue]
         if let loaded, let index = loaded.queue.index(of: state.queueEntry) { return (loaded, index) }
@@ -80,8 +81,8 @@ extension Queues {
 }
 
 extension WireQueueHeaderRecord.PendingLoad {
-    /// Whether the load is still needed when the player shows another one, or none.
-    func follows(_ shown: String) -> Bool {
+    /// Whether the load is still due while the player has the load `shown`, which may be empty.
+    func isDue(after shown: String) -> Bool {
         shown.isEmpty || shown == loadID || shown == replacesLoad || overtakes.contains(shown)
     }
 }

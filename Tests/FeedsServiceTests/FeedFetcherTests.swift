@@ -67,7 +67,7 @@ import WireMessages
         #expect(FeedLoader.isDowngrade(from: old, to: new) == refused)
     }
 
-    @Test func `a feed that names its new address is fetched from there`() async throws {
+    @Test func `a feed that names a new address is fetched from that address`() async throws {
         try await fetching { server, fetcher in
             let moved = text.replacing(
                 "<title>Waves", with: "<itunes:new-feed-url>\(server.url("/new"))</itunes:new-feed-url><title>Waves")
@@ -151,7 +151,7 @@ import WireMessages
         }
     }
 
-    @Test func `a fetch ends when its feed is too long`() async throws {
+    @Test func `a fetch stops when a feed is too long`() async throws {
         var limits = FeedLimits()
         limits.bytes = 1 << 20
         try await fetching(limits: limits) { server, fetcher in
@@ -185,7 +185,7 @@ import WireMessages
         }
     }
 
-    @Test func `a local feed with relative audio addresses is fetched`() async throws {
+    @Test func `a local feed with relative audio addresses is read`() async throws {
         let folder = try TemporaryFolder()
         let path = try folder.file("feed one.xml", text.utf8)
         try await fetching { _, fetcher in

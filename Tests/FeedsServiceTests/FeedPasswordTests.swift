@@ -59,7 +59,7 @@ import WireMessages
         #expect(rig.podcasts.count == 1)
     }
 
-    @Test func `subscribing again with another password stores it after a successful fetch`() throws {
+    @Test func `a repeated subscription with another password replaces the password if it works`() throws {
         let rig = FeedsRig()
         func subscribe(_ rig: FeedsRig, _ password: String) -> RequestID {
             rig.send {
@@ -84,7 +84,7 @@ import WireMessages
         #expect(rig.podcasts.count == 1 && !leaks(rig))
     }
 
-    @Test func `a password that arrives during a fetch of the same feed is used for another fetch and stored`() throws {
+    @Test func `a password in a command during a fetch of the same feed is tried and stored`() throws {
         let rig = FeedsRig()
         let first = rig.send {
             $0.subscribe.urls = ["https://host.example/feed"]
@@ -96,7 +96,7 @@ import WireMessages
             $0.subscribe.password = Self.planted
         }
         let third = rig.subscribe("https://host.example/feed")
-        #expect(rig.orders.map(\.request.credentials.count) == [0, 1], "a command without a password joins any fetch")
+        #expect(rig.orders.map(\.request.credentials.count) == [0, 1], "who gives no password waits for any fetch")
         try rig.deliver(rss([("1", "1.mp3", "One")]), to: 1)
         #expect(rig.results(second).map(\.kind) == [.added])
         #expect(credentials(rig).values.map(\.password) == [Self.planted])
@@ -280,7 +280,7 @@ import WireMessages
         #expect(rig.machine.retained(now: rig.now).isEmpty)
     }
 
-    @Test func `the refusal of an invalid address doesn’t contain its password`() throws {
+    @Test func `the message about an invalid address doesn’t contain its password`() throws {
         let rig = FeedsRig()
         let addresses = [
             "https://u:\(Self.planted)@ho st/feed", "ftp://u:\(Self.planted)@host/feed",

@@ -49,7 +49,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.podcasts.count == 1)
     }
 
-    @Test func `a failing feed is stored only if the command requests it`() throws {
+    @Test func `a failing feed is stored only if the command requests that`() throws {
         let rig = FeedsRig()
         let request = rig.subscribe("https://a.example/", keep: true)
         rig.fail()
@@ -112,7 +112,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rig.episodes.count == 3, "a chain of changes still finds it")
     }
 
-    @Test func `an ID that is still used is never assigned to another episode`() throws {
+    @Test func `a new episode never has an ID that is in use`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(rss([("1", "soon.mp3", "One")]))
@@ -121,7 +121,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(Set(rig.episodes.values.map(\.title)) == ["One", "Two"])
     }
 
-    @Test func `two episodes that share a GUID are stored separately, and the first keeps its ID`() throws {
+    @Test func `two items with the same GUID are two episodes, and the first one’s ID doesn’t change`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(rss([("g", "1.mp3", "One")]))
@@ -230,7 +230,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(events.flatMap { $0 } == ids)
     }
 
-    @Test func `a refused commit is rolled back and the failure is reported`() throws {
+    @Test func `a refused commit is rolled back and its failure is reported`() throws {
         let rig = FeedsRig()
         rig.holdsCommits = true
         let request = rig.subscribe("https://a.example/feed")
@@ -254,7 +254,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(next.podcasts.values.first?.lastRefresh == next.now.wall.milliseconds)
     }
 
-    @Test func `after a restored backup every feed is fetched unconditionally`() throws {
+    @Test func `after a restored backup every feed is read completely`() throws {
         let rig = FeedsRig()
         _ = rig.subscribe("https://a.example/feed")
         try rig.deliver(two, etag: "e")
@@ -277,7 +277,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
     }
 
     @Test(arguments: [[UInt8](), [0xff, 0xff, 0xff], [0x0a, 0x00]])
-    func `a request that can’t be decoded is answered with a failure`(payload: [UInt8]) {
+    func `a malformed request is answered with a failure`(payload: [UInt8]) {
         let rig = FeedsRig()
         let id = RequestID.random()
         rig.handle(.command(Command(id: id, origin: "test", payload: payload)))

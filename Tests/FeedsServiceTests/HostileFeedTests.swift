@@ -8,7 +8,7 @@ import WireMessages
 
 @testable import FeedsService
 
-@Test func `hostile addresses in any field of a feed are removed or made usable`() throws {
+@Test func `hostile addresses in any field of a feed are omitted or become usable`() throws {
     let base = try #require(WebAddress("http://feed.example/a/feed.xml"))
     let addresses = HostileAddresses.addresses(10_000, seed: 3)
     for start in stride(from: 0, to: addresses.count, by: 500) {
@@ -50,7 +50,7 @@ private func escaped(_ text: String) -> String {
         .replacing(">", with: "&gt;").replacing("\"", with: "&quot;")
 }
 
-@Test func `a podcast with an unusable stored address publishes a failure and doesn’t affect the others`() throws {
+@Test func `a podcast with an unusable stored address reports a failure and doesn’t block other podcasts`() throws {
     let rig = FeedsRig()
     _ = rig.subscribe("https://a.example/feed")
     try rig.deliver(rss([("1", "1.mp3", "One")]))

@@ -42,7 +42,7 @@ import WireMessages
         #expect(rig.now.wall.milliseconds - last < 4_000_000, "stopping stores what is left")
     }
 
-    @Test func `a refresh that fetches the same content is stored with the others`() throws {
+    @Test func `a refresh that reads the same feed again is stored with the others`() throws {
         let rig = try library(1)
         rig.advance(.seconds(4_000))
         try rig.deliver(rss([("1", "1.mp3", "One")]), etag: "\"2\"")

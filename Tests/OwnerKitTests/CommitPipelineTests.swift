@@ -1,6 +1,7 @@
 import FoundationEssentials
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 

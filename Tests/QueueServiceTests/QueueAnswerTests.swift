@@ -354,7 +354,7 @@ struct QueueAnswerTests {
         #expect(queue.player.episode.id == QueueRig.episode(4))
     }
 
-    @Test func `an unknown form of play is refused and not treated as resuming`() throws {
+    @Test func `a play command of an unknown form is refused and doesn’t resume`() throws {
         let queue = Self.two
         queue.playerChanges { $0.status = .paused }
         // The request is QueueRequest.play with only field 99.
@@ -365,7 +365,8 @@ struct QueueAnswerTests {
 
     // MARK: - Forgotten podcasts
 
-    @Test func `entries of a forgotten podcast are removed from all queues, but not those of a lost podcast`()
+    @Test
+    func `entries of a forgotten podcast are removed from all queues, but not those of a podcast that feeds has lost`()
         throws
     {
         let (first, second) = (PodcastID.derived(from: "1"), PodcastID.derived(from: "2"))

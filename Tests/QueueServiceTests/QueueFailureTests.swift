@@ -172,7 +172,7 @@ import WireMessages
     }
 
     @Test(arguments: [2, 3, 9])
-    func `consecutive failing entries are each tried once, up to a limit`(count: Int) {
+    func `consecutive failing entries are each tried once, up to the limit`(count: Int) {
         let queue = advanced(count)
         queue.send { $0.setModes.repeat = .all }
         var tried: [String] = []

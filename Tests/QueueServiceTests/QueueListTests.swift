@@ -48,7 +48,7 @@ struct QueueListTests {
         #expect(failure.known == .notFound && failure.message.contains("`lockstep queues`"))
     }
 
-    @Test func `playback continues in the queue of the loaded entry`() throws {
+    @Test func `playback stays in the queue of the loaded entry`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         try ask(queue, "later") { $0.create = WireCreateQueue() }
@@ -202,7 +202,7 @@ struct QueueListTests {
             "https://a.example/download.php?file=ep%.mp3", "https://a.example/listen?id=%", "https://a.example/?p=%",
             "https://a.example/audio.mp3?episode=%", "https://a.example/v1.2/play?n=%",
         ], [0.0, 60])
-    func `different episodes whose addresses differ only in the query aren’t duplicates`(
+    func `different episodes aren’t duplicates if only the queries of their addresses differ`(
         address: String, step: Double
     ) throws {
         let queue = QueueRig()
@@ -329,7 +329,9 @@ struct QueueListTests {
         #expect(history.last?.entries == 3)
     }
 
-    @Test(arguments: ["undo", "restore"]) func `entries of a forgotten podcast aren’t restored`(by way: String) throws {
+    @Test(arguments: ["undo", "restore"]) func `undo and restore omit entries of a forgotten podcast`(by way: String)
+        throws
+    {
         let gone = PodcastID.derived(from: "gone")
         let queue = QueueRig()
         for number in 1...5 {

@@ -267,7 +267,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueRig.episode(3))
     }
 
-    @Test func `playing the old entry again supersedes a next command in flight`() throws {
+    @Test func `a play command for the old entry supersedes an in-flight load of the next one`() throws {
         let queue = QueueRig()
         queue.add(1, 2)
         queue.play(1)

@@ -26,9 +26,7 @@ struct QueueModelTests {
         try check(queue)
     }
 
-    @Test(arguments: 1...20) func `undoing all changes restores the first state, and redoing them the last`(
-        seed: UInt64
-    ) throws {
+    @Test(arguments: 1...20) func `undo restores the initial state, and redo the final one`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &* 977)
         let queue = QueueRig(episodes: 40)
         queue.add(1, 2, 3, 4, 5, 6)

@@ -74,7 +74,7 @@ struct QueueRuleTests {
     }
 
     @Test(arguments: [true, false])
-    func `a check that ends after an unsubscription stores no mark`(isSubscribedAgain: Bool) {
+    func `a check that ends after an unsubscription leaves no mark`(isSubscribedAgain: Bool) {
         let queue = QueueRig()
         set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.libraryAnswers = false
