@@ -17,9 +17,9 @@ extension Failure {
         let titles = Dictionary(grouping: listed, by: \.title)
         let detail = WireCandidates.with {
             $0.candidates = listed.map { candidate in
-                let isOnlyOne = candidate.detail.isEmpty || titles[candidate.title]?.count == 1
-                let title = isOnlyOne ? candidate.title : "\(candidate.title) (\(Self.cut(candidate.detail)))"
-                return .with { ($0.id, $0.title) = (candidate.id, title) }
+                let isOnlyOne = titles[candidate.title]?.count == 1
+                let detail = isOnlyOne ? "" : Self.cut(candidate.detail)
+                return .with { ($0.id, $0.title, $0.detail) = (candidate.id, candidate.title, detail) }
             }
         }
         self.init(

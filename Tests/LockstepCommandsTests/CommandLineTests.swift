@@ -261,7 +261,7 @@ import WireMessages
         let failure = Failure.ambiguous(
             "Two match.", [("a1", "Gone", note), ("a2", "Gone", "Near")].map { ($0, $1, $2) })
         let cut = String(repeating: "n", count: 99) + "…"
-        #expect(failure.candidates.map(\.title) == ["Gone (\(cut))", "Gone (Near)"])
+        #expect(failure.candidates.map(\.detail) == [cut, "Near"])
     }
 
     @Test func `alerts, bookmarks and entries with equal titles are distinguished in a list of candidates`() {
