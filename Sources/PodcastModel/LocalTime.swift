@@ -22,6 +22,14 @@ public enum LocalTime {
         return Double(mktime(&tomorrow)) - now.seconds
     }
 
+    /// The first moment of a day in this machine’s time zone.
+    @Sendable public static func startOfDay(_ day: CalendarDay) -> Timestamp {
+        var parts = tm()
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(day.year - 1_900), Int32(day.month - 1), Int32(day.day))
+        parts.tm_isdst = -1
+        return Timestamp(milliseconds: Int64(mktime(&parts)) * 1_000)
+    }
+
     private static func parts(of moment: Timestamp) -> tm {
         var seconds = time_t(moment.milliseconds / 1_000)
         var parts = tm()

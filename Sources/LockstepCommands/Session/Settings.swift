@@ -117,7 +117,7 @@ private struct SettingsSource {
     mutating func number(_ key: String, in range: ClosedRange<Double>) -> Double? {
         let limits = "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))"
         return value(key, "a number from \(limits)") { text in
-            TimeText.number(text).flatMap { range.contains($0) ? $0 : nil }
+            DurationText.number(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
 }

@@ -11,7 +11,7 @@ enum SeekExpression: Sendable, Hashable {
     case relative(Double)
 
     private static func seconds(_ text: some StringProtocol) -> Double? {
-        TimeText.seconds(text) ?? TimeText.spelled(text.lowercased())
+        DurationText.clock(text) ?? DurationText.spelled(text.lowercased())
     }
 
     /// Fails for any other text. The minus may be typographic.
@@ -20,7 +20,7 @@ enum SeekExpression: Sendable, Hashable {
             guard let seconds = Self.seconds(text.dropFirst()) else { return nil }
             self = .relative(sign == "+" ? seconds : -seconds)
         } else if text.hasSuffix("%") {
-            guard let percent = TimeText.number(text.dropLast()), percent <= 100 else { return nil }
+            guard let percent = DurationText.number(text.dropLast()), percent <= 100 else { return nil }
             self = .fraction(percent / 100)
         } else {
             guard let seconds = Self.seconds(text) else { return nil }
@@ -77,7 +77,7 @@ extension PlayerClient.LevelChange {
         let level = text.last == unit ? text.dropLast() : text[...]
         if text == "up" || text == "down" {
             self = .steps(text == "up" ? 1 : -1, of: step)
-        } else if let number = TimeText.number(sign == nil ? level : level.dropFirst()) {
+        } else if let number = DurationText.number(sign == nil ? level : level.dropFirst()) {
             self = sign.map { .by($0 == "+" ? number : -number) } ?? .to(number)
         } else {
             let limits = "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))"

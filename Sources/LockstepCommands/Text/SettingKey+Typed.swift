@@ -18,18 +18,18 @@ extension SettingKey {
     /// - Throws: `invalidArgument` for an invalid value.
     func value(typed text: String) throws(Failure) -> String {
         guard self == .playedThreshold else { return try value(of: text) }
-        if let number = TimeText.number(text) {
+        if let number = DurationText.number(text) {
             let shown = NumberText.short(number)
             throw Failure(
                 .invalidArgument,
                 "\(rawValue) \(shown) is ambiguous. Write \(shown)% for a part of the length, or \(shown)s for seconds before the end."
             )
         }
-        return try value(of: TimeText.spelled(text.lowercased()).map(NumberText.short) ?? text)
+        return try value(of: DurationText.spelled(text.lowercased()).map(NumberText.short) ?? text)
     }
 
     /// Formats a value so that `value(typed:)` accepts it.
     func shown(_ text: String) -> String {
-        self == .playedThreshold && TimeText.number(text) != nil ? text + "s" : text
+        self == .playedThreshold && DurationText.number(text) != nil ? text + "s" : text
     }
 }

@@ -53,8 +53,8 @@ enum SleepExpression: Sendable, Hashable {
     /// `15` and `15m` are minutes; `1h30m`, `90s` and `1:15:00` have units; above 0, at most a day.
     private static func seconds(_ text: Substring) -> Double? {
         let seconds =
-            TimeText.number(text).map { $0 * 60 } ?? (text.contains(":") ? TimeText.seconds(text) : nil)
-            ?? TimeText.spelled(text)
+            DurationText.number(text).map { $0 * 60 } ?? (text.contains(":") ? DurationText.clock(text) : nil)
+            ?? DurationText.spelled(text)
         guard let seconds, seconds > 0, seconds <= SleepLimits.seconds else { return nil }
         return seconds
     }
