@@ -36,7 +36,7 @@ extension DownloadFolder {
     func files() throws(Failure) -> (files: [String: UInt64], snapshot: FolderSnapshot) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
-            guard errno == ENOENT else { throw failure("The folder of downloads can’t be opened", "") }
+            guard errno == ENOENT else { throw failure("The download folder can’t be opened", "") }
             return ([:], FolderSnapshot())
         }
         defer { close(top) }

@@ -1,7 +1,7 @@
 import LibC
 import PodcastModel
 
-/// The folder of downloads. Every file is opened relative to the descriptor of its folder and without following
+/// The download folder. Every file is opened relative to the descriptor of its folder and without following
 /// symbolic links, so that a planted link has no effect.
 struct DownloadFolder: Sendable {
     /// The free space that is reserved for other programs, in bytes.
@@ -140,7 +140,7 @@ struct DownloadFolder: Sendable {
         let top = try openRoot(making: true)
         defer { close(top) }
         var status = statvfs()
-        guard fstatvfs(top, &status) == 0 else { throw failure("The folder of downloads can’t be checked", "") }
+        guard fstatvfs(top, &status) == 0 else { throw failure("The download folder can’t be checked", "") }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         guard free >= Self.reserve, free - Self.reserve >= bytes else {
             let (left, needed) = (free / 1_000_000, bytes / 1_000_000 + Self.reserve / 1_000_000)
@@ -157,7 +157,7 @@ struct DownloadFolder: Sendable {
         let descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw !marker.isEmpty && Self.isAbsent(errno)
-                ? wrongFolder : failure("The folder of downloads can’t be opened", "")
+                ? wrongFolder : failure("The download folder can’t be opened", "")
         }
         guard marker.isEmpty || Self.marker(in: descriptor) == marker else {
             close(descriptor)

@@ -3,7 +3,7 @@ enum DownloadName {
     /// The maximum length of a component in bytes, which every common file system accepts.
     private static let limit = 200
 
-    /// The path `Podcast/Title [e123].mp3`, relative to the folder of downloads. The ID makes it unique.
+    /// The path `Podcast/Title [e123].mp3`, relative to the download folder. The ID makes it unique.
     static func path(podcast: String, title: String, episode: String, type: String, url: String) -> String {
         let ending = " [\(episode)].\(suffix(type: type, url: url))"
         return component(podcast, orElse: "Podcast", limit: limit) + "/"

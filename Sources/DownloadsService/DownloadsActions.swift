@@ -20,11 +20,11 @@ package enum FoundFile: Sendable, Hashable {
     case other
 }
 
-/// The folder of downloads at the time of a check.
+/// The download folder at the time of a check.
 package struct FolderSnapshot: Sendable, Hashable {
     /// The content of the folder’s marker; empty if the marker or the folder is missing.
     package var marker = ""
-    /// The podcasts’ folders that are on another device than the folder of downloads.
+    /// The podcasts’ folders that are on another device than the download folder.
     package var mounts: Set<String> = []
 }
 
@@ -33,7 +33,7 @@ package struct TransferOrder: Sendable, Hashable {
     /// The number of the transfer in its reports.
     package var number: UInt64
     package var download: WireDownload
-    /// The marker of the folder of downloads; empty if the folder has none yet.
+    /// The marker of the download folder; empty if the folder has none yet.
     package var folder = ""
 
     package var episode: String { download.episode }

@@ -42,7 +42,7 @@ package struct DownloadsMachine: OwnerMachine {
     var autoDownload = AutoDownload()
     private var network = NetworkConditions()
 
-    /// - Parameter root: the folder of downloads, absolute.
+    /// - Parameter root: the download folder, absolute.
     package init(root: String) { store = SpeculativeState(DownloadStore(root: root)) }
 
     package mutating func restore(_ record: StoredRecord, now: Moment) throws {
@@ -137,7 +137,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .folderScanned(let found, let snapshot): files.folderScanned(found, snapshot, &change)
         case .scanFailed(let failure):
             files.folder.scanFailed()
-            effects.append(.log(.warning, "The folder of downloads can’t be read: \(failure)"))
+            effects.append(.log(.warning, "The download folder can’t be read: \(failure)"))
         case .filesChecked(let number, let found, let snapshot):
             guard let waiters = files.checkFinished(number, found, snapshot, &change) else { break }
             commit(change, &effects)

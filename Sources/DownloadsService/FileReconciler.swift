@@ -17,7 +17,7 @@ struct FileReconciler: Sendable {
 
     /// The record of a downloaded file.
     struct DownloadedFile: Sendable, Equatable {
-        /// The path, relative to the downloads folder.
+        /// The path, relative to the download folder.
         var path: String
         /// The time at which the download was completed, in ms since 1970.
         var finishedAt: Int64
@@ -172,7 +172,7 @@ struct FileReconciler: Sendable {
             let marker = change.store.folder.marker
             change.effects.append(.perform(.delete(episode: past.episode, path: past.path, folder: marker)))
         }
-        change.effects += unknown.prefix(20).map { .log(.info, "Unknown file in the folder of downloads: \($0)") }
+        change.effects += unknown.prefix(20).map { .log(.info, "Unknown file in the download folder: \($0)") }
     }
 
     /// Completes an unfinished download whose file an earlier process moved to its path without recording it.

@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Detects whether the folder of downloads and the mounts in it are available. Files in an unavailable folder keep
+/// Detects whether the download folder and the mounts in it are available. Files in an unavailable folder keep
 /// their recorded state, and nothing is fetched into an empty mount point.
 struct FolderAvailability: Sendable {
     private static let alertCode = "downloadsAway"
@@ -36,9 +36,9 @@ struct FolderAvailability: Sendable {
     /// Records that the folder couldn’t be scanned; it is used nevertheless.
     mutating func scanFailed() { isChecked = true }
 
-    /// Describes the missing folder that contains a path (relative to the folder of downloads); nil if none is missing.
+    /// Describes the missing folder that contains a path (relative to the download folder); nil if none is missing.
     func missingFolder(of path: String) -> String? {
-        if isUnavailable { return "the folder of downloads, which is unavailable" }
+        if isUnavailable { return "the download folder, which is unavailable" }
         let name = Self.folder(of: path)
         return absentMounts.contains(name) ? "the disk of its folder, “\(name)”" : nil
     }

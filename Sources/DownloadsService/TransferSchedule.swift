@@ -9,7 +9,7 @@ struct TransferSchedule: Sendable {
     struct Transfer: Sendable {
         var episode: String
         var host: String
-        /// The path, relative to the folder of downloads.
+        /// The path, relative to the download folder.
         var path: String
         /// The size of the complete file in bytes, kept until its record is durable; nil while it is being fetched.
         var completed: UInt64?

@@ -104,7 +104,7 @@ extension WireDownload {
             actions: ["retry", "dismiss"], episode: episode, podcast: podcastID, at: now.wall)
     }
 
-    /// The path of its file, relative to the folder of downloads.
+    /// The path of its file, relative to the download folder.
     var targetPath: String {
         DownloadName.path(podcast: podcastTitle, title: title, episode: episode, type: contentType, url: url)
     }

@@ -106,14 +106,14 @@ struct FeedBuilder {
         case .published, .updated:
             let text = line(bytes)
             guard let date = InternetDate.parse(text) else {
-                return warn("badDate", "A publication date can’t be parsed, the first is “\(text.prefix(40))”")
+                return warn("badDate", "A publication date can’t be parsed; the first one is “\(text.prefix(40))”")
             }
             put(date, \.published, .published, rank: tag == .published ? 2 : 1)
         case .duration:
             let text = line(bytes)
             guard let duration = FeedDuration.parse(text) else {
                 if FeedDuration.isZero(text) { return }
-                return warn("badDuration", "A duration can’t be parsed, the first is “\(text.prefix(40))”")
+                return warn("badDuration", "A duration can’t be parsed; the first one is “\(text.prefix(40))”")
             }
             put(duration, \.duration, .duration, rank: 1)
         case .season: put(number(bytes), \.season, .season, rank: 1)

@@ -78,7 +78,7 @@ package struct LockstepHome: Sendable, Hashable {
         }
     }
 
-    /// The folders of an environment, with the run directory of the fleet that runs there.
+    /// Returns the home that an environment names, with the run directory of the fleet that runs on its data, if any.
     package static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
         var environment = environment
         // The shell doesn’t expand `--home=~/podcasts`.

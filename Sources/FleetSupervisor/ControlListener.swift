@@ -70,7 +70,8 @@ struct ControlListener {
             connection.send(
                 ControlReply(
                     error: ControlError(
-                        Failure(.busy, "The supervisor has no free descriptor for another client. Try again."))))
+                        Failure(
+                            .busy, "The supervisor has no free file descriptor for another client. Try again later."))))
             closeDescriptor(descriptor)
         }
         reserve = Self.spare()

@@ -55,7 +55,7 @@ struct SupervisorMachine: Sendable {
     /// The services in start order.
     var services: [ServiceState]
     var isStopping = false
-    /// Whether every service serves.
+    /// Whether every service is ready or late.
     var isReady = false
 
     var isFinished = false

@@ -132,9 +132,9 @@ package struct PendingAnswers<Request: Sendable>: Sendable {
 
     package func contains(_ alert: String) -> Bool { pending[alert] != nil }
 
-    /// Begins an answer.
+    /// Starts committing the answer to an alert. While an answer is pending, a further request waits for its outcome.
     ///
-    /// - Throws: see `WireAnswerAlert.isFirst`.
+    /// - Throws: the failures of `WireAnswerAlert.isFirst`.
     package mutating func begin(
         _ answer: WireAnswerAlert, by request: Request, to alerts: OwnerAlerts, at time: Timestamp,
         keeping kept: Set<String> = []

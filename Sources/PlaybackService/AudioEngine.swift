@@ -52,7 +52,7 @@ package struct EngineLoad: Sendable, Hashable {
     package var paused = false
     package var speed = PlaybackSpeed.normal
     package var volume = Volume.full
-    /// The sound device by the engine’s name; empty: the system’s default.
+    /// The engine’s name for the sound device; empty for the system’s default.
     package var output = ""
     package var sound = EngineSound()
     /// The serial number of progress until a seek. A load can be opened again; progress with an older number is stale.
@@ -168,7 +168,7 @@ package struct OutputDevice: Sendable, Hashable {
 package struct EngineOutputs: Sendable, Hashable {
     /// All devices; nil: this report doesn’t list them.
     package var devices: [OutputDevice]?
-    /// The device in use; empty: the system’s default, also if the chosen one is not available.
+    /// The device in use; empty for the system’s default, also if the chosen device isn’t available.
     package var inUse: String
     /// Whether there is no real device, so that nothing is heard; nil: unknown, for example while no device is open.
     package var silent: Bool?

@@ -73,7 +73,7 @@ struct PreparedEpisode: Sendable {
         return .next(questions)
     }
 
-    /// Handles an answer of the library.
+    /// Handles a reply from the library.
     ///
     /// - Returns: whether the engine must open the result.
     mutating func handleAnswer(_ number: UInt64, _ episode: WireEpisode?) -> Bool {

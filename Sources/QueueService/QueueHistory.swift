@@ -171,7 +171,7 @@ extension QueueHistory {
     }
 
     /// Ends the restoration: drops changes that lack a part, and returns their revisions. `undone` is nil for records
-    /// of an older form, each of which has a flag instead.
+    /// of an older format, in which each record has a flag instead.
     mutating func restored(undone: Int?) -> [UInt64] {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }

@@ -58,7 +58,7 @@ package struct ServiceReport: Sendable, Hashable, Codable {
     /// The processor time in seconds.
     package var cpu: Double?
     package var status: String?
-    /// A description of its last process’s end and the reason.
+    /// A description of how and why its last process ended.
     package var lastEnd: String?
     /// The seconds until the next retry.
     package var nextTry: Double?

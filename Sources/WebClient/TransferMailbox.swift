@@ -3,7 +3,7 @@ import LibC
 import NIOConcurrencyHelpers
 
 /// Passes the messages of callers to the client’s thread. The thread starts with the first request and ends after an
-/// idle time, so that an idle process has neither a thread nor connections.
+/// idle timeout, so that an idle process has neither a thread nor connections.
 final class TransferMailbox: Sendable {
     enum Message {
         case start(WebRequest, Exchange)

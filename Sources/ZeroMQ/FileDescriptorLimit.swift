@@ -1,6 +1,6 @@
 import LibC
 
-/// The limit of file descriptors of this process. libzmq aborts if it can’t accept a connection for lack of them.
+/// This process’s limit on open file descriptors. libzmq aborts if it reaches the limit while it accepts a connection.
 package enum FileDescriptorLimit {
     #if canImport(Glibc)
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

@@ -33,7 +33,7 @@ struct EpochChangeTests {
 
     // The new bus’s SYNC may arrive first, on sockets that have reconnected automatically.
     @Test(arguments: [true, false])
-    func `a request that was sent to a stopped bus is repeated without waiting for the timeout`(observesStream: Bool)
+    func `a request that was sent to a stopped bus is retried without waiting for the timeout`(observesStream: Bool)
         async throws
     {
         try await TestFleet.with { fleet in

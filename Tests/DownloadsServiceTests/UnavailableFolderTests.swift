@@ -49,7 +49,7 @@ struct UnavailableFolderTests {
         #expect(rig.why("e1").contains("can’t be reached"))
         let orders = rig.orders.count
         rig.add("e3")
-        #expect(rig.orders.count == orders && rig.shown("e3")?.waitsFor.contains("folder of downloads") == true)
+        #expect(rig.orders.count == orders && rig.shown("e3")?.waitsFor.contains("download folder") == true)
         // The folder is available again.
         rig.marker = marker
         rig.found["e1"] = nil

@@ -70,7 +70,7 @@ import WireMessages
         #expect(image.cursor == .init(row: 8, column: 0))
     }
 
-    @Test func `the list shows the loaded episode at the player’s position`() {
+    @Test func `the list shows the remaining time of the loaded episode`() {
         var snapshot = Self.sample()
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 45:36 left"))
         snapshot.position = 0

@@ -36,7 +36,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: [Moment.before, .after])
-    func `a 404 is a permanent failure whenever the server’s answer arrives`(_ moment: Moment) throws {
+    func `a 404 response is a permanent failure no matter when it arrives`(_ moment: Moment) throws {
         try fail(.refused(404), moment)
         #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable")
         #expect(rig.position == 100 && rig.alerts.map(\.code) == ["episodeUnavailable"])
@@ -53,7 +53,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: Moment.allCases)
-    func `a 503 is retried whenever the server’s answer arrives`(_ moment: Moment) throws {
+    func `a 503 response is retried no matter when it arrives`(_ moment: Moment) throws {
         try fail(.refused(503), moment)
         #expect(rig.state.status == .loading && rig.state.willPlay && rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message.contains("503") == (moment != .never))

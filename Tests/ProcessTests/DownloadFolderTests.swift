@@ -162,7 +162,7 @@ struct DownloadFolderTests {
     @Test(
         .timeLimit(.minutes(5)),
         arguments: ["../../outside", String(repeating: "ä", count: 300), "\u{202E}show", "Show"])
-    func `files of episodes and podcasts with any name are in the folder and readable`(podcast: String)
+    func `downloads with hostile podcast and episode names stay inside the folder and are readable`(podcast: String)
         async throws
     {
         try await with(podcast: podcast, titles: Self.titles) { fleet, observer, _ in

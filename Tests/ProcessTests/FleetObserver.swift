@@ -115,9 +115,9 @@ final class FleetObserver: Sendable {
         return "\(view.connection) \(view.replica.position) \(services) \(queue) \(player) \(alerts)"
     }
 
-    /// Waits until all observers are at the same position after a last change that all have received.
+    /// Makes a change and waits until all observers have received it; repeats this until all are at the same position.
     ///
-    /// Services may still publish after a test’s last change; this then makes another change.
+    /// Services may still publish after the test’s last change, so one change may not be enough.
     static func untilAgreed(_ observers: [FleetObserver]) async throws {
         for observer in observers { try await observer.untilReady() }
         for attempt in 0..<20 {

@@ -44,7 +44,7 @@ final class TerminalShell: Sendable {
         let user = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var lock: Int32 = 0
         var number: UInt32 = 0
-        // Linux’s own requests, because the C library’s functions aren’t available here.
+        // The ioctl codes TIOCSPTLCK and TIOCGPTN; `unlockpt` and `ptsname` aren’t available here.
         let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
         guard user >= 0, ioctl(user, setLock, &lock) == 0, ioctl(user, getNumber, &number) == 0 else {
             throw ProcessFleet.Unexpected(description: "no terminal: \(String(cString: strerror(errno)))")

@@ -503,7 +503,7 @@ struct QueueAnswerTests {
         #expect(queue.next?.loads.last?.afterLoad == load)
     }
 
-    @Test func `a refused load and a superseded load have these outcomes`() throws {
+    @Test func `a refused load has the outcome refused, and a superseded one superseded`() throws {
         let queue = Self.two
         queue.playerAnswers = false
         let refused = try reply(queue.send { $0.next = WireNext() }).loadID

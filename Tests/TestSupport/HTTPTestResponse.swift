@@ -66,7 +66,7 @@ package struct HTTPTestResponse: Sendable {
     package var endsWithConnection = false
     /// The length that is announced instead of the real one.
     package var claimedLength: Int?
-    /// The `Authorization` that a request must have; nil: none.
+    /// The `Authorization` header that a request must have; nil if it needs none.
     var authorization: String?
     /// The fault in sending the body.
     package var fault: Fault

@@ -5,7 +5,7 @@ package import WireMessages
 package struct FetchRequest: Sendable, Hashable {
     /// The nonce of the join that it belongs to.
     package var nonce: String
-    /// The first event to fetch; epoch and sequence 0: everything.
+    /// The position of the first event to fetch; if epoch and sequence are 0, everything is fetched.
     package var from: StreamPosition
     /// Whether to send a snapshot even if the ring covers the events.
     package var forceSnapshot: Bool

@@ -1,7 +1,7 @@
 public import PodcastModel
 package import WireMessages
 
-/// A queue’s answer to a command: the effect, and the resulting queue.
+/// The queue service’s reply to a command: the effect, and the resulting queue.
 public struct QueueAnswer: Sendable {
     package let wire: WireQueueReply
 

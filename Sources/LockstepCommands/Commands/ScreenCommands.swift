@@ -27,7 +27,7 @@ struct Mini: LockstepCommand {
 struct Expanded: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "expanded",
-        abstract: "Show and control the player on the whole screen.",
+        abstract: "Show and control the player in full screen.",
         discussion: PlayerHelp.sentence(hasList: true)
             + " With --plain, it prints changes like `mini --plain`. " + PlayerHelp.plain
     )

@@ -11,8 +11,8 @@ enum PlayerHelp {
     }
 
     static let plain =
-        "With --plain, each line of the input is a key, and the end of the input ends the player. With /dev/null as the "
-        + "input, and with --json, there are no keys: the player runs until a signal ends it or its output is closed."
+        "With --plain, each line of the input is a key, and the end of the input ends the command. With /dev/null as the "
+        + "input, and with --json, there are no keys: the command runs until a signal ends it or its output is closed."
 
     /// The most important keys that fit into `columns`, always with help and quit at the end.
     static func line(columns: Int) -> String {
