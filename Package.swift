@@ -33,8 +33,8 @@ func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 }
 
 /// The tests of a library, or a suite over several.
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict)
 }
 
 // What several targets have in common.
@@ -92,7 +92,8 @@ let package = Package(
         library("FleetHome", ["PodcastModel", "LibC", locks]),
         // The bus, as clients see it; what every process needs; what every owner of a part of the state needs.
         library(
-            "BusKit", ["FleetHome", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle]),
+            "BusKit",
+            ["FleetHome", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle]),
         library(
             "ProcessKit",
             [
@@ -124,7 +125,8 @@ let package = Package(
         library(
             "LockstepCommands",
             [
-                "LockstepClient", "FleetHome", "SupervisorControl", "PodcastModel", "LibC", "CNcurses", arguments, locks,
+                "LockstepClient", "FleetHome", "SupervisorControl", "PodcastModel", "LibC", "CNcurses", arguments,
+                locks,
                 // `feed check` reads feeds by itself, with the passwords that are kept for them.
                 "FeedParsing", "FeedFetching", "WebClient",
             ]),
@@ -170,7 +172,8 @@ let package = Package(
         tests("ProcessKitTests", shared + ["ProcessKit", "LibC", "CProcess"]),
         tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
         tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard", "OwnerHarness"]),
-        tests("PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite]),
+        tests(
+            "PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite], exclude: ["Fixtures"]),
         tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit", "OwnerHarness", "EngineDouble"]),
         tests("QueueServiceTests", shared + ["QueueService", "OwnerKit", "OwnerHarness"]),
         tests(
@@ -198,7 +201,8 @@ let package = Package(
 // benchmark's harness. One `swift build` then builds what is installed, and neither tests nor what only they need.
 if let wanted = Context.environment["LOCKSTEP_TARGETS"] {
     package.targets.removeAll { target in
-        target.type == .test || ["TestSupport", "EngineDouble", "OwnerHarness", "CLogindDouble", "tray"].contains(target.name)
+        target.type == .test
+            || ["TestSupport", "EngineDouble", "OwnerHarness", "CLogindDouble", "tray"].contains(target.name)
             || target.name == "lockstep-bench" && wanted != "bench"
     }
 }

@@ -6,10 +6,10 @@ import WireMessages
 
 /// The stored state of the service.
 struct DownloadStore: Sendable {
-    /// The folder of downloads, absolute.
+    /// The download folder, absolute.
     let root: String
     /// The downloads that are wanted or complete, by episode.
-    fileprivate(set) var downloads = KeyedRecords<WireDownload>("download")
+    fileprivate(set) var downloads = KeyedRecords<WireDownload>("download", about: \.subject)
     /// The reasons why files were removed, by episode. A record whose file is still to be deleted isn’t evicted.
     fileprivate(set) var past = KeyedRecords<WirePastDownload>("past", limit: 1_000) { $0.path.isEmpty ? $0.at : nil }
     var settings = OwnerSettings(.downloads)

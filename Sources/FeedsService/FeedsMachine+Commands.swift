@@ -50,9 +50,34 @@ extension FeedsMachine {
             }
         case .unsubscribe(let unsubscribe): try self.unsubscribe(unsubscribe, command, now: now, &effects)
         case .answerAlert(let answer): try answerAlert(answer, command, at: now.wall, &effects)
+        case .inbox(let clear): try clearInbox(clear, command, &effects)
         case .fetchChapters(let fetch): try fetchChapters(fetch.episode, command, &effects)
         case nil: throw Failure(.unknownCommand, "The feeds service doesn’t know this command.")
         }
+    }
+
+    private mutating func clearInbox(
+        _ clear: WireClearInbox, _ command: Command, _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard clear.all || !clear.episodes.isEmpty else {
+            throw Failure(.invalidArgument, "The request names no episodes to remove from the inbox.")
+        }
+        guard clear.episodes.count <= RequestSizes.episodes else {
+            throw Failure(
+                .limitReached,
+                "The request names \(clear.episodes.count) episodes; at most \(RequestSizes.episodes) are allowed.")
+        }
+        let invalid = clear.episodes.first { EpisodeID($0) == nil }
+        if let invalid { throw Failure(.invalidArgument, "“\(invalid)” isn’t a valid episode ID.") }
+        let change = WireChange.with {
+            $0.setFlags.episodes = clear.episodes
+            $0.setFlags.all = clear.all
+            $0.setFlags.clear = WireEpisode.newFlag
+        }
+        commit(
+            [change], [Publication(.event, .inbox, clear.wireBytes)],
+            answering: (command.id, WireFeedsReply().wireBytes), &effects
+        ) { _ in }
     }
 
     private mutating func answerAlert(

@@ -101,6 +101,8 @@ extension FeedsMachine {
         }
         var episodes = EpisodeChanges(merge, old: subscription.seen, now: now.wall)
         episodes.addAll()
+        // The episodes of the first successful fetch are a back catalogue.
+        if let old, old.podcast.subscribed, old.podcast.lastRefresh > 0 { episodes.addToInbox() }
         effects += episodes.refused.map { id in
             .log(
                 .warning, "the feed \(feed.address.text) has an episode with the ID \(id) of another podcast’s episode")
@@ -199,6 +201,16 @@ struct EpisodeChanges {
         }
         // Episodes that have vanished from the feed are kept; if there are too many, their fingerprints are dropped.
         if seen.count > 25_000 { seen = seen.filter { merge.feed.present.contains($0.key) } }
+    }
+
+    /// Marks the added episodes as new.
+    mutating func addToInbox() {
+        guard !added.isEmpty else { return }
+        changes.append(
+            .with {
+                $0.setFlags.episodes = added
+                $0.setFlags.set = WireEpisode.newFlag
+            })
     }
 
     /// Returns the stored ID of an episode that is known under one of its aliases, if no other episode of the feed has

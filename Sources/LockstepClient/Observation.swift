@@ -72,7 +72,8 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
         case .next: ["stream/queue/next"]
         case .queues: ["stream/queue/queue/"]
         case .podcasts: ["stream/feeds/podcast/"]
-        case .episodes: ["stream/feeds/episodes/", "stream/playback/episode/", "stream/playback/states"]
+        case .episodes:
+            ["stream/feeds/episodes/", "stream/feeds/inbox", "stream/playback/episode/", "stream/playback/states"]
         case .downloads: ["stream/downloads/download/", "live/downloads/"]
         case .bookmarks: ["stream/playback/bookmarks/"]
         case .settings:

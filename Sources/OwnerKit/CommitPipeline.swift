@@ -227,7 +227,8 @@ extension CommitPipeline {
         changes.reduce(0) { sum, change in
             switch change.change {
             case .put(let record):
-                sum + record.value.count + record.collection.utf8.count + record.key.utf8.count + 48
+                sum + record.value.count + record.collection.utf8.count + record.key.utf8.count
+                    + record.episode.utf8.count + 56
             case .putEpisodeState(let state):
                 sum + state.episode.utf8.count + state.reason.utf8.count + state.audioTag.utf8.count + 80
                     + 16 + state.unknownFields.data.count

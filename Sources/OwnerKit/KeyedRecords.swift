@@ -6,17 +6,21 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
     package let collection: String
     private let limit: Int
     private let age: @Sendable (Value) -> Int64?
+    private let subject: @Sendable (Value) -> WireChange.Subject?
     package private(set) var values: [String: Value] = [:]
 
     /// - Parameters:
     ///   - limit: the maximum number of records; the oldest is evicted.
     ///   - age: the order of eviction, the oldest first; nil if the record must not be evicted.
+    ///   - subject: the episode that a record is about; nil for none.
     package init(
-        _ collection: String, limit: Int = .max, age: @escaping @Sendable (Value) -> Int64? = { _ in nil }
+        _ collection: String, limit: Int = .max, age: @escaping @Sendable (Value) -> Int64? = { _ in nil },
+        about subject: @escaping @Sendable (Value) -> WireChange.Subject? = { _ in nil }
     ) {
         self.collection = collection
         self.limit = limit
         self.age = age
+        self.subject = subject
     }
 
     package subscript(key: String) -> Value? { values[key] }
@@ -37,7 +41,7 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
         _ key: String, _ value: Value, keeping kept: Set<String> = [], _ changes: inout [WireChange]
     ) {
         values[key] = value
-        changes.append(.putting(collection, key, value))
+        changes.append(write(key, value))
         guard values.count > limit else { return }
         let others = values.compactMap { other, value in
             other == key || kept.contains(other) ? nil : age(value).map { (age: $0, key: other) }
@@ -56,9 +60,13 @@ package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
 
     /// The write of a record’s current value for the database; a deletion if there is no record.
     package func change(_ key: String) -> WireChange {
-        values[key].map { .putting(collection, key, $0) } ?? .deleting(collection, key)
+        values[key].map { write(key, $0) } ?? .deleting(collection, key)
     }
 
     /// All records as writes, for a database that has lost some.
-    package var everything: [WireChange] { sorted.map { .putting(collection, $0.key, $0.value) } }
+    package var everything: [WireChange] { sorted.map { write($0.key, $0.value) } }
+
+    private func write(_ key: String, _ value: Value) -> WireChange {
+        .putting(collection, key, value, about: subject(value))
+    }
 }

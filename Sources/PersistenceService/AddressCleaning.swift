@@ -69,7 +69,9 @@ struct AddressCleaning {
             for address in old.previousUrls + [old.url] { keepCredentials(in: address, of: id, isGiven: true) }
             var podcast = try WirePodcast(serializedBytes: cleaned)
             podcast.previousUrls = podcast.previousUrls.filter { $0 != podcast.url }
-            try LibraryWriter(db: db, now: Timestamp(milliseconds: 0)).put(podcast)
+            try db.execute(
+                sql: "UPDATE podcast SET title = ?, value = ? WHERE id = ?",
+                arguments: [LibraryWriter.folded(podcast.title), podcast.wireData, id])
             hasChanged = true
         }
     }

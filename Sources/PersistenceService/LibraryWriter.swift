@@ -22,6 +22,8 @@ struct LibraryWriter {
     static let aliasLimit = 8
     /// The bits of the `place` column below the publication date, for episodes of the same millisecond.
     static let rowIDBits = 20
+    /// The latest publication date that a row ID can contain, in ms since 1970.
+    static let latestDate = Int64(1) << 42
 
     init(db: Database, now: Timestamp) {
         self.db = db
@@ -56,6 +58,7 @@ struct LibraryWriter {
                     title = excluded.title, subscribed = excluded.subscribed, value = excluded.value
                 """
         ).execute(arguments: [podcast.id, Self.folded(podcast.title), podcast.subscribed, stored.wireData])
+        try PodcastAddresses(db).put(podcast)
         return old.flatMap { try? WirePodcast(serializedBytes: $0) }
     }
 
@@ -71,6 +74,9 @@ struct LibraryWriter {
                 DELETE FROM episode_text WHERE place IN (SELECT place FROM episode WHERE podcast = :id);
                 DELETE FROM episode_state WHERE episode IN (SELECT id FROM episode WHERE podcast = :id);
                 DELETE FROM alias WHERE podcast = :id;
+                DELETE FROM podcast_address WHERE podcast = :id;
+                DELETE FROM podcast_tag WHERE podcast = :id;
+                DELETE FROM play_session WHERE podcast = :id;
                 DELETE FROM episode WHERE podcast = :id;
                 DELETE FROM podcast WHERE id = :id;
                 """, arguments: ["id": id])
@@ -85,7 +91,7 @@ struct LibraryWriter {
             throw Failure(.invalidArgument, "“\(episode.id)” isn’t a valid episode ID.")
         }
         let known = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT place, podcast FROM episode WHERE id = ?"), arguments: [episode.id])
+            db.cachedStatement(sql: "SELECT place, podcast, flags FROM episode WHERE id = ?"), arguments: [episode.id])
         guard let known else { return try insert(episode) }
         let oldRowID: Int64 = known[0]
         let podcast: String = known[1]
@@ -97,10 +103,18 @@ struct LibraryWriter {
         if oldRowID >> Self.rowIDBits != Self.date(of: episode) {
             try texts.remove(at: oldRowID)
             try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [oldRowID])
-            return try insert(episode)
+            return try insert(episode, flags: EpisodeFlags(rawValue: known[2]))
         }
-        try db.cachedStatement(sql: "UPDATE episode SET title = ?, value = ? WHERE place = ?")
-            .execute(arguments: [Self.folded(episode.title), Self.stored(episode), oldRowID])
+        try db.cachedStatement(
+            sql: """
+                UPDATE episode SET title = ?, value = ?, seconds = ?, seen = ?, season = ?, flags = flags & ~? | ?
+                WHERE place = ?
+                """
+        ).execute(
+            arguments: [
+                Self.folded(episode.title), Self.stored(episode), try seconds(of: episode), episode.firstSeen,
+                Int(episode.season), EpisodeFlags.ofMessage.rawValue, EpisodeFlags(episode).rawValue, oldRowID,
+            ])
         try texts.update(EpisodeText(episode), at: oldRowID)
     }
 
@@ -126,12 +140,35 @@ struct LibraryWriter {
         }
         try db.cachedStatement(
             sql: """
-                INSERT INTO episode_state (episode, played, value) VALUES (?, ?, ?)
-                ON CONFLICT (episode) DO UPDATE SET played = excluded.played, value = excluded.value
+                INSERT INTO episode_state (episode, played, value, position, heard_at, completed_at)
+                VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT (episode) DO UPDATE SET
+                    played = excluded.played, value = excluded.value, position = excluded.position,
+                    heard_at = excluded.heard_at, completed_at = excluded.completed_at
                 """
-        ).execute(arguments: [state.episode, state.played, state.wireData])
+        ).execute(
+            arguments: [
+                state.episode, state.played, state.wireData, state.position, state.heardAt, state.completedAt,
+            ])
         try db.cachedStatement(sql: "UPDATE episode SET played = ?1 WHERE id = ?2 AND played <> ?1")
             .execute(arguments: [state.played, state.episode])
+        guard state.duration > 0 else { return }
+        try db.cachedStatement(sql: "UPDATE episode SET seconds = ?1 WHERE id = ?2 AND seconds <> ?1")
+            .execute(arguments: [EpisodeFactColumns.seconds(state.duration), state.episode])
+    }
+
+    /// Changes flags of episodes; unknown episodes are ignored. The flags that messages determine don’t change.
+    func set(_ change: WireSetFlags) throws {
+        let own = UInt32(EpisodeFlags.ofMessage.rawValue)
+        let (set, clear) = (Int(change.set & ~own), Int(change.clear & ~own))
+        let update = "UPDATE episode SET flags = flags & ~?1 | ?2 WHERE"
+        if change.all {
+            // An index contains the episodes with the first flag, which is usually the one to clear.
+            let filter = clear == EpisodeFlags.new.rawValue && set == 0 ? "flags & 1" : "true"
+            try db.cachedStatement(sql: "\(update) \(filter)").execute(arguments: [clear, set])
+        }
+        let statement = try db.cachedStatement(sql: "\(update) id = ?3")
+        for id in change.episodes { try statement.execute(arguments: [clear, set, id]) }
     }
 
     /// Stores an alias, and deletes the oldest beyond the limit: some feeds have new GUIDs at each fetch.
@@ -168,7 +205,7 @@ struct LibraryWriter {
 
     /// The publication date in ms, within the range of the `place` column; unknown dates are ordered last.
     private static func date(of episode: WireEpisode) -> Int64 {
-        min(max(episode.published, 0), Int64(1) << 42)
+        min(max(episode.published, 0), latestDate)
     }
 
     /// An episode without the parts that are stored elsewhere.
@@ -176,11 +213,22 @@ struct LibraryWriter {
         var stored = episode
         stored.clearState()
         stored.podcastTitle = ""
+        stored.flags = 0
         stored.description_p = ""
         return stored.wireData
     }
 
-    private mutating func insert(_ episode: WireEpisode) throws {
+    /// The length that the player measured, or else the announced one, in whole seconds; 0: unknown.
+    private func seconds(of episode: WireEpisode) throws -> Int64 {
+        let state = try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM episode_state WHERE episode = ?"), arguments: [episode.id])
+        // A damaged state must not prevent refreshes of the podcast.
+        let measured = state.flatMap { try? WireEpisodeState(serializedBytes: $0).duration } ?? 0
+        return EpisodeFactColumns.seconds(measured > 0 ? measured : episode.duration)
+    }
+
+    /// - Parameter flags: the flags of the row that this one replaces.
+    private mutating func insert(_ episode: WireEpisode, flags: EpisodeFlags = []) throws {
         guard try hasPodcast(episode.podcastID) else {
             throw Failure(.invalidArgument, "There is no podcast \(episode.podcastID) for the episode \(episode.id).")
         }
@@ -196,10 +244,15 @@ struct LibraryWriter {
                 db.cachedStatement(sql: "SELECT played FROM episode_state WHERE episode = ?"), arguments: [episode.id])
             ?? false
         try db.cachedStatement(
-            sql: "INSERT INTO episode (place, id, podcast, played, title, value) VALUES (?, ?, ?, ?, ?, ?)"
+            sql: """
+                INSERT INTO episode (place, id, podcast, played, title, value, seconds, seen, season, flags)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
         ).execute(
             arguments: [
                 rowID, episode.id, episode.podcastID, played, Self.folded(episode.title), Self.stored(episode),
+                try seconds(of: episode), episode.firstSeen, Int(episode.season),
+                (flags.subtracting(.ofMessage).union(EpisodeFlags(episode))).rawValue,
             ])
         added[episode.podcastID, default: (0, 0)].episodes += 1
         added[episode.podcastID, default: (0, 0)].played += played ? 1 : 0

@@ -13,7 +13,7 @@ enum Schema {
     /// `LSTP`: it distinguishes our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables. A migration adds one.
-    static let version: Int32 = 5
+    static let version: Int32 = 6
     /// The first version whose addresses have no users and passwords.
     static let versionWithoutPasswords: Int32 = 3
 
@@ -54,6 +54,12 @@ enum Schema {
             // The writer counts the episodes that a transaction adds; older versions counted them by this trigger.
             try db.execute(sql: "DROP TRIGGER episode_added")
             try db.execute(sql: "PRAGMA user_version = 5")
+        }
+        migrator.registerMigration("6") { db in
+            try db.execute(sql: facts)
+            try EpisodeFactColumns(db).fill()
+            try db.execute(sql: factIndexes)
+            try db.execute(sql: "PRAGMA user_version = 6")
         }
         return migrator
     }
@@ -121,6 +127,47 @@ enum Schema {
     /// The IDs of an owner’s newest commits, 16 bytes each, beside its revision, which every commit writes. They
     /// move to `commit_id` in batches, so that most commits don’t write that table.
     private static let recentCommits = "ALTER TABLE owner ADD COLUMN recent BLOB NOT NULL DEFAULT x''"
+
+    /// The columns by which episodes are filtered and ordered, and the tables of tags, addresses and play sessions.
+    ///
+    /// In `episode`, `seconds` is the measured length, or else the announced one; `seen` is when a refresh first found
+    /// the episode; `flags` contains `EpisodeFlags`. In `record`, `episode` is the episode that a record is about.
+    private static let facts = """
+        ALTER TABLE episode_state ADD COLUMN position REAL NOT NULL DEFAULT 0;
+        ALTER TABLE episode_state ADD COLUMN heard_at INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE episode_state ADD COLUMN completed_at INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE episode ADD COLUMN seconds INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE episode ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE episode ADD COLUMN season INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE episode ADD COLUMN flags INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE record ADD COLUMN episode TEXT;
+        ALTER TABLE record ADD COLUMN state INTEGER NOT NULL DEFAULT 0;
+        DROP INDEX episode_by_title;
+        CREATE TABLE podcast_tag (tag TEXT NOT NULL, podcast TEXT NOT NULL, PRIMARY KEY (tag, podcast)) WITHOUT ROWID;
+        CREATE TABLE podcast_address (address TEXT PRIMARY KEY NOT NULL, podcast TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE play_session (
+            id TEXT PRIMARY KEY NOT NULL, episode TEXT NOT NULL, podcast TEXT NOT NULL, started INTEGER NOT NULL,
+            ended INTEGER NOT NULL, began REAL NOT NULL, left_at REAL NOT NULL, heard REAL NOT NULL, wall REAL NOT NULL,
+            silence REAL NOT NULL, device TEXT NOT NULL DEFAULT ''
+        ) WITHOUT ROWID;
+        """
+
+    /// The indexes over the columns of `facts`, created after these are filled. Every order of a list has one.
+    private static let factIndexes = """
+        CREATE INDEX state_heard ON episode_state (heard_at, episode) WHERE heard_at > 0;
+        CREATE INDEX state_started ON episode_state (heard_at) WHERE position > 0 AND played = 0;
+        CREATE INDEX state_completed ON episode_state (completed_at) WHERE completed_at > 0;
+        CREATE INDEX episode_by_title ON episode (title, place);
+        CREATE INDEX episode_by_length ON episode (seconds, place);
+        CREATE INDEX episode_by_seen ON episode (seen, place);
+        CREATE INDEX episode_lengths ON episode (podcast, played, seconds);
+        CREATE INDEX episode_new ON episode (place) WHERE flags & 1;
+        CREATE INDEX record_by_episode ON record (episode, owner, collection, state) WHERE episode IS NOT NULL;
+        CREATE INDEX podcast_address_by_podcast ON podcast_address (podcast);
+        CREATE INDEX session_by_start ON play_session (started);
+        CREATE INDEX session_by_episode ON play_session (episode, started);
+        CREATE INDEX session_by_podcast ON play_session (podcast, started);
+        """
 
     /// Moves fetched chapters, which older versions stored as records of `feeds`, to documents.
     private static func moveChapters(_ db: Database) throws {

@@ -44,8 +44,10 @@ enum SearchText {
     /// Words must all occur; `"quoted words"` occur together and in order; the last word may be the beginning of a
     /// longer one, unless it is quoted or shorter than three letters. Nothing else is an operator.
     ///
-    /// - Parameter podcast: the ID of the episode’s podcast, or nil for any.
-    static func query(_ input: String, podcast: String?) -> String? {
+    /// - Parameters:
+    ///   - podcast: the ID of the episode’s podcast, or nil for any.
+    ///   - columns: the columns in which the words may occur.
+    static func query(_ input: String, podcast: String?, columns: String = "title notes") -> String? {
         var phrases: [String] = []
         let terms = terms(of: String(input.prefix(queryLimit)))
         for (index, term) in terms.prefix(termLimit).enumerated() {
@@ -55,7 +57,7 @@ enum SearchText {
             phrases.append(quoted(words) + (isPrefix ? " *" : ""))
         }
         guard !phrases.isEmpty else { return nil }
-        let text = "{title notes} : (" + phrases.joined(separator: " AND ") + ")"
+        let text = "{\(columns)} : (" + phrases.joined(separator: " AND ") + ")"
         guard let podcast else { return text }
         return "podcast : " + quoted(podcast) + " AND " + text
     }

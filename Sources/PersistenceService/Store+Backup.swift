@@ -38,7 +38,7 @@ extension Store {
             try target.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH ? AS live", arguments: [files.database])
                 try db.inTransaction(.immediate) {
-                    for table in ["owner", "record", "podcast", "episode_state"] {
+                    for table in ["owner", "record", "podcast", "podcast_address", "podcast_tag", "episode_state"] {
                         let columns = try db.columns(in: table).map(\.name).joined(separator: ", ")
                         try db.execute(
                             sql: "INSERT INTO main.\(table) (\(columns)) SELECT \(columns) FROM live.\(table)")

@@ -62,11 +62,10 @@ extension Store {
         if try Int.fetchOne(db, sql: "SELECT 1 FROM podcast WHERE id = ?", arguments: [derived]) != nil {
             return derived
         }
-        let rows = try Row.fetchCursor(db, sql: "SELECT id, value FROM podcast")
-        while let row = try rows.next() {
-            let podcast = try WirePodcast(serializedBytes: row[1] as Data)
-            if podcast.addressIdentities.contains(address.identity) { return row[0] }
-        }
+        let known = try String.fetchOne(
+            db.cachedStatement(sql: "SELECT podcast FROM podcast_address WHERE address = ?"),
+            arguments: [address.identity])
+        if let known { return known }
         throw Failure(.notFound, "No podcast has the address \(WebAddress.quotable(address.textWithoutCredentials)).")
     }
 }

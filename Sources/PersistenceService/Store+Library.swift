@@ -51,35 +51,29 @@ extension Store {
         return podcast
     }
 
-    /// A page of episodes, newest first: of one podcast or of all, all or unplayed, with or without a search.
-    func episodes(_ query: WireEpisodesQuery) throws(Failure) -> WireEpisodesPage {
+    /// A page of the episodes that a query selects, in its order.
+    func episodes(_ query: WireEpisodesQuery, now: Timestamp) throws(Failure) -> WireEpisodesPage {
         let limit = query.limit == 0 ? 20 : min(Int(query.limit), Self.rowLimit)
-        guard let after = query.after.isEmpty ? Int64.max : Int64(query.after, radix: 36) else {
+        let list = try EpisodeList(query, now: now)
+        let after = EpisodeList.Cursor(query.after)
+        guard after != nil || query.after.isEmpty else {
             throw Failure(.invalidArgument, "“\(query.after)” isn’t a valid position in a list of episodes.")
         }
-        guard query.podcast.isEmpty || PodcastID(query.podcast) != nil else {
-            throw Failure(.invalidArgument, "“\(query.podcast)” isn’t a valid podcast ID.")
-        }
-        let search = SearchText.query(query.search, podcast: query.podcast.isEmpty ? nil : query.podcast)
-        let isSearch = !query.search.allSatisfy(\.isWhitespace)
-        if isSearch, search == nil { return .with { $0.downloadedOnly = query.downloadedOnly } }
-        var selection = EpisodeSelection(
-            podcast: query.podcast, unplayedOnly: query.unplayedOnly, search: isSearch ? search : nil)
         return try read("listing episodes") { db in
             var page = WireEpisodesPage()
             page.downloadedOnly = query.downloadedOnly
-            if query.downloadedOnly { selection.ids = try EpisodeSelection.downloadedIDs(db) }
-            if query.after.isEmpty { page.total = try selection.count(db) }
-            let rowIDs = try selection.rowIDs(db, before: after, limit: limit + 1)
+            page.ruleApplied = true
+            guard let list else { return page }
+            if query.after.isEmpty { try list.addTotals(to: &page, withLengths: query.withTotals, db) }
+            let found = try list.rows(db, after: after, limit: limit)
             var reader = EpisodeReader(db: db, withDescription: query.withDescription)
-            for (index, rowID) in rowIDs.enumerated() {
-                if index == limit { break }
-                guard let episode = try reader.episode(at: rowID) else { continue }
-                if reader.size > Self.pageLimit, index > 0 { break }
+            for (index, row) in found.rows.enumerated() {
+                guard let episode = try reader.episode(at: row.rowID) else { continue }
+                if reader.size > Self.pageLimit, index > 0 { return page }
                 page.episodes.append(episode)
-                page.next = String(rowID, radix: 36)
+                page.next = row.cursor.text
             }
-            if page.episodes.count == rowIDs.count { page.next = "" }
+            page.next = found.next?.text ?? ""
             return page
         }
     }
@@ -153,89 +147,6 @@ extension Store {
     }
 }
 
-/// The filters of a page of episodes.
-private struct EpisodeSelection {
-    var podcast: String
-    var unplayedOnly: Bool
-    var search: String?
-    /// The IDs to which the page is limited, as a JSON array; nil: no limit.
-    var ids: String?
-
-    /// The IDs of the downloaded episodes, as a JSON array.
-    static func downloadedIDs(_ db: Database) throws -> String {
-        let records = try Data.fetchCursor(
-            db.cachedStatement(sql: "SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download'"))
-        var ids: [String] = []
-        while let record = try records.next() {
-            // An unreadable record, which the downloads service reports, isn’t counted as a download.
-            guard let download = try? WireDownload(serializedBytes: record) else { continue }
-            if download.state == .downloaded { ids.append(download.episode) }
-        }
-        return String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
-    }
-
-    /// Selects `columns` of the episodes with these IDs.
-    private func amongIDs(_ columns: String, before: Int64, _ ending: String = "") -> SQLRequest<Int64> {
-        SQLRequest(
-            sql: """
-                SELECT \(columns) FROM episode WHERE id IN (SELECT value FROM json_each(?)) AND place < ?
-                \(podcast.isEmpty ? "" : "AND podcast = ?") \(unplayedOnly ? "AND played = 0" : "")
-                \(search == nil ? "" : "AND place IN (SELECT rowid FROM episode_search WHERE episode_search MATCH ?)")
-                \(ending)
-                """,
-            arguments: StatementArguments(
-                [ids, before] + (podcast.isEmpty ? [] : [podcast]) + (search.map { [$0] } ?? [])),
-            cached: true)
-    }
-
-    func count(_ db: Database) throws -> UInt32 {
-        let count: Int64?
-        if ids != nil {
-            count = try amongIDs("count(*)", before: .max).fetchOne(db)
-        } else if let search {
-            count = try Int64.fetchOne(
-                db.cachedStatement(sql: "SELECT count(*) \(matches)"), arguments: [search])
-        } else {
-            count = try Int64.fetchOne(
-                db.cachedStatement(
-                    sql: """
-                        SELECT coalesce(sum(episodes - CASE WHEN ?1 THEN played ELSE 0 END), 0) FROM podcast_count
-                        WHERE ?2 = '' OR podcast = ?2
-                        """), arguments: [unplayedOnly, podcast])
-        }
-        return UInt32(clamping: count ?? 0)
-    }
-
-    /// Returns the row IDs (`place`) of the next episodes, newest first.
-    func rowIDs(_ db: Database, before: Int64, limit: Int) throws -> [Int64] {
-        if ids != nil {
-            return try amongIDs("place", before: before, "ORDER BY place DESC LIMIT \(limit)").fetchAll(db)
-        }
-        if let search {
-            let sql = """
-                SELECT episode_search.rowid \(matches) AND episode_search.rowid < ?
-                ORDER BY episode_search.rowid DESC LIMIT ?
-                """
-            return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [search, before, limit])
-        }
-        let sql = """
-            SELECT place FROM episode WHERE \(podcast.isEmpty ? "" : "podcast = ? AND") place < ?
-            \(unplayedOnly ? "AND played = 0" : "") ORDER BY place DESC LIMIT ?
-            """
-        let arguments = StatementArguments(podcast.isEmpty ? [] : [podcast]) + [before, limit]
-        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: arguments)
-    }
-
-    /// The clauses that select what the search matches.
-    private var matches: String {
-        unplayedOnly
-            ? """
-            FROM episode_search CROSS JOIN episode ON episode.place = episode_search.rowid
-            WHERE episode_search MATCH ? AND episode.played = 0
-            """ : "FROM episode_search WHERE episode_search MATCH ?"
-    }
-}
-
 /// Reads episodes with everything that is stored about them.
 struct EpisodeReader {
     let db: Database
@@ -254,7 +165,7 @@ struct EpisodeReader {
     mutating func episode(at rowID: Int64) throws -> WireEpisode? {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT episode.value, episode_state.value, download.value, chapters.value FROM episode
+                SELECT episode.value, episode_state.value, download.value, chapters.value, episode.flags FROM episode
                 LEFT JOIN episode_state ON episode_state.episode = episode.id
                 LEFT JOIN record AS download ON download.owner = 'downloads' AND download.collection = 'download'
                     AND download.key = episode.id
@@ -267,6 +178,7 @@ struct EpisodeReader {
         let (state, download, fetched): (Data?, Data?, Data?) = (row[1], row[2], row[3])
         var episode = try WireEpisode(serializedBytes: value)
         if !withChapters { episode.chapters = [] }
+        episode.flags = UInt32(clamping: row[4] as Int64)
         episode.podcastTitle = try title(of: episode.podcastID)
         if let state { episode.state = try WireEpisodeState(serializedBytes: state) }
         if withDescription {

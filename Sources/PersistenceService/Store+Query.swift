@@ -7,13 +7,15 @@ extension Store {
     /// Answers a query; may run on any thread, concurrently with others and the writer.
     ///
     /// - Throws: the failure to answer with.
-    package func answer(_ question: WirePersistenceRequest.OneOf_Command) throws(Failure) -> WirePersistenceReply {
+    package func answer(
+        _ question: WirePersistenceRequest.OneOf_Command, now: Timestamp = SystemClocks.wall()
+    ) throws(Failure) -> WirePersistenceReply {
         var reply = WirePersistenceReply()
         switch question {
         case .loadRecords(let query): reply.records = try records(query)
         case .findReply(let query): reply.foundReply = try foundReply(query)
         case .podcasts(let query): reply.podcasts = try podcasts(query)
-        case .episodes(let query): reply.episodes = try episodes(query)
+        case .episodes(let query): reply.episodes = try episodes(query, now: now)
         case .episodesByID(let query): reply.episodes = try episodes(query)
         case .findEpisode(let query): reply.episodes = try find(query)
         case .findPodcast(let query): reply.podcasts = try find(query)

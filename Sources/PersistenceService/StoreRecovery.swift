@@ -164,6 +164,10 @@ struct StoreRecovery {
                             ON CONFLICT (id) DO UPDATE SET
                                 title = excluded.title, subscribed = excluded.subscribed, value = excluded.value;
                         INSERT OR REPLACE INTO main.episode_state SELECT * FROM side.episode_state;
+                        DELETE FROM main.podcast_address;
+                        INSERT INTO main.podcast_address SELECT * FROM side.podcast_address;
+                        DELETE FROM main.podcast_tag;
+                        INSERT INTO main.podcast_tag SELECT * FROM side.podcast_tag;
                         """)
                 let forgotten = try String.fetchAll(
                     db, sql: "SELECT id FROM main.podcast WHERE id NOT IN (SELECT id FROM side.podcast)")

@@ -212,10 +212,15 @@ struct WriteSession {
             try recordWillChange(record.collection, record.key, to: record.value, owner)
             try db.cachedStatement(
                 sql: """
-                    INSERT INTO record (owner, collection, key, value) VALUES (?, ?, ?, ?)
-                    ON CONFLICT (owner, collection, key) DO UPDATE SET value = excluded.value
+                    INSERT INTO record (owner, collection, key, value, episode, state) VALUES (?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (owner, collection, key) DO UPDATE SET
+                        value = excluded.value, episode = excluded.episode, state = excluded.state
                     """
-            ).execute(arguments: [owner, record.collection, record.key, record.value])
+            ).execute(
+                arguments: [
+                    owner, record.collection, record.key, record.value, record.episode.isEmpty ? nil : record.episode,
+                    record.state,
+                ])
         case .delete(let key):
             try recordWillChange(key.collection, key.key, to: nil, owner)
             try delete(from: "record", key.collection, key.key, of: owner)
@@ -228,7 +233,7 @@ struct WriteSession {
         case .putEpisodeState(let state):
             try Self.require(.playback, owner, "the states of episodes")
             try library.put(state)
-        case .putPodcast, .deletePodcast, .putEpisode, .deleteEpisode, .putAlias:
+        case .putPodcast, .deletePodcast, .putEpisode, .deleteEpisode, .putAlias, .setFlags:
             try Self.require(.feeds, owner, "podcasts and episodes")
             changed.insert(.library)
             try applyToLibrary(change)
@@ -271,6 +276,7 @@ struct WriteSession {
         case .putEpisode(let episode): try library.put(episode)
         case .deleteEpisode(let id): try library.deleteEpisode(id)
         case .putAlias(let alias): try library.put(alias)
+        case .setFlags(let flags): try library.set(flags)
         default: break
         }
     }

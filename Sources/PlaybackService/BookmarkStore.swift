@@ -24,7 +24,7 @@ struct BookmarkStore: Sendable {
     /// The maximum size of a reply, in bytes, below the bus’s limit for a message.
     private static let replyLimit = 900_000
 
-    private(set) var bookmarks = KeyedRecords<WireBookmark>("bookmark")
+    private(set) var bookmarks = KeyedRecords<WireBookmark>("bookmark", about: { ($0.episode, 0) })
     /// The changes that are being committed, in order, and the bookmark before each of them.
     private var uncommitted: [(transaction: TransactionID, bookmark: String, was: WireBookmark?)] = []
 

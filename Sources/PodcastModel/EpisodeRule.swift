@@ -110,6 +110,8 @@ public struct EpisodeRule: Sendable, Hashable, CustomStringConvertible {
     public static let lengthLimit = 2_000
     /// The maximum number of comparisons and properties in a rule.
     public static let termLimit = 64
+    /// The maximum number of conditions that search the show notes; each reads all matches.
+    public static let searchLimit = 4
     /// The maximum depth of parentheses and negations.
     public static let depthLimit = 32
 
@@ -135,16 +137,19 @@ extension EpisodeRule.Condition {
     var simplified: Self {
         switch self {
         case .not(let inner):
-            if case .not(let positive) = inner.simplified { return positive }
-            return .not(inner.simplified)
+            let inner = inner.simplified
+            if case .not(let positive) = inner { return positive }
+            return .not(inner)
         case .all(let parts):
             let parts = parts.flatMap { part -> [Self] in
-                if case .all(let inner) = part.simplified { inner } else { [part.simplified] }
+                let part = part.simplified
+                return if case .all(let inner) = part { inner } else { [part] }
             }
             return parts.count == 1 ? parts[0] : .all(parts)
         case .any(let parts):
             let parts = parts.flatMap { part -> [Self] in
-                if case .any(let inner) = part.simplified { inner } else { [part.simplified] }
+                let part = part.simplified
+                return if case .any(let inner) = part { inner } else { [part] }
             }
             return parts.count == 1 ? parts[0] : .any(parts)
         default: return self
@@ -182,7 +187,7 @@ extension EpisodeRule.Condition {
 
 /// A day of the calendar, in the local time of the device that evaluates a rule.
 public struct CalendarDay: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The year, 1970 to 9999.
+    /// The year, 1970 to 2100.
     public let year: Int
     /// The month, 1 to 12.
     public let month: Int
@@ -191,7 +196,7 @@ public struct CalendarDay: Sendable, Hashable, Comparable, CustomStringConvertib
 
     /// Creates a day; nil if the calendar doesn’t contain it.
     public init?(year: Int, month: Int, day: Int) {
-        guard (1970...9999).contains(year), (1...12).contains(month), (1...31).contains(day),
+        guard (1970...2100).contains(year), (1...12).contains(month), (1...31).contains(day),
             CalendarTime(year: year, month: month, day: day, milliseconds: 0).exists
         else { return nil }
         (self.year, self.month, self.day) = (year, month, day)
@@ -224,15 +229,23 @@ enum RuleText {
             !text.isEmpty && !EpisodeRuleParser.keywords.contains(text.lowercased())
             && text.unicodeScalars.allSatisfy { !EpisodeRuleParser.isDelimiter($0) }
         if isWord { return text }
-        return "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        // Scalars, as in the parser: a quotation mark may be combined with an accent to one character.
+        var quoted = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        return "\"\(String(quoted))\""
     }
 
-    /// A number of seconds in the largest unit, at most days, of which it is a multiple: `90m`, `2h`, `7d`, `0.5s`.
+    /// A number of seconds in the largest unit, at most days, of which it is a multiple: `90m`, `2h`, `7d`, `0.500s`.
     static func duration(_ seconds: Double, units: [DurationText.Unit]) -> String {
-        let seconds = min(max(0, seconds), DurationText.limit)
-        for unit in units where seconds >= unit.seconds && seconds.truncatingRemainder(dividingBy: unit.seconds) == 0 {
-            return "\(Int(seconds / unit.seconds))\(unit.letter)"
+        let milliseconds = Int((min(max(0, seconds), DurationText.limit) * 1_000).rounded())
+        for unit in units {
+            let length = Int(unit.seconds) * 1_000
+            if milliseconds >= length, milliseconds % length == 0 { return "\(milliseconds / length)\(unit.letter)" }
         }
-        return seconds == seconds.rounded() ? "\(Int(seconds))s" : "\(seconds)s"
+        let rest = milliseconds % 1_000
+        return "\(milliseconds / 1_000)\(rest == 0 ? "" : "." + padded(rest, 3))s"
     }
 }

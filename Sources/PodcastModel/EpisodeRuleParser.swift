@@ -13,6 +13,7 @@ struct EpisodeRuleParser {
     private var tokens: [(token: Token, column: Int)] = []
     private var next = 0
     private var terms = 0
+    private var searches = 0
 
     /// The words that can’t be values unless they are quoted.
     static let keywords: Set<String> = ["and", "or", "not"]
@@ -81,13 +82,13 @@ struct EpisodeRuleParser {
     private mutating func alternatives(depth: Int) throws(Failure) -> EpisodeRule.Condition {
         var parts = [try conjunction(depth: depth)]
         while takeWord("or") { parts.append(try conjunction(depth: depth)) }
-        return .any(parts)
+        return parts.count == 1 ? parts[0] : .any(parts)
     }
 
     private mutating func conjunction(depth: Int) throws(Failure) -> EpisodeRule.Condition {
         var parts = [try operand(depth: depth)]
         while takeWord("and") { parts.append(try operand(depth: depth)) }
-        return .all(parts)
+        return parts.count == 1 ? parts[0] : .all(parts)
     }
 
     private mutating func operand(depth: Int) throws(Failure) -> EpisodeRule.Condition {
@@ -117,6 +118,10 @@ struct EpisodeRuleParser {
         if let mark = Self.marks[field] { return mark }
         if let text = EpisodeRule.TextField(rawValue: field) {
             guard takeSymbol("~") else { throw failure("“~” is missing after “\(field)”: \(field) ~ TEXT.") }
+            searches += text == .title ? 0 : 1
+            guard searches <= EpisodeRule.searchLimit else {
+                throw failure("the rule searches the show notes more than \(EpisodeRule.searchLimit) times.")
+            }
             return .text(text, try value("a text", after: "\(field) ~"))
         }
         if let length = EpisodeRule.LengthField(rawValue: field) { return try self.length(length) }
@@ -130,7 +135,7 @@ struct EpisodeRuleParser {
             let comparison = try comparison(after: field, orEqual: true)
             let text = try value("a number", after: field)
             guard let number = Int(text), (0...1_000_000).contains(number) else {
-                throw failure("“\(text)” isn’t a number of a season.", at: next - 1)
+                throw failure("“\(text)” isn’t a season number.", at: next - 1)
             }
             return .season(comparison, number)
         default:
@@ -156,7 +161,7 @@ struct EpisodeRuleParser {
         else {
             throw failure("“\(text)” isn’t a length, such as 20m, 1h30m or 12:34.", at: next - 1)
         }
-        return .length(field, comparison, seconds: seconds)
+        return .length(field, comparison, seconds: Self.rounded(seconds))
     }
 
     private mutating func date(_ field: EpisodeRule.DateField) throws(Failure) -> EpisodeRule.Condition {
@@ -170,12 +175,18 @@ struct EpisodeRuleParser {
         guard comparison != .equal else {
             throw failure("an age can’t be compared with “=”; use “<” or “>”.", at: start)
         }
-        return .age(field, comparison, seconds: seconds)
+        return .age(field, comparison, seconds: Self.rounded(seconds))
     }
+
+    /// Rounds to milliseconds, the precision of the canonical text.
+    private static func rounded(_ seconds: Double) -> Double { (seconds * 1_000).rounded() / 1_000 }
 
     private mutating func comparison(
         after field: String, orEqual: Bool
     ) throws(Failure) -> EpisodeRule.Comparison {
+        if !orEqual, tokens[next].token == .symbol("=") {
+            throw failure("a length can’t be compared with “=”; use “<” or “>”.")
+        }
         guard case .symbol(let symbol) = tokens[next].token, let comparison = EpisodeRule.Comparison(rawValue: symbol),
             orEqual || comparison != .equal
         else {

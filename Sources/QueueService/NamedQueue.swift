@@ -119,7 +119,7 @@ struct NamedQueue: Sendable {
 
     private func record(_ entry: Queue.Entry) -> WireChange {
         let record = WireQueueEntryRecord.with { ($0.entry, $0.rank) = (entry.wire, entry.rank) }
-        return .putting("entry/\(name)", entry.id, record)
+        return .putting("entry/\(name)", entry.id, record, about: (entry.wire.episode.id, 0))
     }
 
     var everything: [WireChange] {

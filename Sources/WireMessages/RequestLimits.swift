@@ -30,7 +30,7 @@ package enum RequestLimits {
         WireSetBookmark.protoMessageName: [4: note],
         WireFindEpisode.protoMessageName: [1: address],
         WireFindPodcast.protoMessageName: [1: address],
-        WireEpisodesQuery.protoMessageName: [3: title, 4: identity],
+        WireEpisodesQuery.protoMessageName: [3: title, 4: identity, 8: title],
         WirePodcastsQuery.protoMessageName: [2: identity],
         WireAliasQuery.protoMessageName: [2: identity, 3: identity],
     ]

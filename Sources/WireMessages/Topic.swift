@@ -31,6 +31,8 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
     /// An event: episodes of a podcast were added, changed or removed.
     package static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
+    /// An event: episodes were removed from the inbox.
+    package static let inbox = stream(.feeds, "inbox")
     package static func bookmarks(of episode: String) -> Topic { stream(.playback, "bookmarks/\(episode)") }
     /// The state of an episode’s file.
     package static func download(_ episode: String) -> Topic { stream(.downloads, "download/\(episode)") }

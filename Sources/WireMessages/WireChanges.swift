@@ -1,12 +1,19 @@
 package import SwiftProtobuf
 
 extension WireChange {
-    package static func putting(_ collection: String, _ key: String, _ value: some SwiftProtobuf.Message) -> WireChange
-    {
+    /// The episode that a record is about, and a number whose meaning the collection defines: persistence selects
+    /// episodes by them.
+    package typealias Subject = (episode: String, state: UInt32)
+
+    /// Creates a write of a record.
+    package static func putting(
+        _ collection: String, _ key: String, _ value: some SwiftProtobuf.Message, about subject: Subject? = nil
+    ) -> WireChange {
         var change = WireChange()
         change.put.collection = collection
         change.put.key = key
         change.put.value = value.wireData
+        if let subject { (change.put.episode, change.put.state) = subject }
         return change
     }
 
@@ -41,4 +48,9 @@ extension WireChange {
         change.deleteCollection = collection
         return change
     }
+}
+
+extension WireDownload {
+    /// The subject of its record.
+    package var subject: WireChange.Subject { (episode, UInt32(clamping: state.rawValue)) }
 }

@@ -60,6 +60,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         rig.advance(.seconds(700))
         #expect(rig.orders.count == 2)
         try rig.deliver(two)
+        #expect(rig.episodes.values.allSatisfy { $0.flags == 0 }, "the first episodes aren’t new")
         #expect(rig.podcasts.values.first?.errorCode == "")
         #expect(rig.podcasts.values.first?.title == "Waves")
     }
@@ -95,6 +96,27 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         let nothing = rig.send { $0.refresh.podcasts = [] }
         try rig.deliver(rss([("3", "3.mp3", "Three"), ("1", "1.mp3", "One again")]))
         #expect(rig.results(nothing).map(\.kind) == [.unchanged])
+    }
+
+    @Test func `episodes that a refresh finds are new until the inbox is cleared`() throws {
+        let rig = FeedsRig()
+        func new() -> Set<String> { Set(rig.episodes.values.filter { $0.flags == 1 }.map(\.title)) }
+        _ = rig.subscribe("https://a.example/feed")
+        try rig.deliver(two)
+        #expect(new() == [], "the back catalogue isn’t new")
+        rig.send { $0.refresh.podcasts = [] }
+        try rig.deliver(rss([("4", "4.mp3", "Four"), ("3", "3.mp3", "Three"), ("1", "1.mp3", "One again")]))
+        #expect(new() == ["Three", "Four"])
+        let three = try #require(rig.episodes.values.first { $0.title == "Three" }?.id)
+        let cleared = rig.send { $0.inbox.episodes = [three] }
+        #expect(rig.results(cleared).isEmpty && new() == ["Four"])
+        let event = rig.owner.published.last { $0.topic == .inbox }
+        #expect(try WireClearInbox(wireBytes: event?.payload ?? []).episodes == [three])
+        rig.send { $0.inbox.all = true }
+        #expect(new() == [])
+        for invalid in [[], ["x y"], Array(repeating: three, count: 501)] {
+            #expect(rig.reply(to: rig.send { $0.inbox.episodes = invalid })?.failure != nil, "\(invalid.count)")
+        }
     }
 
     @Test func `an episode has the same ID after its GUID changes`() throws {

@@ -105,6 +105,11 @@ final class FeedsRig: OwnerRig {
             episodes = episodes.filter { $0.value.podcastID != id }
             aliases = aliases.filter { !$0.key.hasPrefix(id + " ") }
         case .putEpisode(let episode): episodes[episode.id] = episode
+        case .setFlags(let flags):
+            for id in flags.all ? Array(episodes.keys) : flags.episodes {
+                guard let old = episodes[id]?.flags else { continue }
+                episodes[id]?.flags = old & ~flags.clear | flags.set
+            }
         case .putAlias(let alias): aliases["\(alias.podcast) \(alias.alias)"] = alias.episode
         case .putDocument(let document): documents["\(document.collection)/\(document.key)"] = Array(document.value)
         case .deleteDocuments(let collection):

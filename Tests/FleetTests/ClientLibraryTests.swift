@@ -49,7 +49,7 @@ struct ClientLibraryTests {
                 }
                 let episodes = try await program.library.episodes(added)
                 #expect(episodes.map(\.title) == ["Part 3"])
-                #expect(try await program.library.episodes(of: podcast, limit: nil).total == 3)
+                #expect(try await program.library.episodes(in: EpisodeList(of: podcast), limit: nil).total == 3)
                 await program.disconnect()
             }
         }

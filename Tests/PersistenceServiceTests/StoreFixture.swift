@@ -1,5 +1,6 @@
 import Foundation
 import PodcastModel
+import SwiftProtobuf
 import TestSupport
 import WireMessages
 
@@ -154,10 +155,27 @@ extension Store {
         try read("testing") { db in try OwnerRow.fetch(db, owner).revision }
     }
 
-    func episodes(_ change: (inout WireEpisodesQuery) -> Void = { _ in }) throws -> WireEpisodesPage {
+    func episodes(
+        now: Timestamp = StoreFixture.moment(), _ change: (inout WireEpisodesQuery) -> Void = { _ in }
+    ) throws -> WireEpisodesPage {
         var query = WireEpisodesQuery()
         change(&query)
-        return try episodes(query)
+        return try episodes(query, now: now)
+    }
+
+    /// The IDs of all pages of a list.
+    func ids(
+        now: Timestamp = StoreFixture.moment(), pageLength: UInt32 = 3, _ change: (inout WireEpisodesQuery) -> Void
+    ) throws -> [String] {
+        var query = WireEpisodesQuery.with { $0.limit = pageLength }
+        change(&query)
+        var ids: [String] = []
+        repeat {
+            let page = try episodes(query, now: now)
+            ids += page.episodes.map(\.id)
+            query.after = page.next
+        } while !query.after.isEmpty
+        return ids
     }
 }
 

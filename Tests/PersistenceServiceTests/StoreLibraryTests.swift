@@ -102,7 +102,8 @@ import WireMessages
         try store.apply(
             "downloads",
             states.map { id, state in
-                .putting("download", id, WireDownload.with { ($0.episode, $0.state) = (id, state) })
+                let download = WireDownload.with { ($0.episode, $0.state) = (id, state) }
+                return .putting("download", id, download, about: download.subject)
             })
         #expect(try ids { $0.downloadedOnly = true } == ["e7", "e5", "e3", "e1"])
         #expect(try ids { ($0.downloadedOnly, $0.podcast) = (true, "p1") } == ["e5", "e3", "e1"])
@@ -125,7 +126,7 @@ import WireMessages
             "downloads",
             [
                 .with { ($0.put.collection, $0.put.key, $0.put.value) = ("download", "broken", Data([0xFF])) },
-                .putting("download", "e1", download),
+                .putting("download", "e1", download, about: download.subject),
             ])
         #expect(try ids { $0.downloadedOnly = true } == ["e1"])
         let nothing = try store.episodes { ($0.downloadedOnly, $0.search) = (true, "!?") }

@@ -9,7 +9,9 @@ import Testing
             "unplayed and (length < 20m or tag News) and published < 7d and not queued",
             "unplayed and (length < 20m or tag news) and published < 7d and not queued"
         ),
-        ("length<1h30m", "length < 90m"), ("length >= 12:34", "length >= 754s"), ("remaining > 90 ", "remaining > 90s"),
+        ("length<1h30m", "length < 90m"), ("length >= 12:34", "length >= 754s"), ("length < 1.1h", "length < 66m"),
+        ("remaining < 0.00001s", "remaining < 0s"), ("heard < 1.0005d", "heard < 86443.200s"),
+        ("title ~ \"a\\\"\u{301}\"", "title ~ \"a\\\"\u{301}\""), ("remaining > 90 ", "remaining > 90s"),
         ("heard > 2w", "heard > 14d"), ("published = 2026-01-31", "published = 2026-01-31"),
         ("podcast \"This Week\"", "podcast \"This Week\""), ("title ~ “a b”", "title ~ \"a b\""),
         ("title ~ \"and\"", "title ~ \"and\""), ("text ~ \"say \\\"hi\\\"\"", "text ~ \"say \\\"hi\\\"\""),
@@ -29,12 +31,12 @@ import Testing
         ("new and", "column 8: a field is missing before the end"),
         ("new started", "column 5: “and” or “or” is missing"),
         ("(new", "column 5: “)” is missing"), ("length 20m", "column 8: “<” or “>” is missing after “length”"),
-        ("length < x", "column 10: “x” isn’t a length"), ("length = 20m", "column 8: “<” or “>” is missing"),
+        ("length < x", "column 10: “x” isn’t a length"), ("length = 20m", "column 8: a length can’t be compared"),
         ("published < 2026-02-30", "column 13: “2026-02-30” isn’t an age"),
         ("published = 7d", "column 11: an age can’t"),
         ("title swift", "column 7: “~” is missing after “title”"), ("tag and new", "column 5: a tag is missing"),
         ("title ~ \"x", "column 9: the quotation mark isn’t closed"), ("has wings", "column 5: “wings” isn’t"),
-        ("season = x", "column 10: “x” isn’t a number"), ("new \\", "column 5: “\\” has no meaning"),
+        ("season = x", "column 10: “x” isn’t a season number"), ("new \\", "column 5: “\\” has no meaning"),
         ("length < 1000y", "column 10: “1000y” isn’t a length"), ("published < 101y", "column 13: “101y” isn’t an age"),
         ("  ", "The rule is empty"), ("title ~ \"  \"", "column 9: a text is missing"),
     ])
@@ -56,6 +58,10 @@ import Testing
         #expect(throws: Failure.self) { try EpisodeRule(deep) }
         let nested = String(repeating: "(", count: 40) + "new" + String(repeating: ")", count: 40)
         #expect(throws: Failure.self) { try EpisodeRule(nested) }
+        let deepest = String(repeating: "(", count: 30) + "not new" + String(repeating: ")", count: 30)
+        #expect(try EpisodeRule(deepest).description == "not new")
+        let searches = Array(repeating: "text ~ a", count: 5).joined(separator: " and ")
+        #expect(throws: Failure.self) { try EpisodeRule(searches) }
         let many = Array(repeating: "new", count: 65).joined(separator: " or ")
         #expect(throws: Failure.self) { try EpisodeRule(many) }
         _ = try EpisodeRule(Array(repeating: "new", count: 64).joined(separator: " or "))

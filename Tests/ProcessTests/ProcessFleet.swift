@@ -107,7 +107,7 @@ final class ProcessFleet: Sendable {
         try JSONDecoder().decode(type, from: Data(try await succeed(arguments + ["--json"]).utf8))
     }
 
-    private func succeed(_ arguments: [String]) async throws -> String {
+    @discardableResult func succeed(_ arguments: [String]) async throws -> String {
         let outcome = try await lockstep(arguments)
         guard outcome.status == 0 else {
             throw Unexpected(

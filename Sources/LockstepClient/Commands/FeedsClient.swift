@@ -70,6 +70,16 @@ public struct FeedsClient: Sendable {
         }
     }
 
+    /// Removes episodes from the inbox.
+    ///
+    /// - Parameter episodes: the episodes, at most `RequestSizes.episodes`; nil for all.
+    public func clearInbox(_ episodes: [EpisodeID]? = nil) async throws(Failure) {
+        _ = try await ask {
+            $0.inbox.all = episodes == nil
+            $0.inbox.episodes = episodes?.map(\.text) ?? []
+        }
+    }
+
     /// Unsubscribes from podcasts; `forget` also deletes their episodes and positions.
     ///
     /// - Throws: `notFound` if a podcast is unknown.

@@ -21,35 +21,33 @@ public struct LibraryClient: Sendable {
         }
     }
 
-    /// Episodes, the newest first, read in pages.
-    ///
-    /// - Parameters:
-    ///   - podcast: the podcast whose episodes are read; nil for all podcasts.
-    ///   - isUnplayed: whether to skip episodes that count as played.
-    ///   - isDownloaded: whether to skip episodes without a downloaded file.
-    public func episodes(
-        of podcast: PodcastID? = nil, isUnplayed: Bool = false, isDownloaded: Bool = false
-    ) -> EpisodeSequence {
-        EpisodeSequence(
-            fleet: fleet,
-            query: .with {
-                $0.podcast = podcast?.text ?? ""
-                $0.unplayedOnly = isUnplayed
-                $0.downloadedOnly = isDownloaded
-            })
+    /// The episodes of a list, read in pages.
+    public func episodes(in list: EpisodeList = EpisodeList()) -> EpisodeSequence {
+        EpisodeSequence(fleet: fleet, query: list.query)
     }
 
-    /// The first episodes of `episodes`, and their total number.
+    /// The first episodes of a list, and its totals.
     ///
     /// - Parameter limit: the maximum number of episodes; nil for all.
-    public func episodes(
-        of podcast: PodcastID? = nil, isUnplayed: Bool = false, isDownloaded: Bool = false, limit: Int?
-    ) async throws(Failure) -> (episodes: [Episode], total: Int) {
-        var pages = episodes(of: podcast, isUnplayed: isUnplayed, isDownloaded: isDownloaded).makeAsyncIterator()
+    public func episodes(in list: EpisodeList = EpisodeList(), limit: Int?) async throws(Failure) -> EpisodeListing {
+        var query = list.query
+        // The totals of a whole list are those of its episodes.
+        query.withTotals = limit != nil
+        var pages = EpisodeSequence.Iterator(fleet: fleet, query: query)
         pages.limit = limit
-        var found: [Episode] = []
-        while found.count < limit ?? .max, let episode = try await pages.next() { found.append(episode) }
-        return (found, max(pages.total, found.count))
+        var listing = EpisodeListing()
+        while listing.episodes.count < limit ?? .max, let episode = try await pages.next() {
+            listing.episodes.append(episode)
+        }
+        listing.total = max(pages.total, listing.episodes.count)
+        (listing.length, listing.remaining) = (pages.length, pages.remaining)
+        if limit == nil {
+            for episode in listing.episodes {
+                listing.length += episode.duration ?? 0
+                listing.remaining += episode.remaining ?? 0
+            }
+        }
+        return listing
     }
 
     /// The episodes with these IDs, without notes and chapters; missing ones are omitted.
@@ -166,12 +164,83 @@ public struct LibraryClient: Sendable {
     }
 }
 
+/// The order of a list of episodes.
+public enum EpisodeOrder: String, Sendable, Hashable, CaseIterable {
+    /// By publication date; unknown dates are oldest.
+    case newest, oldest
+    /// By length; unknown lengths last.
+    case shortest, longest
+    /// By title, regardless of case.
+    case title
+    /// The episodes that were played back, the last one first.
+    case heard
+    /// The episode that was last found in a feed first.
+    case added
+
+    var wire: WireEpisodeOrder {
+        switch self {
+        case .newest: .newest
+        case .oldest: .oldest
+        case .shortest: .shortest
+        case .longest: .longest
+        case .title: .title
+        case .heard: .heard
+        case .added: .added
+        }
+    }
+}
+
+/// A list of episodes: the conditions that they meet, and their order.
+public struct EpisodeList: Sendable, Hashable {
+    /// The podcast; nil for all podcasts.
+    public var podcast: PodcastID?
+    /// The rule that the episodes meet; nil for none.
+    public var rule: EpisodeRule?
+    /// The order.
+    public var order: EpisodeOrder
+    /// Whether to skip episodes that count as played.
+    public var isUnplayed: Bool
+    /// Whether to skip episodes without a downloaded file.
+    public var isDownloaded: Bool
+
+    /// Creates a list; by default all episodes, the newest first.
+    public init(
+        of podcast: PodcastID? = nil, matching rule: EpisodeRule? = nil, order: EpisodeOrder = .newest,
+        isUnplayed: Bool = false, isDownloaded: Bool = false
+    ) {
+        (self.podcast, self.rule, self.order) = (podcast, rule, order)
+        (self.isUnplayed, self.isDownloaded) = (isUnplayed, isDownloaded)
+    }
+
+    var query: WireEpisodesQuery {
+        .with {
+            $0.podcast = podcast?.text ?? ""
+            $0.rule = rule?.description ?? ""
+            $0.order = order.wire
+            $0.unplayedOnly = isUnplayed
+            $0.downloadedOnly = isDownloaded
+        }
+    }
+}
+
+/// The first episodes of a list, with the totals of the whole list.
+public struct EpisodeListing: Sendable {
+    /// The episodes, in order.
+    public internal(set) var episodes: [Episode] = []
+    /// The number of episodes in the whole list.
+    public internal(set) var total = 0
+    /// Their length in seconds; unknown lengths count as 0.
+    public internal(set) var length = 0.0
+    /// Their length after the positions, in seconds; played episodes count as 0.
+    public internal(set) var remaining = 0.0
+}
+
 /// Episodes of the library, read in pages. The iterator throws the library’s error.
 public struct EpisodeSequence: AsyncSequence, Sendable {
     let fleet: Fleet
     let query: WireEpisodesQuery
 
-    /// Creates an iterator that starts at the newest episode.
+    /// Creates an iterator that starts at the first episode.
     public func makeAsyncIterator() -> Iterator { Iterator(fleet: fleet, query: query) }
 
     /// Requests the next page when the previous one is consumed.
@@ -183,6 +252,7 @@ public struct EpisodeSequence: AsyncSequence, Sendable {
         /// The maximum number of remaining episodes; nil for all.
         var limit: Int?
         private(set) var total = 0
+        private(set) var (length, remaining) = (0.0, 0.0)
 
         init(fleet: Fleet, query: WireEpisodesQuery) {
             (self.fleet, self.query) = (fleet, query)
@@ -198,11 +268,17 @@ public struct EpisodeSequence: AsyncSequence, Sendable {
                 guard !isLast, limit ?? 1 > 0 else { return nil }
                 query.limit = UInt32(Swift.min(RequestSizes.episodes, limit ?? .max))
                 let answer = try await fleet.library.page(query)
+                guard answer.ruleApplied || query.rule.isEmpty && query.order == .newest else {
+                    throw Failure(
+                        .unknownCommand,
+                        "The database service is of an earlier version, without rules and orders. Restart the fleet.")
+                }
                 page = answer.episodes[...]
                 isLast = answer.next.isEmpty || answer.next == query.after
                 query.after = answer.next
                 limit = limit.map { $0 - answer.episodes.count }
                 total = Swift.max(total, Int(answer.total))
+                (length, remaining) = (Swift.max(length, answer.seconds), Swift.max(remaining, answer.secondsLeft))
             }
         }
     }

@@ -27,6 +27,9 @@ package enum StreamPayload {
         case .next: return json(try WireQueueNext(wireBytes: bytes))
         case .podcast: return try WirePodcast(wireBytes: bytes).json(unplayed: .null)
         case .episodes: return json(try WireEpisodesChanged(wireBytes: bytes))
+        case .inbox:
+            let clear = try WireClearInbox(wireBytes: bytes)
+            return .object(["episodes": list(clear.episodes), "all": .bool(clear.all)])
         case .bookmarks: return .array(try WireBookmarks(wireBytes: bytes).bookmarks.map(\.json))
         case .download: return try WireDownload(wireBytes: bytes).json
         case .downloadProgress: return try WireDownloadProgress(wireBytes: bytes).json

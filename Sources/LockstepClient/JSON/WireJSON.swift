@@ -115,6 +115,7 @@ extension WireEpisode {
             "podcast": .object(["id": .string(podcastID), "title": .string(podcastTitle)]),
             "published": .moment(milliseconds: published), "duration": .knownSeconds(knownDuration),
             "position": .seconds(state.position), "played": .bool(state.played),
+            "seen": .moment(milliseconds: firstSeen), "new": .bool(flags & Self.newFlag != 0),
         ])
     }
 

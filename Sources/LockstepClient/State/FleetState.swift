@@ -137,6 +137,8 @@ public enum FleetChange: Sendable, Hashable {
     case podcast(PodcastID)
     /// A podcast’s episodes.
     case episodes(EpisodesChange)
+    /// Episodes were removed from the inbox.
+    case inbox
     /// An episode’s position, or whether it counts as played.
     case episode(EpisodeID)
     /// An episode’s bookmarks.

@@ -66,6 +66,7 @@ package struct FleetView: Sendable {
         case .episodeStates:
             let changed = try? WireEpisodeStatesChanged(wireBytes: event.payload)
             return Set((changed?.episodes ?? []).compactMap(EpisodeID.init).map(FleetChange.episode))
+        case .inbox: return [.inbox]
         case .episodes:
             let change = (try? WireEpisodesChanged(wireBytes: event.payload)).flatMap(EpisodesChange.init)
             return change.map { [.episodes($0)] } ?? []
@@ -131,7 +132,7 @@ package struct FleetView: Sendable {
         case .database:
             database = decoded()
             return .service(.persistence)
-        case .episode, .episodeStates, .episodes, .downloadProgress, nil: return nil
+        case .episode, .episodeStates, .episodes, .inbox, .downloadProgress, nil: return nil
         }
     }
 }

@@ -56,12 +56,16 @@ public struct Episode: Sendable, Hashable {
     public var duration: Double? { wire.knownDuration > 0 ? wire.knownDuration : nil }
     /// Its measured length in seconds; nil if unknown.
     package var measuredDuration: Double? { wire.state.duration > 0 ? wire.state.duration : nil }
+    /// The length after its position, in seconds; 0 if it counts as played; nil if its length is unknown.
+    public var remaining: Double? { duration.map { isPlayed ? 0 : max(0, $0 - position) } }
     /// The position at which it resumes, in seconds.
     public var position: Double { wire.state.position }
     /// Whether it counts as played.
     public var isPlayed: Bool { wire.state.played }
     /// The reason for its played mark as text; empty if the mark never changed.
     public var playedReason: String { DisplayText.sanitised(wire.state.reason) }
+    /// Whether a refresh found it and the inbox wasn’t cleared since then.
+    public var isNew: Bool { wire.flags & WireEpisode.newFlag != 0 }
     /// Its show notes in the feed’s HTML; not safe for a terminal.
     public var notes: String { wire.description_p }
     /// The address of its page; empty if it has none.

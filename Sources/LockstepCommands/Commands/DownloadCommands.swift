@@ -12,8 +12,12 @@ struct DownloadCommands: AsyncParsableCommand {
 }
 
 struct WantedEpisodes: ParsableArguments {
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
+    @Option(name: .customLong("where"), help: "All episodes that meet this rule, such as “new and length < 1h”.")
+    var rule: String?
     @OptionGroup var options: GlobalOptions
+
+    func validate() throws { try EpisodeArguments.validate(episodes, rule: rule) }
 }
 
 protocol DownloadEdit: LockstepCommand {
@@ -35,8 +39,14 @@ extension DownloadEdit {
                 .invalidArgument, "\(count) episodes are too many at once; the limit is \(RequestSizes.episodes).")
         }
         try await context.withFleet(observing: .parts([.downloads])) { fleet in
-            let found = try await fleet.findDownloads(wanted.episodes)
-            let answers = try await fleet.downloads.perform(Self.action, found.map(\.id))
+            let found = try await fleet.findDownloads(wanted.episodes, rule: wanted.rule)
+            guard !found.isEmpty else {
+                return try context.output.change(.array([]), if: false, "", else: "no episode matches")
+            }
+            var answers: [Answer<DownloadState>] = []
+            for part in found.parts(of: RequestSizes.episodes) {
+                answers += try await fleet.downloads.perform(Self.action, part.map(\.id))
+            }
             try context.output.changes(
                 zip(found, answers).map { ($0.title, $1.changed) }, done: { "\(Self.words.done) \($0)" },
                 already: Self.already(answers.filter { !$0.changed }.map(\.value)),
@@ -62,7 +72,8 @@ extension Fleet {
     /// because the library has forgotten them. The connection observes the downloads.
     ///
     /// - Throws: `notFound`, `ambiguous`.
-    func findDownloads(_ arguments: [String]) async throws(Failure) -> [NamedEpisode] {
+    func findDownloads(_ arguments: [String], rule: String? = nil) async throws(Failure) -> [NamedEpisode] {
+        if rule != nil { return try await library.find([], rule: rule).map { ($0.id, $0.title) } }
         do throws(Failure) { return try await library.find(arguments).map { ($0.id, $0.title) } } catch {
             guard error.known == .notFound else { throw error }
         }

@@ -1,6 +1,6 @@
-import ArgumentParser
+public import ArgumentParser
 import FoundationEssentials
-import LockstepClient
+public import LockstepClient
 import PodcastModel
 
 struct Subscribe: LockstepCommand {
@@ -154,33 +154,52 @@ struct Podcasts: FleetCommand {
     }
 }
 
+/// The options that select and order episodes; the same for every command that takes a list of them.
+struct EpisodeListOptions: ParsableArguments {
+    @Option(
+        name: .customLong("where"),
+        help: "Only episodes that meet this rule, such as “unplayed and length < 20m and published < 7d”.")
+    var rule: String?
+    @Option(help: "The order: \(EpisodeOrder.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var sort: EpisodeOrder?
+
+    /// The list of these options.
+    ///
+    /// - Throws: `invalidArgument` for an invalid rule.
+    func list(order: EpisodeOrder = .newest) throws(Failure) -> EpisodeList {
+        EpisodeList(matching: try rule.map { text throws(Failure) in try EpisodeRule(text) }, order: sort ?? order)
+    }
+}
+
+extension EpisodeOrder: ExpressibleByArgument {}
+
 struct Episodes: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "episodes", abstract: "List episodes, the newest first.")
+        commandName: "episodes", abstract: "List episodes, the newest first unless --sort is given.")
     @Argument(help: "The podcast; all by default.", completion: .podcasts) var podcast: String?
     @Option(parsing: .unconditional, help: "The maximum number of episodes; 20 by default.") var limit: Int?
     @Flag(help: "List all episodes.") var all = false
     @Flag(help: "Only unplayed episodes.") var unplayed = false
     @Flag(help: "Only downloaded episodes.") var downloaded = false
+    @OptionGroup var list: EpisodeListOptions
     @OptionGroup var options: GlobalOptions
 
-    func validate() throws {
-        guard !all || limit == nil else { throw ValidationError("--all and --limit can’t be used together.") }
-        guard limit ?? 1 > 0 else { throw ValidationError("--limit must be a number above 0.") }
-    }
+    func validate() throws { try ListLength.validate(limit: limit, all: all) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        var owner: PodcastID?
-        if let podcast { owner = try await fleet.library.findPodcast(typed: podcast).id }
-        let (episodes, total) = try await fleet.library.episodes(
-            of: owner, isUnplayed: unplayed, isDownloaded: downloaded, limit: all ? nil : limit ?? 20)
+        var list = try list.list()
+        if let podcast { list.podcast = try await fleet.library.findPodcast(typed: podcast).id }
+        (list.isUnplayed, list.isDownloaded) = (unplayed, downloaded)
+        let listing = try await fleet.library.episodes(in: list, limit: all ? nil : limit ?? ListLength.standard)
         try output.value(
-            .array(episodes.map(\.json)),
-            lines: episodes.isEmpty ? [none] : Self.lines(episodes, total: total))
+            .array(listing.episodes.map(\.json)),
+            lines: listing.episodes.isEmpty ? [none] : Self.lines(listing))
     }
 
     private var none: String {
         switch (downloaded, unplayed) {
+        case _ where list.rule != nil: "No episode matches the rule."
+        case _ where list.sort == .heard: "No episode was played back yet."
         case (true, true):
             "There are no unplayed downloaded episodes. Download one with `lockstep download add EPISODE`."
         case (true, false): "There are no downloaded episodes. Download one with `lockstep download add EPISODE`."
@@ -191,8 +210,8 @@ struct Episodes: FleetCommand {
         }
     }
 
-    static func lines(_ episodes: [Episode], total: Int) -> [String] {
-        let rows = episodes.map { episode in
+    static func lines(_ listing: EpisodeListing) -> [String] {
+        let rows = listing.episodes.map { episode in
             [
                 TimeText.day(milliseconds: episode.published?.milliseconds ?? 0), episode.title, episode.podcast,
                 ClockText.format(episode.duration),
@@ -202,6 +221,20 @@ struct Episodes: FleetCommand {
         }
         let table = TextTable(
             ["date", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
-        return table.lines() + (total > episodes.count ? ["\(episodes.count) of \(total); `--all` shows all."] : [])
+        return table.lines() + [totals(listing)]
+    }
+
+    /// `20 of 1234 episodes, 812 h 20 min, 640 h left; --all shows all.`
+    static func totals(_ listing: EpisodeListing) -> String {
+        let (shown, total) = (listing.episodes.count, listing.total)
+        var parts = [
+            shown < total ? "\(shown) of \(NumberText.counted(total, "episode"))" : NumberText.counted(total, "episode")
+        ]
+        if listing.length > 0 {
+            parts.append(TimeText.span(listing.length))
+            // Rounding makes a difference below a second meaningless.
+            if listing.remaining < listing.length - 1 { parts.append("\(TimeText.span(listing.remaining)) left") }
+        }
+        return parts.joined(separator: ", ") + (shown < total ? "; `--all` shows all." : ".")
     }
 }

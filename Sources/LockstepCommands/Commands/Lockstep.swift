@@ -20,7 +20,8 @@ package struct Lockstep: AsyncParsableCommand {
             CommandGroup(
                 name: "The library",
                 subcommands: [
-                    Subscribe.self, Unsubscribe.self, Podcasts.self, Episodes.self, ShowEpisode.self, Why.self,
+                    Subscribe.self, Unsubscribe.self, Podcasts.self, Episodes.self, InboxCommands.self,
+                    ShowEpisode.self, Why.self,
                     Mark.self, Refresh.self, FeedCommands.self, DownloadCommands.self, Downloads.self,
                 ]),
             CommandGroup(

@@ -10,12 +10,17 @@ struct Mark: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "mark", abstract: "Mark episodes as played or unplayed.")
     @Argument(help: "played or unplayed.") var kind: Kind
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
+    @Option(name: .customLong("where"), help: "Mark all episodes that meet this rule, such as “published > 30d”.")
+    var rule: String?
     @OptionGroup var options: GlobalOptions
+
+    func validate() throws { try EpisodeArguments.validate(episodes, rule: rule) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         // All episodes are resolved before any is changed.
-        let found = try await fleet.library.find(episodes)
+        let found = try await fleet.library.find(episodes, rule: rule)
+        guard !found.isEmpty else { return try output.change(.array([]), if: false, "", else: "no episode matches") }
         var answers: [Answer<EpisodeProgress>] = []
         for part in found.parts(of: RequestSizes.episodes) {
             answers += try await fleet.player.setPlayed(kind == .played, part.map(\.id))
@@ -52,6 +57,16 @@ extension Output {
     }
 }
 
+/// The rule for commands whose episodes are named or selected by a rule.
+enum EpisodeArguments {
+    static func validate(_ episodes: [String], rule: String?) throws {
+        guard episodes.isEmpty || rule == nil else { throw ValidationError("Episodes and --where can’t be combined.") }
+        guard !episodes.isEmpty || rule != nil else {
+            throw ValidationError("Name the episodes, or give a rule with --where.")
+        }
+    }
+}
+
 // Lookups by an ID, the beginning of one, or a part of a title. They throw `notFound` and `ambiguous`.
 extension LibraryClient {
     func findEpisode(typed text: String) async throws(Failure) -> Episode {
@@ -67,6 +82,12 @@ extension LibraryClient {
         var found: [Podcast] = []
         for text in arguments { found.append(try await findPodcast(typed: text)) }
         return found
+    }
+
+    /// The named episodes, or all that meet a rule, the oldest first.
+    func find(_ arguments: [String], rule: String?) async throws(Failure) -> [Episode] {
+        guard let rule else { return try await find(arguments) }
+        return try await episodes(in: EpisodeList(matching: try EpisodeRule(rule), order: .oldest), limit: nil).episodes
     }
 
     /// The matching episodes in order without duplicates; several are returned without notes and chapters.

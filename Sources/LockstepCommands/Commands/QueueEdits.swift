@@ -6,41 +6,85 @@ struct QueueAdd: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Add episodes to the end of a queue, or after its current entry.",
         usage: """
-            lockstep queue add <episodes> ... [--next] [--queue <queue>]
-            lockstep queue add --podcast <podcast> [--unplayed] [--next] [--queue <queue>]
+            lockstep queue add <episodes> ... [--next] [--fit <fit>] [--queue <queue>]
+            lockstep queue add --podcast <podcast> [--where <rule>] [--sort <sort>] [--unplayed] [--fit <fit>] [--next] [--queue <queue>]
+            lockstep queue add --where <rule> [--sort <sort>] [--fit <fit>] [--next] [--queue <queue>]
             """)
     @Flag(help: "Add them after the current entry.") var next = false
     @Option(help: "Add all episodes of this podcast, the oldest first.", completion: .podcasts) var podcast: String?
     @Flag(help: "With --podcast, add only unplayed episodes.") var unplayed = false
+    @Option(help: "Add only episodes that fit into this time, such as 45m, at normal speed.") var fit: String?
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
+    @OptionGroup var list: EpisodeListOptions
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
+        let isList = podcast != nil || list.rule != nil
         guard episodes.isEmpty || podcast == nil else {
             throw ValidationError("Episodes and --podcast can’t be combined: --podcast adds all episodes of a podcast.")
         }
-        guard !episodes.isEmpty || podcast != nil else {
-            throw ValidationError("Name the episodes to add, or a podcast with --podcast.")
+        guard episodes.isEmpty || list.rule == nil else {
+            throw ValidationError("Episodes and --where can’t be combined.")
+        }
+        guard !episodes.isEmpty || isList else {
+            throw ValidationError("Name the episodes to add, a podcast with --podcast, or a rule with --where.")
         }
         guard !unplayed || podcast != nil else { throw ValidationError("--unplayed needs --podcast.") }
+        guard list.sort == nil || isList else { throw ValidationError("--sort needs --podcast or --where.") }
     }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let found = try await wanted(fleet.library)
+        let room = try fit.map(Self.seconds)
+        var found = try await wanted(fleet.library)
+        let isEmpty = found.isEmpty
+        if let room { found = Self.fitting(found, into: room) }
         guard !found.isEmpty else {
             let none = try await fleet.queue.history(of: queue.name, limit: 1)
-            return try output.change(
-                none.json, if: false, "", else: "this podcast has no \(unplayed ? "unplayed episode" : "episode")")
+            let reason =
+                !isEmpty
+                ? "no episode fits into \(TimeText.span(room ?? 0))"
+                : list.rule != nil
+                    ? "no episode matches" : "this podcast has no \(unplayed ? "unplayed episode" : "episode")"
+            return try output.change(none.json, if: false, "", else: reason)
         }
         let answer = try await fleet.queue.add(found.map(\.id), next: next, to: queue.name)
         try output.change(answer.json, Self.sentence(answer, found))
     }
 
     private func wanted(_ library: LibraryClient) async throws(Failure) -> [Episode] {
-        guard let podcast else { return try await library.find(episodes) }
-        let found = try await library.findPodcast(typed: podcast)
-        return try await library.episodes(of: found.id, isUnplayed: unplayed, limit: nil).episodes.reversed()
+        guard podcast != nil || list.rule != nil else { return try await library.find(episodes) }
+        var wanted = try list.list(order: .oldest)
+        if let podcast { wanted.podcast = try await library.findPodcast(typed: podcast).id }
+        wanted.isUnplayed = unplayed
+        let limit = RequestSizes.queueEntries
+        let found = try await library.episodes(in: wanted, limit: limit + 1).episodes
+        guard found.count <= limit else {
+            throw Failure(.limitReached, "More than \(limit) episodes match; a queue holds at most \(limit).")
+        }
+        return found
+    }
+
+    private static func seconds(_ text: String) throws(Failure) -> Double {
+        let clock = text.contains(":") ? DurationText.clock(text) : nil
+        guard let seconds = DurationText.spelled(text) ?? clock, seconds > 0 else {
+            throw Failure(.invalidArgument, "\(DisplayText.quoted(text)) isn’t a time. Use 45m, 1h30m or 1:30:00.")
+        }
+        return seconds
+    }
+
+    /// The episodes whose remaining lengths together fit into a time: each that fits beside those before it. Episodes
+    /// of unknown length are left out.
+    static func fitting(_ episodes: [Episode], into seconds: Double) -> [Episode] {
+        var left = seconds
+        return episodes.filter { episode in
+            // A played episode is played from its start.
+            guard let remaining = episode.isPlayed ? episode.duration : episode.remaining, remaining <= left else {
+                return false
+            }
+            left -= remaining
+            return true
+        }
     }
 
     static func sentence(_ answer: QueueAnswer, _ found: [Episode]) -> String {

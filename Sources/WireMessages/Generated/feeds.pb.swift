@@ -77,6 +77,14 @@ public nonisolated struct WireFeedsRequest: Sendable {
     set {command = .fetchChapters(newValue)}
   }
 
+  public var inbox: WireClearInbox {
+    get {
+      if case .inbox(let v)? = command {return v}
+      return WireClearInbox()
+    }
+    set {command = .inbox(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -86,6 +94,7 @@ public nonisolated struct WireFeedsRequest: Sendable {
     case answerAlert(WireAnswerAlert)
     case check(WireCheck)
     case fetchChapters(WireFetchChapters)
+    case inbox(WireClearInbox)
 
   }
 
@@ -174,6 +183,23 @@ public nonisolated struct WireFetchChapters: Sendable {
   // methods supported on all messages.
 
   public var episode: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Removes episodes from the inbox. The reply has no results; the event `stream/feeds/inbox` follows.
+public nonisolated struct WireClearInbox: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// IDs, at most 500
+  public var episodes: [String] = []
+
+  /// all episodes instead
+  public var all: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -346,8 +372,6 @@ public nonisolated struct WireFeedReport: Sendable {
   public init() {}
 }
 
-/// stream/feeds/podcast/<id>: a put, payload lockstep.library.Podcast; deleted when the podcast is forgotten.
-/// stream/feeds/episodes/<podcast id>: an event with the IDs of changed episodes.
 public nonisolated struct WireEpisodesChanged: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -372,7 +396,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.feeds"
 
 nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedsRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0\u{1}inbox\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -458,6 +482,19 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .fetchChapters(v)
         }
       }()
+      case 7: try {
+        var v: WireClearInbox?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .inbox(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .inbox(v)
+        }
+      }()
       default: break
       }
     }
@@ -492,6 +529,10 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .fetchChapters?: try {
       guard case .fetchChapters(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
+    case .inbox?: try {
+      guard case .inbox(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     }()
     case nil: break
     }
@@ -679,6 +720,41 @@ nonisolated extension WireFetchChapters: SwiftProtobuf.Message, SwiftProtobuf._M
 
   public static func ==(lhs: WireFetchChapters, rhs: WireFetchChapters) -> Bool {
     if lhs.episode != rhs.episode {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireClearInbox: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ClearInbox"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}all\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.all) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episodes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.episodes, fieldNumber: 1)
+    }
+    if self.all != false {
+      try visitor.visitSingularBoolField(value: self.all, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireClearInbox, rhs: WireClearInbox) -> Bool {
+    if lhs.episodes != rhs.episodes {return false}
+    if lhs.all != rhs.all {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

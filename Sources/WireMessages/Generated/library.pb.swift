@@ -269,6 +269,13 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._chaptersOfFile = newValue}
   }
 
+  /// 1: a refresh found it, and the inbox wasn't cleared since; 2: gone from the feed; 4: has chapters; 8: has a transcript;
+  /// 16: explicit; 32: a video. Set by persistence in replies; not stored here
+  public var flags: UInt32 {
+    get {_storage._flags}
+    set {_uniqueStorage()._flags = newValue}
+  }
+
   /// set by persistence in replies to EpisodesByID; not stored here
   public var download: WireDownload {
     get {_storage._download ?? WireDownload()}
@@ -793,7 +800,7 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Episode"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0\u{1}chapters\0\u{3}chapters_fetched\0\u{1}download\0\u{3}chapters_of_file\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0\u{1}chapters\0\u{3}chapters_fetched\0\u{1}download\0\u{3}chapters_of_file\0\u{1}flags\0")
 
   fileprivate class _StorageClass {
     var _id: String = String()
@@ -818,6 +825,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
     var _chapters: [WireChapter] = []
     var _chaptersFetched: Int64 = 0
     var _chaptersOfFile: Bool = false
+    var _flags: UInt32 = 0
     var _download: WireDownload? = nil
 
       // This property is used as the initial default value for new instances of the type.
@@ -851,6 +859,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       _chapters = source._chapters
       _chaptersFetched = source._chaptersFetched
       _chaptersOfFile = source._chaptersOfFile
+      _flags = source._flags
       _download = source._download
     }
   }
@@ -893,6 +902,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         case 21: try { try decoder.decodeSingularInt64Field(value: &_storage._chaptersFetched) }()
         case 22: try { try decoder.decodeSingularMessageField(value: &_storage._download) }()
         case 23: try { try decoder.decodeSingularBoolField(value: &_storage._chaptersOfFile) }()
+        case 24: try { try decoder.decodeSingularUInt32Field(value: &_storage._flags) }()
         default: break
         }
       }
@@ -974,6 +984,9 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       if _storage._chaptersOfFile != false {
         try visitor.visitSingularBoolField(value: _storage._chaptersOfFile, fieldNumber: 23)
       }
+      if _storage._flags != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._flags, fieldNumber: 24)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1005,6 +1018,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         if _storage._chapters != rhs_storage._chapters {return false}
         if _storage._chaptersFetched != rhs_storage._chaptersFetched {return false}
         if _storage._chaptersOfFile != rhs_storage._chaptersOfFile {return false}
+        if _storage._flags != rhs_storage._flags {return false}
         if _storage._download != rhs_storage._download {return false}
         return true
       }

@@ -27,6 +27,68 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
+public nonisolated enum WireEpisodeOrder: SwiftProtobuf.Enum, Swift.CaseIterable {
+  public typealias RawValue = Int
+
+  /// unknown dates last
+  case newest // = 0
+  case oldest // = 1
+
+  /// unknown lengths last, as with LONGEST
+  case shortest // = 2
+  case longest // = 3
+  case title // = 4
+
+  /// last played back first; only episodes that were played back
+  case heard // = 5
+
+  /// last found in a feed first
+  case added // = 6
+  case UNRECOGNIZED(Int)
+
+  public init() {
+    self = .newest
+  }
+
+  public init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .newest
+    case 1: self = .oldest
+    case 2: self = .shortest
+    case 3: self = .longest
+    case 4: self = .title
+    case 5: self = .heard
+    case 6: self = .added
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  public var rawValue: Int {
+    switch self {
+    case .newest: return 0
+    case .oldest: return 1
+    case .shortest: return 2
+    case .longest: return 3
+    case .title: return 4
+    case .heard: return 5
+    case .added: return 6
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  public static let allCases: [WireEpisodeOrder] = [
+    .newest,
+    .oldest,
+    .shortest,
+    .longest,
+    .title,
+    .heard,
+    .added,
+  ]
+
+}
+
 public nonisolated struct WirePersistenceRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -351,6 +413,12 @@ public nonisolated struct WireRecord: Sendable {
 
   public var value: Data = Data()
 
+  /// The episode that the record is about, and a number whose meaning the collection defines; persistence finds records by
+  /// them. Only in `put`; LoadRecords omits them.
+  public var episode: String = String()
+
+  public var state: UInt32 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -531,6 +599,14 @@ public nonisolated struct WireChange: Sendable {
     set {change = .deleteDocuments(newValue)}
   }
 
+  public var setFlags: WireSetFlags {
+    get {
+      if case .setFlags(let v)? = change {return v}
+      return WireSetFlags()
+    }
+    set {change = .setFlags(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Change: Equatable, Sendable {
@@ -548,8 +624,30 @@ public nonisolated struct WireChange: Sendable {
     case deleteDocument(WireRecordKey)
     /// all documents of a collection
     case deleteDocuments(String)
+    case setFlags(WireSetFlags)
 
   }
+
+  public init() {}
+}
+
+/// Changes flags of episodes (see `Episode.flags`); unknown episodes are ignored. Only feeds commits it.
+public nonisolated struct WireSetFlags: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// IDs
+  public var episodes: [String] = []
+
+  /// all episodes instead
+  public var all: Bool = false
+
+  public var set: UInt32 = 0
+
+  public var clear: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
@@ -785,6 +883,14 @@ public nonisolated struct WireEpisodesQuery: Sendable {
   /// only downloaded episodes, by the records of downloads
   public var downloadedOnly: Bool = false
 
+  /// see rules.md; empty: all episodes
+  public var rule: String = String()
+
+  public var order: WireEpisodeOrder = .newest
+
+  /// the first page has `total`, `seconds` and `seconds_left` of all matches, also with a rule
+  public var withTotals: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -795,9 +901,10 @@ public nonisolated struct WireEpisodesPage: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// newest first
+  /// in the order of the query
   public var episodes: [WireEpisode] = []
 
+  /// the cursor of the next page, which may exist although this page is empty; empty: none
   public var next: String = String()
 
   /// the number of episodes that match the query; only on the first page
@@ -805,6 +912,15 @@ public nonisolated struct WireEpisodesPage: Sendable {
 
   /// the query's field was applied; a service of an earlier version ignores it and returns all
   public var downloadedOnly: Bool = false
+
+  /// the rule and the order were applied; see downloaded_only
+  public var ruleApplied: Bool = false
+
+  /// with_totals: the length of all matches; unknown lengths count as 0
+  public var seconds: Double = 0
+
+  /// with_totals: the length of all matches after their positions; played ones count as 0
+  public var secondsLeft: Double = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1016,6 +1132,10 @@ public nonisolated struct WirePersistenceStatus: Sendable {
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
 
 fileprivate nonisolated let _protobuf_package = "lockstep.persistence"
+
+nonisolated extension WireEpisodeOrder: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0NEWEST\0\u{1}OLDEST\0\u{1}SHORTEST\0\u{1}LONGEST\0\u{1}TITLE\0\u{1}HEARD\0\u{1}ADDED\0")
+}
 
 nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PersistenceRequest"
@@ -1630,7 +1750,7 @@ nonisolated extension WireLoadRecords: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Record"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}collection\0\u{1}key\0\u{1}value\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}collection\0\u{1}key\0\u{1}value\0\u{1}episode\0\u{1}state\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1641,6 +1761,8 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 1: try { try decoder.decodeSingularStringField(value: &self.collection) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.key) }()
       case 3: try { try decoder.decodeSingularBytesField(value: &self.value) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.state) }()
       default: break
       }
     }
@@ -1656,6 +1778,12 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.value.isEmpty {
       try visitor.visitSingularBytesField(value: self.value, fieldNumber: 3)
     }
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 4)
+    }
+    if self.state != 0 {
+      try visitor.visitSingularUInt32Field(value: self.state, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1663,6 +1791,8 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.collection != rhs.collection {return false}
     if lhs.key != rhs.key {return false}
     if lhs.value != rhs.value {return false}
+    if lhs.episode != rhs.episode {return false}
+    if lhs.state != rhs.state {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1815,7 +1945,7 @@ nonisolated extension WireCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Change"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}put\0\u{1}delete\0\u{3}delete_collection\0\u{4}\u{7}put_podcast\0\u{3}delete_podcast\0\u{3}put_episode\0\u{3}delete_episode\0\u{3}put_episode_state\0\u{3}put_alias\0\u{3}put_document\0\u{3}delete_document\0\u{3}delete_documents\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}put\0\u{1}delete\0\u{3}delete_collection\0\u{4}\u{7}put_podcast\0\u{3}delete_podcast\0\u{3}put_episode\0\u{3}delete_episode\0\u{3}put_episode_state\0\u{3}put_alias\0\u{3}put_document\0\u{3}delete_document\0\u{3}delete_documents\0\u{3}set_flags\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1959,6 +2089,19 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
           self.change = .deleteDocuments(v)
         }
       }()
+      case 19: try {
+        var v: WireSetFlags?
+        var hadOneofValue = false
+        if let current = self.change {
+          hadOneofValue = true
+          if case .setFlags(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.change = .setFlags(v)
+        }
+      }()
       default: break
       }
     }
@@ -2018,6 +2161,10 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       guard case .deleteDocuments(let v)? = self.change else { preconditionFailure() }
       try visitor.visitSingularStringField(value: v, fieldNumber: 18)
     }()
+    case .setFlags?: try {
+      guard case .setFlags(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2025,6 +2172,51 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
   public static func ==(lhs: WireChange, rhs: WireChange) -> Bool {
     if lhs.change != rhs.change {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSetFlags: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SetFlags"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}all\0\u{1}set\0\u{1}clear\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.all) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.set) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.clear) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episodes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.episodes, fieldNumber: 1)
+    }
+    if self.all != false {
+      try visitor.visitSingularBoolField(value: self.all, fieldNumber: 2)
+    }
+    if self.set != 0 {
+      try visitor.visitSingularUInt32Field(value: self.set, fieldNumber: 3)
+    }
+    if self.clear != 0 {
+      try visitor.visitSingularUInt32Field(value: self.clear, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSetFlags, rhs: WireSetFlags) -> Bool {
+    if lhs.episodes != rhs.episodes {return false}
+    if lhs.all != rhs.all {return false}
+    if lhs.set != rhs.set {return false}
+    if lhs.clear != rhs.clear {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2385,7 +2577,7 @@ nonisolated extension WirePodcastsPage: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesQuery"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{3}unplayed_only\0\u{1}search\0\u{1}after\0\u{1}limit\0\u{3}with_description\0\u{3}downloaded_only\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{3}unplayed_only\0\u{1}search\0\u{1}after\0\u{1}limit\0\u{3}with_description\0\u{3}downloaded_only\0\u{1}rule\0\u{1}order\0\u{3}with_totals\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2400,6 +2592,9 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
       case 5: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.withDescription) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.downloadedOnly) }()
+      case 8: try { try decoder.decodeSingularStringField(value: &self.rule) }()
+      case 9: try { try decoder.decodeSingularEnumField(value: &self.order) }()
+      case 10: try { try decoder.decodeSingularBoolField(value: &self.withTotals) }()
       default: break
       }
     }
@@ -2427,6 +2622,15 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.downloadedOnly != false {
       try visitor.visitSingularBoolField(value: self.downloadedOnly, fieldNumber: 7)
     }
+    if !self.rule.isEmpty {
+      try visitor.visitSingularStringField(value: self.rule, fieldNumber: 8)
+    }
+    if self.order != .newest {
+      try visitor.visitSingularEnumField(value: self.order, fieldNumber: 9)
+    }
+    if self.withTotals != false {
+      try visitor.visitSingularBoolField(value: self.withTotals, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2438,6 +2642,9 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.limit != rhs.limit {return false}
     if lhs.withDescription != rhs.withDescription {return false}
     if lhs.downloadedOnly != rhs.downloadedOnly {return false}
+    if lhs.rule != rhs.rule {return false}
+    if lhs.order != rhs.order {return false}
+    if lhs.withTotals != rhs.withTotals {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2445,7 +2652,7 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesPage"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0\u{3}downloaded_only\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0\u{3}downloaded_only\0\u{3}rule_applied\0\u{1}seconds\0\u{3}seconds_left\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2457,6 +2664,9 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 2: try { try decoder.decodeSingularStringField(value: &self.next) }()
       case 3: try { try decoder.decodeSingularUInt32Field(value: &self.total) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.downloadedOnly) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.ruleApplied) }()
+      case 6: try { try decoder.decodeSingularDoubleField(value: &self.seconds) }()
+      case 7: try { try decoder.decodeSingularDoubleField(value: &self.secondsLeft) }()
       default: break
       }
     }
@@ -2475,6 +2685,15 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.downloadedOnly != false {
       try visitor.visitSingularBoolField(value: self.downloadedOnly, fieldNumber: 4)
     }
+    if self.ruleApplied != false {
+      try visitor.visitSingularBoolField(value: self.ruleApplied, fieldNumber: 5)
+    }
+    if self.seconds.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.seconds, fieldNumber: 6)
+    }
+    if self.secondsLeft.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.secondsLeft, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2483,6 +2702,9 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.next != rhs.next {return false}
     if lhs.total != rhs.total {return false}
     if lhs.downloadedOnly != rhs.downloadedOnly {return false}
+    if lhs.ruleApplied != rhs.ruleApplied {return false}
+    if lhs.seconds != rhs.seconds {return false}
+    if lhs.secondsLeft != rhs.secondsLeft {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,177 @@
+import FoundationEssentials
+import GRDB
+import PodcastModel
+import WireMessages
+
+/// The SQL of a rule: a condition on the row `episode`, which is 0 or 1, never NULL.
+struct RuleSQL {
+    private(set) var sql = ""
+    private(set) var arguments: [any DatabaseValueConvertible] = []
+    private let context: EpisodeRule.Context
+
+    init(_ condition: EpisodeRule.Condition, _ context: EpisodeRule.Context) {
+        self.context = context
+        append(condition)
+    }
+
+    // The conditions on the records of owners.
+    static let downloads =
+        "owner = 'downloads' AND collection = 'download' AND state = \(WireDownload.State.downloaded.rawValue)"
+    static let entries = "owner = 'queue' AND collection >= 'entry/' AND collection < 'entry0'"
+    static let favourites = "owner = 'queue' AND collection = 'item/favourites'"
+    static let bookmarks = "owner = 'playback' AND collection = 'bookmark'"
+    private static let started = """
+        EXISTS (SELECT 1 FROM episode_state AS s WHERE s.episode = episode.id AND s.position > 0 AND s.played = 0)
+        """
+
+    /// The condition that the episode has a record for which `condition` is true.
+    private static func has(_ condition: String) -> String {
+        "EXISTS (SELECT 1 FROM record AS r WHERE r.episode = episode.id AND \(condition))"
+    }
+
+    private mutating func add(_ sql: String, _ values: any DatabaseValueConvertible...) {
+        self.sql += sql
+        arguments += values
+    }
+
+    private mutating func append(_ condition: EpisodeRule.Condition) {
+        switch condition {
+        case .mark(let mark): append(mark)
+        case .tag(let tag):
+            add("EXISTS (SELECT 1 FROM podcast_tag AS t WHERE t.tag = ? AND t.podcast = episode.podcast)", tag)
+        case .podcast(let name):
+            add(
+                "episode.podcast IN (SELECT id FROM podcast WHERE id = ? UNION SELECT id FROM podcast WHERE title = ?)",
+                name, LibraryWriter.folded(name))
+        case .list(let name):
+            add(Self.has("r.owner = 'queue' AND r.collection IN (?, ?)"), "entry/\(name)", "item/\(name)")
+        case .text(let field, let text): append(field, text)
+        case .length(.length, let comparison, let seconds):
+            add("(episode.seconds > 0 AND episode.seconds \(comparison.rawValue) ?)", seconds)
+        case .length(.remaining, let comparison, let seconds):
+            add("(episode.seconds > 0 AND \(Self.remaining) \(comparison.rawValue) ?)", seconds)
+        case .age(let field, let comparison, let seconds):
+            append(field, [(comparison.ofMoments, context.moment(before: seconds))])
+        case .day(let field, let comparison, let day): append(field, context.bounds(comparison, day))
+        case .season(let comparison, let number):
+            add("(episode.season > 0 AND episode.season \(comparison.rawValue) ?)", number)
+        // In this form the partial indexes of unplayed episodes apply.
+        case .not(.mark(.played)): add("episode.played = 0")
+        case .not(let inner):
+            add("NOT (")
+            append(inner)
+            add(")")
+        case .all(let parts): append(parts, joinedBy: " AND ")
+        case .any(let parts): append(parts, joinedBy: " OR ")
+        }
+    }
+
+    private mutating func append(_ parts: [EpisodeRule.Condition], joinedBy word: String) {
+        add("(")
+        for (index, part) in parts.enumerated() {
+            if index > 0 { add(word) }
+            append(part)
+        }
+        add(")")
+    }
+
+    private mutating func append(_ mark: EpisodeRule.Mark) {
+        func flag(_ flag: EpisodeFlags) -> String { "(episode.flags & \(flag.rawValue) <> 0)" }
+        switch mark {
+        case .played: add("episode.played = 1")
+        case .started: add(Self.started)
+        case .new:
+            add("(episode.flags & 1 AND episode.played = 0 AND NOT \(Self.started) AND NOT \(Self.has(Self.entries)))")
+        case .downloaded: add(Self.has(Self.downloads))
+        case .queued: add(Self.has(Self.entries))
+        case .favourite: add(Self.has(Self.favourites))
+        case .bookmarked: add(Self.has(Self.bookmarks))
+        case .gone: add(flag(.gone))
+        case .explicit: add(flag(.explicit))
+        case .video: add(flag(.video))
+        case .chapters:
+            add(
+                """
+                (\(flag(.chapters)) OR EXISTS (SELECT 1 FROM record AS r WHERE r.owner = 'playback' \
+                AND r.collection = 'chapters' AND r.key = episode.id))
+                """)
+        case .transcript: add(flag(.transcript))
+        }
+    }
+
+    private mutating func append(_ field: EpisodeRule.TextField, _ text: String) {
+        if field == .title { return add("instr(episode.title, ?) > 0", LibraryWriter.folded(text)) }
+        guard let query = SearchText.query(text, podcast: nil, columns: field == .notes ? "notes" : "title notes")
+        else {
+            return add("0")
+        }
+        add("episode.place IN (SELECT rowid FROM episode_search WHERE episode_search MATCH ?)", query)
+    }
+
+    /// The length after the position, in seconds.
+    static let remaining = """
+        CASE WHEN episode.played THEN 0 ELSE max(0, episode.seconds - coalesce(\
+        (SELECT s.position FROM episode_state AS s WHERE s.episode = episode.id), 0)) END
+        """
+
+    private mutating func append(_ field: EpisodeRule.DateField, _ bounds: [(EpisodeRule.Comparison, Timestamp)]) {
+        add("(")
+        for (index, (comparison, moment)) in bounds.enumerated() {
+            if index > 0 { add(" AND ") }
+            switch field {
+            case .published: appendPublished(comparison, moment)
+            case .added: add("(episode.seen > 0 AND episode.seen \(comparison.rawValue) ?)", moment.milliseconds)
+            case .heard:
+                add(
+                    """
+                    EXISTS (SELECT 1 FROM episode_state AS s WHERE s.episode = episode.id AND s.heard_at > 0 \
+                    AND s.heard_at \(comparison.rawValue) ?)
+                    """, moment.milliseconds)
+            }
+        }
+        add(")")
+    }
+
+    /// The publication date is the upper part of the row ID, so that a comparison is a range of rows.
+    private mutating func appendPublished(_ comparison: EpisodeRule.Comparison, _ moment: Timestamp) {
+        let day = min(max(moment.milliseconds, 0), LibraryWriter.latestDate)
+        let (first, next) = (day << LibraryWriter.rowIDBits, (day + 1) << LibraryWriter.rowIDBits)
+        let known = Int64(1) << LibraryWriter.rowIDBits
+        switch comparison {
+        case .less: add("(episode.place >= ? AND episode.place < ?)", known, first)
+        case .lessOrEqual: add("(episode.place >= ? AND episode.place < ?)", known, next)
+        case .equal: add("(episode.place >= ? AND episode.place < ?)", max(first, known), next)
+        case .greaterOrEqual: add("episode.place >= ?", max(first, known))
+        case .greater: add("episode.place >= ?", max(next, known))
+        }
+    }
+}
+
+extension EpisodeRule.Condition {
+    /// The condition as a set that is small and has an index of its own: such a list begins there, not with all
+    /// episodes. Nil if there is none.
+    var seed: (sql: String, arguments: [any DatabaseValueConvertible])? {
+        func records(_ condition: String) -> String {
+            "episode.id IN (SELECT episode FROM record WHERE episode IS NOT NULL AND \(condition))"
+        }
+        switch self {
+        case .mark(.started):
+            return ("episode.id IN (SELECT episode FROM episode_state WHERE position > 0 AND played = 0)", [])
+        case .mark(.new): return ("episode.flags & 1", [])
+        case .mark(.downloaded): return (records(RuleSQL.downloads), [])
+        case .mark(.queued): return (records(RuleSQL.entries), [])
+        case .mark(.favourite): return (records(RuleSQL.favourites), [])
+        case .mark(.bookmarked): return (records(RuleSQL.bookmarks), [])
+        case .list(let name):
+            return (records("owner = 'queue' AND collection IN (?, ?)"), ["entry/\(name)", "item/\(name)"])
+        case .tag(let tag): return ("episode.podcast IN (SELECT podcast FROM podcast_tag WHERE tag = ?)", [tag])
+        case .podcast(let name):
+            return (
+                "episode.podcast IN (SELECT id FROM podcast WHERE id = ? UNION SELECT id FROM podcast WHERE title = ?)",
+                [name, LibraryWriter.folded(name)]
+            )
+        case .all(let parts): return parts.lazy.compactMap(\.seed).first
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,4 @@
+extension WireEpisode {
+    /// The flag of episodes in the inbox: a refresh found the episode, and the inbox wasn’t cleared since then.
+    package static let newFlag: UInt32 = 1
+}
