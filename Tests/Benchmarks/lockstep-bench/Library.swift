@@ -60,6 +60,36 @@ enum Library {
         Row(name: "library.page.p50", value: pages.quantile(0.5) * 1e3, unit: "ms").print()
         Row(name: "library.search.p99", value: searches.quantile(0.99) * 1e3, unit: "ms", budget: "<= 50").print()
         Row(name: "library.search.p50", value: searches.quantile(0.5) * 1e3, unit: "ms").print()
+        try measureLists(client)
+    }
+
+    /// Measures pages of lists by rule and order, and the totals of a list.
+    private static func measureLists(_ client: RawClient) throws {
+        let rules = [
+            "", "unplayed and length < 20m", "title ~ ba and not title ~ ri", "published < 3000d",
+            "started or downloaded",
+            "text ~ \(word(77))", "podcast \"Podcast 7\" and length > 30m", "not (season > 2) and added < 7d",
+            "length > 119m and title ~ zu",
+        ]
+        let orders: [WireEpisodeOrder] = [.newest, .oldest, .shortest, .longest, .title, .added, .heard]
+        var lists: [Double] = []
+        for round in 0..<3 * rules.count * orders.count {
+            var query = WireEpisodesQuery()
+            query.limit = 50
+            query.rule = rules[round % rules.count]
+            query.order = orders[round / rules.count % orders.count]
+            query.after = try ask(client, query, &lists).next
+            if !query.after.isEmpty { _ = try ask(client, query, &lists) }
+        }
+        Row(name: "library.list.p99", value: lists.quantile(0.99) * 1e3, unit: "ms", budget: "<= 10").print()
+        Row(name: "library.list.p50", value: lists.quantile(0.5) * 1e3, unit: "ms").print()
+        for (name, rule) in [("all", ""), ("rule", "unplayed and length < 20m")] {
+            var totals: [Double] = []
+            for _ in 0..<10 {
+                _ = try ask(client, .with { ($0.rule, $0.withTotals, $0.limit) = (rule, true, 20) }, &totals)
+            }
+            Row(name: "library.totals.\(name).p50", value: totals.quantile(0.5) * 1e3, unit: "ms").print()
+        }
     }
 
     private static func ask(_ client: RawClient, _ query: WireEpisodesQuery, _ times: inout [Double]) throws
@@ -89,7 +119,8 @@ enum Library {
     /// Writes a feed whose episodes have titles of six words and show notes of sixty.
     private static func writeFeed(_ number: Int, _ folder: String) throws -> String {
         let path = folder + "/library-\(number).xml"
-        var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>Podcast \(number)</title>"
+        var text = "<?xml version=\"1.0\"?><rss version=\"2.0\" "
+        text += "xmlns:itunes=\"http://www.itunes.com/dtds/podcast-1.0.dtd\"><channel><title>Podcast \(number)</title>"
         var random = SeededGenerator(seed: UInt64(number))
         func sentence(_ count: Int) -> String {
             (0..<count).map { _ in word(Int.random(in: 0..<words, using: &random)) }.joined(separator: " ")
@@ -97,6 +128,7 @@ enum Library {
         for episode in 0..<episodes {
             text += "<item><title>\(sentence(6))</title><guid>\(number)/\(episode)</guid>"
             text += "<pubDate>2 Jan \(2_000 + episode % 26) 10:\(10 + episode % 50):00 GMT</pubDate>"
+            text += "<itunes:duration>\(Int.random(in: 60..<7_200, using: &random))</itunes:duration>"
             text += "<description>\(sentence(60))</description>"
             text += "<enclosure url=\"https://example.com/\(number)/\(episode).mp3\" type=\"audio/mpeg\""
             text += " length=\"1\"/></item>\n"
