@@ -159,10 +159,10 @@ extension PlaybackSession {
             measured, playedFrom: tracker.playedFrom, isHeard: tracker.isPlayedUpToHere, title: episode.title)
     }
 
-    /// Handles audio that doesn’t contain the position: another attempt may get the episode’s audio, unless the
-    /// position is beyond the end of every audio.
+    /// Handles audio that doesn’t contain the position: another attempt, or the stream instead of the file, may get the
+    /// episode’s audio, unless the position is beyond the end of every audio.
     private mutating func reject(_ failure: Failure, _ pending: inout PendingEffects) {
-        if failure.retry { recover(from: failure, &pending) } else { fail(failure, &pending) }
+        if failure.retry || localPath != nil { recover(from: failure, &pending) } else { fail(failure, &pending) }
     }
 
     /// Finishes the episode, which was played to its end or to its outro.
