@@ -86,7 +86,8 @@ import WireMessages
                 CommandStep("sleep episode", 0, "Sleep at the end of the episode."),
                 CommandStep("sleep episode", 0, "No change: sleep at the end of the episode."),
                 CommandStep("sleep 3_episodes", 0, "Sleep after 3 episodes."),
-                CommandStep("sleep +10", 65, "lockstep: The sleep timer ends after 3 episodes and has no time to extend."),
+                CommandStep(
+                    "sleep +10", 65, "lockstep: The sleep timer ends after 3 episodes and has no time to extend."),
                 CommandStep("sleep off", 0, "No sleep timer."),
             ])
         }
