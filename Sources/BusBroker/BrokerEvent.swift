@@ -31,7 +31,7 @@ package enum BrokerEffect: Sendable {
     case toService(Message, BrokerDelivery)
     /// Sends on `cli.sock`; the first frame is the routing ID. It is buffered, within limits, if the client is slow.
     case toClient(Message)
-    /// Sends the answer to a fetch on `cli.sock` in chunks, as fast as the client reads.
+    /// Sends the reply to a fetch on `cli.sock` in chunks, as fast as the client reads.
     case answer(FetchAnswer)
     case warn(String)
 }

@@ -15,7 +15,7 @@ struct ReplyOutbox: Sendable {
         var totalBytes = 64 << 20
         /// The time without reading after which a client’s waiting messages are dropped; it must request them again.
         var stall: Duration = .seconds(2)
-        /// The time after which an incomplete answer to a fetch is dropped, because it keeps its events in memory.
+        /// The time after which an incomplete reply to a fetch is dropped, because it keeps its events in memory.
         var answer: Duration = .seconds(60)
         /// The wait between two send attempts: at first, and for a client that stays blocked.
         var retry: (first: Duration, later: Duration) = (.milliseconds(2), .milliseconds(20))
@@ -72,7 +72,7 @@ struct ReplyOutbox: Sendable {
         clients[client] = waiting
     }
 
-    /// Begins an answer to a fetch. It replaces a waiting one to the same client, which has joined again.
+    /// Begins a reply to a fetch. It replaces a waiting one to the same client, which has joined again.
     mutating func send(_ answer: FetchAnswer, now: MonotonicTime, _ send: (Message) throws -> SendOutcome) rethrows {
         var answer = answer
         let client = answer.client

@@ -41,7 +41,7 @@ package struct TransferOrder: Sendable, Hashable {
 
 /// The beginning of a server’s response.
 package struct TransferStart: Sendable, Hashable {
-    /// The size of the file in bytes; 0: unknown.
+    /// The size of the file in bytes; 0 if unknown.
     package var total: UInt64
     /// The position at which the response begins, in bytes.
     package var offset: UInt64
@@ -105,6 +105,6 @@ package enum DownloadsAction: Sendable, Hashable {
     /// Check the files at these paths, relative to the folder, by episode; the result repeats the number.
     case checkFiles(UInt64, [String: String])
     case checkNetwork
-    /// Limit the rate of all transfers together, in bytes a second; 0: no limit.
+    /// Limit the rate of all transfers together, in bytes a second; 0 means no limit.
     case limit(bytesPerSecond: UInt64)
 }

@@ -201,7 +201,7 @@ extension DownloadsMachine {
         effects.append(.reply(command.id, .success(reply.wireBytes)))
     }
 
-    /// Explains why an episode was never downloaded; nil: it isn’t in the library.
+    /// Explains why an episode was never downloaded; nil if it isn’t in the library.
     static func neverRequested(_ episode: WireEpisode?) -> String {
         if let episode {
             if episode.enclosureURL.isEmpty { return "It has no audio to download." }

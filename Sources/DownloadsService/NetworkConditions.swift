@@ -9,7 +9,7 @@ struct NetworkConditions: Sendable {
     /// The interval between retries of one of the downloads that failed without a network.
     private static let probeBackoff = Backoff.constant(.seconds(120))
 
-    /// The interfaces of the default routes; nil: not checked yet.
+    /// The interfaces of the default routes; nil if not checked yet.
     private var interfaces: [String]?
     /// The hour of the day, local time.
     private var hour: Int?
@@ -76,7 +76,7 @@ struct NetworkConditions: Sendable {
         effects.append(.perform(.checkNetwork))
     }
 
-    /// The condition that a download by a rule waits for; nil: it may begin now.
+    /// The condition that a download by a rule waits for; nil if it may begin now.
     func obstacle(to download: WireDownload, _ settings: OwnerSettings) -> String? {
         guard download.automatic else { return nil }
         let hours = settings.value(.autoDownloadHours, podcast: download.podcastID)

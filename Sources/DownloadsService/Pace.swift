@@ -28,7 +28,7 @@ struct Pace {
         return true
     }
 
-    /// The bytes a second since the last report; nil: no report is due.
+    /// The bytes a second since the last report; nil if no report is due.
     mutating func speed(at received: UInt64, _ now: MonotonicTime) -> Double? {
         let elapsed = now.since(reported)
         guard elapsed >= Self.reportInterval else { return nil }

@@ -9,7 +9,7 @@ struct RetentionRules: Sendable {
     /// The time from the last change of the player or a queue to the deletion: queues are received one by one.
     private static let delay = Duration.seconds(10)
 
-    /// The loaded episode; empty: none.
+    /// The loaded episode; empty if there is none.
     private var loaded = ""
     private var hasSeenPlayer = false
     private var queues: [String: ObservedQueue] = [:]

@@ -2,7 +2,7 @@ import PodcastModel
 
 /// Limits a rate, with a burst of one second; the caller waits for the time that it returns.
 struct TokenBucket: Sendable {
-    /// The rate in bytes a second; 0: no limit.
+    /// The rate in bytes a second; 0 means no limit.
     private let rate: UInt64
     private var tokens: Double
     private var at: MonotonicTime

@@ -6,7 +6,7 @@ import WireMessages
 struct ContentRange: Equatable {
     /// The position of the first byte.
     let first: UInt64
-    /// The size of the whole file; 0: unknown.
+    /// The size of the whole file; 0 if unknown.
     let total: UInt64
 
     init?(_ text: String) {

@@ -83,7 +83,7 @@ struct ControlConnection {
     var output: [UInt8] = []
     var waitsForReady = false
     var waitsForEnd = false
-    /// The service whose lines it follows; empty: all; nil: none.
+    /// The service whose lines it follows; empty means all; nil if there is none.
     var follows: String?
     var isBroken = false
     /// The maximum size of a slow client’s waiting output, in bytes.

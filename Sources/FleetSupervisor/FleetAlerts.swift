@@ -21,7 +21,7 @@ struct FleetAlerts: Sendable {
     /// The alerts without an answer, for the stream.
     var publications: [Publication] { alerts.retained }
 
-    /// Updates the alert about a service; nil: its cause has ended.
+    /// Updates the alert about a service; nil if its cause has ended.
     mutating func update(_ concern: FleetConcern?, of service: String, at now: Timestamp) -> [Publication] {
         guard let concern else { return end(service) }
         if var known = occurrences[service], known.code == concern.code {

@@ -43,7 +43,7 @@ enum SupervisorEffect: Sendable, Hashable {
     case fleetReady
     /// A service can’t be started; the sentence contains its name and the reason. The service is still retried.
     case fleetFailed(String)
-    /// The concern about a service has changed; nil: it has ended.
+    /// The concern about a service has changed; nil if it has ended.
     case concern(String, FleetConcern?)
     case log(String, LogRecord.Level = .info)
     case finished
@@ -118,7 +118,7 @@ struct SupervisorMachine: Sendable {
         return effects
     }
 
-    /// The time of the next `tick`; nil: only another event can change the state.
+    /// The time of the next `tick`; nil if only another event can change the state.
     var nextDeadline: MonotonicTime? {
         var deadlines = services.flatMap { [$0.nextTry, $0.killAt, $0.startDeadline].compactMap(\.self) }
         if let stopDeadline, !isFinished { deadlines.append(stopDeadline) }

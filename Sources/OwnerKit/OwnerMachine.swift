@@ -114,7 +114,7 @@ package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & 
     case publish([Publication])
     /// Answers a command that commits nothing, or refuses it. It is sent after all earlier publications.
     case reply(RequestID, Result<[UInt8], Failure>)
-    /// Calls another service (downwards only: queue → playback → persistence). The call is repeated with the same ID
+    /// Calls another service (downwards only: queue → playback → persistence). The call is retried with the same ID
     /// until it is answered or refused.
     case call(OwnerCall<Query>)
     /// Sets or reschedules a timer; nil cancels it.

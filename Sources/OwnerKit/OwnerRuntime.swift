@@ -89,7 +89,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         pipeline = CommitPipeline(owner: Machine.owner, generation: generation, seed: seed)
     }
 
-    /// The time at which `timerFired` is due; nil: never.
+    /// The time at which `timerFired` is due; nil means never.
     var deadline: MonotonicTime? {
         var next = [
             requests.deadline, timers.values.min(), repairAt, refusedPuts.retryAt, forgottenPodcasts.retryAt,

@@ -92,9 +92,9 @@ package struct OwnerCall<Query: Sendable>: Sendable {
     package var service: ServiceName
     /// A Protobuf message: that service’s request.
     package var payload: [UInt8]
-    /// The request’s ID, derived (`RequestID.derived`) if the same call may be repeated after a crash; nil: a new one.
+    /// The request’s ID, derived (`RequestID.derived`) if the same call may be repeated after a crash; nil means a new one.
     package var request: RequestID?
-    /// The time limit; nil: the request is repeated until it is answered.
+    /// The time limit; nil if the request is retried until it is answered.
     package var limit: Duration?
     /// Whether the ID may have been used before, so that the service must look it up in the database first.
     package var mayBeRepeat: Bool

@@ -53,7 +53,7 @@ package struct RequestDeduplicator: Sendable {
         self.byteCapacity = byteCapacity
     }
 
-    /// The time at which `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil means never.
     package var deadline: MonotonicTime? {
         running.values.flatMap { running in running.tickets.compactMap { Self.due($0.deadline, running.phase) } }.min()
     }

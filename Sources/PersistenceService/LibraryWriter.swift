@@ -218,7 +218,7 @@ struct LibraryWriter {
         return stored.wireData
     }
 
-    /// The length that the player measured, or else the announced one, in whole seconds; 0: unknown.
+    /// The length that the player measured, or else the announced one, in whole seconds; 0 if unknown.
     private func seconds(of episode: WireEpisode) throws -> Int64 {
         let state = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT value FROM episode_state WHERE episode = ?"), arguments: [episode.id])

@@ -35,7 +35,7 @@ struct MaintenanceSchedule: Sendable {
 
     /// A kind of work of which at most one run is in progress.
     private struct Job: Sendable {
-        /// The time at which it is due; nil: there is nothing to do.
+        /// The time at which it is due; nil if there is nothing to do.
         var at: MonotonicTime?
         var isRunning = false
 
@@ -95,7 +95,7 @@ struct MaintenanceSchedule: Sendable {
         if failed { snapshot.at = now.monotonic.advanced(by: Self.snapshotBackoff.wait()) }
     }
 
-    /// - Parameter copy: the backup; nil: it failed.
+    /// - Parameter copy: the backup; nil if it failed.
     mutating func backupEnded(_ copy: DatabaseCopy?, now: Moment) {
         backup.isRunning = false
         if let copy { lastBackup = copy.at }

@@ -30,7 +30,7 @@ package struct PersistenceMachine: Sendable {
     var recordedAlerts: Set<String>
     var pendingAnswers = PendingAnswers<AlertAnswer>()
     private var pendingWrites: [(purpose: Purpose, write: StoreWrite, bytes: Int)] = []
-    /// The purposes of the transaction in progress; empty: there is none.
+    /// The purposes of the transaction in progress; empty if there is none.
     private var writing: [Purpose] = []
     private var intake = BatchIntake()
     private var questions: [(Ticket, WirePersistenceRequest.OneOf_Command)] = []

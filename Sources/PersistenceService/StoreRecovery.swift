@@ -11,9 +11,9 @@ package struct Recovery: Sendable, Hashable {
     /// The state of the file at the database’s path, as a sentence.
     package var reason: String
     package var damage: DatabaseDamage?
-    /// The path to which that file was moved; nil: there was none.
+    /// The path to which that file was moved; nil if there was none.
     package var movedTo: String?
-    /// The restored copy; nil: none was good, so that the database is new and empty.
+    /// The restored copy; nil if none was good, so that the database is new and empty.
     package var restored: String?
     /// The time of the restored state.
     package var reaches: Timestamp?

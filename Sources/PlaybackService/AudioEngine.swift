@@ -24,11 +24,11 @@ package enum EngineCommand: Sendable, Hashable {
     /// Changes the speed without changing the pitch.
     case setSpeed(PlaybackSpeed)
     case setVolume(Volume)
-    /// Selects a sound device by the engine’s name for it; empty: the system’s default.
+    /// Selects a sound device by the engine’s name for it; empty means the system’s default.
     case setOutput(String)
     /// Changes the sound processing without a gap or a change of position.
     case setSound(EngineSound)
-    /// Names the file that will be opened next, so that it can be opened in advance; nil: none. It makes no sound
+    /// Names the file that will be opened next, so that it can be opened in advance; nil if there is none. It makes no sound
     /// before the `open` of the same load, and doesn’t start by itself when the open file ends.
     case prepare(EngineLoad?)
     /// Reopens the sound device: the chosen one if it is available, else the system’s default.
@@ -57,7 +57,7 @@ package struct EngineLoad: Sendable, Hashable {
     package var sound = EngineSound()
     /// The serial number of progress until a seek. A load can be opened again; progress with an older number is stale.
     package var serial: UInt64 = 0
-    /// The podcast whose user and password the server may require; empty: none.
+    /// The podcast whose user and password the server may require; empty if there is none.
     package var podcast = ""
     /// The user and password for the server; the shell looks them up.
     package var credentials: WebCredentials?
@@ -136,7 +136,7 @@ package struct EngineProgress: Sendable, Hashable {
     package var serial: UInt64
     /// The position up to which data has arrived, in seconds.
     package var cached: Double
-    /// The speed at which the position advances; nil: the speed that is set.
+    /// The speed at which the position advances; nil means the speed that is set.
     package var speed: PlaybackSpeed?
 
     package init(
@@ -166,11 +166,11 @@ package struct OutputDevice: Sendable, Hashable {
 
 /// The sound devices, and the one in use.
 package struct EngineOutputs: Sendable, Hashable {
-    /// All devices; nil: this report doesn’t list them.
+    /// All devices; nil if this report doesn’t list them.
     package var devices: [OutputDevice]?
     /// The device in use; empty for the system’s default, also if the chosen device isn’t available.
     package var inUse: String
-    /// Whether there is no real device, so that nothing is heard; nil: unknown, for example while no device is open.
+    /// Whether there is no real device, so that nothing is heard; nil if unknown, for example while no device is open.
     package var silent: Bool?
 
     package init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool? = false) {

@@ -4,10 +4,10 @@ import WireMessages
 /// Identifies the audio of a source by its ETag, or else its size. Different tags of one kind mean different audio;
 /// tags of different kinds can’t be compared.
 package struct AudioTag: Sendable, Hashable {
-    /// `etag:…` or `size:…`; empty: unknown.
+    /// `etag:…` or `size:…`; empty if unknown.
     package let text: String
 
-    /// - Parameter size: the size in bytes; 0: unknown.
+    /// - Parameter size: the size in bytes; 0 if unknown.
     package init(etag: String, size: UInt64) {
         let strong = etag.hasPrefix("W/") ? String(etag.dropFirst(2)) : etag
         text = strong.isEmpty ? size == 0 ? "" : "size:\(size)" : "etag:\(strong.prefix(200))"
@@ -32,7 +32,7 @@ struct AudioIdentity: Sendable, Hashable {
     var measured: MeasuredDuration?
     /// The length that an earlier process measured.
     var recorded: EpisodeDuration?
-    /// The tag of the source; nil: it isn’t known yet.
+    /// The tag of the source; nil if it isn’t known yet.
     private var sourceTag: AudioTag?
     private var match = Match.unknown
     /// The open audio isn’t the episode’s, and playback has failed for that reason.
@@ -60,7 +60,7 @@ struct AudioIdentity: Sendable, Hashable {
         return measured?.source == .partial ? measured?.duration : nil
     }
 
-    /// The length that this or an earlier process has measured; nil: the length is only announced, or partial.
+    /// The length that this or an earlier process has measured; nil if the length is only announced, or partial.
     func knownDuration(at position: PlaybackPosition) -> EpisodeDuration? {
         if let measured, measured.source != .partial, !isPassed(measured.duration, position) {
             return measured.duration
@@ -139,7 +139,7 @@ struct AudioIdentity: Sendable, Hashable {
             "“\(title)” is \(ClockText.format(length)) long now and \(before); the audio may have been replaced.")
     }
 
-    /// Returns the replacement for a start position at or beyond the end of the open audio; nil: the position is kept.
+    /// Returns the replacement for a start position at or beyond the end of the open audio; nil if the position is kept.
     ///
     /// A position in the last second becomes the start of that second. A position that was saved for a longer version
     /// of the audio, perhaps with advertisements, moves to half a minute before the end. If nothing indicates another
@@ -159,7 +159,7 @@ struct AudioIdentity: Sendable, Hashable {
         return nil
     }
 
-    /// Returns where to continue if nothing was heard beyond the declared end; nil: the episode has ended.
+    /// Returns where to continue if nothing was heard beyond the declared end; nil if the episode has ended.
     mutating func resumption(afterEnd end: ReportedEnd, playedFrom: PlaybackPosition) -> PlaybackPosition? {
         defer { isBehindEnd = false }
         guard isBehindEnd, end.position.seconds < playedFrom.seconds + 1 else { return nil }
@@ -176,7 +176,7 @@ struct AudioIdentity: Sendable, Hashable {
         match = tag.text == begun.text ? .same : tag.differs(from: begun) ? .other : .unknown
     }
 
-    /// Returns the episode’s new tag if the open audio is the episode; nil: the stored tag is kept. The tag of an
+    /// Returns the episode’s new tag if the open audio is the episode; nil if the stored tag is kept. The tag of an
     /// accepted replacement doesn’t overwrite a stored tag, so that the original audio is recognised later.
     mutating func newTag(insteadOf stored: String) -> String? {
         guard let tag = sourceTag?.text, tag != stored, !acceptsReplacement || stored.isEmpty else { return nil }

@@ -78,7 +78,7 @@ struct BookmarkStore: Sendable {
         return put(bookmark)
     }
 
-    /// Creates a bookmark after the lookup of its episode; nil: the episode doesn’t exist.
+    /// Creates a bookmark after the lookup of its episode; nil if the episode doesn’t exist.
     mutating func complete(_ bookmark: WireBookmark, _ episode: WireEpisode?) throws(Failure) -> Outcome {
         guard let episode else { throw Failure(.notFound, "There is no episode “\(bookmark.episode)”.") }
         var bookmark = bookmark
@@ -127,7 +127,7 @@ struct BookmarkStore: Sendable {
         return change
     }
 
-    /// Returns the bookmarks of an episode; empty: of all episodes.
+    /// Returns the bookmarks of an episode; an empty ID means all episodes.
     func list(of episode: String) throws(Failure) -> WirePlaybackReply {
         var reply = WirePlaybackReply()
         reply.bookmarks.bookmarks = ordered { episode.isEmpty || $0.episode == episode }

@@ -11,12 +11,12 @@ struct ChapterTracker: Sendable {
     private var stored: [WireChapter] = []
     /// The chapters that the loaded episode’s file contains.
     private var ofFile: [WireChapter] = []
-    /// The number of the current chapter, from 1, as last published; 0: none.
+    /// The number of the current chapter, from 1, as last published; 0 if there is none.
     private(set) var number = 0
 
     var chapters: [WireChapter] { stored.isEmpty ? ofFile : stored }
 
-    /// The end of the current chapter, in seconds; nil: the chapter ends with the episode, or there is no chapter.
+    /// The end of the current chapter, in seconds; nil if the chapter ends with the episode, or there is no chapter.
     var end: Double? {
         // The chapters may have changed since the number was computed.
         guard chapters.indices.contains(number - 1) else { return nil }
@@ -79,7 +79,7 @@ struct ChapterTracker: Sendable {
         return change
     }
 
-    /// Handles a move to a position; nil: to the episode’s end.
+    /// Handles a move to a position; nil means to the episode’s end.
     ///
     /// - Returns: whether the current chapter has changed.
     mutating func moved(to position: PlaybackPosition?) -> Bool {

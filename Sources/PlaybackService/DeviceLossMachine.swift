@@ -35,7 +35,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         case searching(Reload)
         /// Playback is paused by the loss. Exits: checking, idle.
         case waiting(Loss, Reload)
-        /// Playback has resumed and must advance by a deadline; nil: the audio is being opened. Exits: idle, waiting.
+        /// Playback has resumed and must advance by a deadline; nil if the audio is being opened. Exits: idle, waiting.
         case checking(Loss, deadline: MonotonicTime?)
     }
 

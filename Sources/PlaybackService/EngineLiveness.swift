@@ -20,7 +20,7 @@ struct EngineLiveness: Sendable, Hashable {
     /// The time limit for saving the position when the engine hangs.
     private static let saving = Duration.seconds(2)
 
-    /// The deadline for ending the process while the engine hangs; nil: the engine works.
+    /// The deadline for ending the process while the engine hangs; nil if the engine works.
     private var killDeadline: MonotonicTime?
     private var isEnding = false
     /// Whether the engine is running; its first `open` starts it.

@@ -134,7 +134,7 @@ package struct EpisodeMarking: Sendable {
 struct EpisodeMark: Sendable {
     var before: WireEpisodeState
     let after: WireEpisodeState
-    /// `PositionTracker.unplayedFrom` before the mark; nil: the episode isn’t loaded.
+    /// `PositionTracker.unplayedFrom` before the mark; nil if the episode isn’t loaded.
     let unplayedFrom: PlaybackPosition?
 
     /// The maximum number of changes that are published as separate events.

@@ -120,7 +120,7 @@ package final class MPVEngine: AudioEngine {
         }
     }
 
-    /// Removes and returns the queued commands, and the devices if they have been listed; nil: the engine is closed.
+    /// Removes and returns the queued commands, and the devices if they have been listed; nil if the engine is closed.
     private func drain() -> (commands: [EngineCommand], devices: [OutputDevice]?)? {
         state.withLockedValue { state in
             guard !state.closed else { return nil }

@@ -32,7 +32,7 @@ extension MPVPlayer {
         }
     }
 
-    /// Returns libmpv’s number for the file of a `loadfile` command; nil: the command was refused.
+    /// Returns libmpv’s number for the file of a `loadfile` command; nil if the command was refused.
     private static func entry(in event: mpv_event) -> Int64? {
         guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
             case .map(let map) = MPVValue(reply.result)

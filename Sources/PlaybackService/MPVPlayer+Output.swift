@@ -3,20 +3,20 @@ import PodcastModel
 
 /// The state of libmpv’s sound output.
 struct MPVOutputs {
-    /// The requested device; empty: the system’s default.
+    /// The requested device; empty means the system’s default.
     var chosen = ""
     /// The device that libmpv is set to use: the chosen one, or the default if that is missing.
     var selected = ""
     /// The selected device has disappeared, and the sound server has moved the sound to another one.
     var hasLeft = false
-    /// The driver of the open output; nil: no output is open.
+    /// The driver of the open output; nil if no output is open.
     var driver: String?
     /// Whether the output had no real driver when it was last opened.
     var wasSilent = false
-    /// The last list of devices, dummies included; nil: there is none yet.
+    /// The last list of devices, dummies included; nil if there is none yet.
     var listed: [OutputDevice]?
     var watch: MPVDeviceWatch?
-    /// The deadline for a list of devices; nil: no list is awaited.
+    /// The deadline for a list of devices; nil if no list is awaited.
     var listBy: MonotonicTime?
     /// The output was opened before the awaited list, after which the device is chosen again and reported.
     var isUnchecked = false

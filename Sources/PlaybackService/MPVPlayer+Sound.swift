@@ -70,7 +70,7 @@ extension MPVPlayer {
         }
     }
 
-    /// The number of seconds until `checkSpeed` is due; nil: after the next event.
+    /// The number of seconds until `checkSpeed` is due; nil means after the next event.
     var nextSpeedCheck: Double? {
         guard let now = current, now.isHeard, now.needsSpeedChecks, let shown else { return nil }
         var wait = now.speeds.heard(shown: shown).changesIn

@@ -13,7 +13,7 @@ final class MPVPlayer {
         var loaded = false
         var wantsPause: Bool
         var log = MPVLogReader()
-        /// The length when the file was opened; nil: it was unknown, so later lengths are partial.
+        /// The length when the file was opened; nil if it was unknown, so later lengths are partial.
         var firstDuration: Double?
         var duration: Double?
         var reportedDuration: MeasuredDuration?

@@ -5,7 +5,7 @@ import WireMessages
 
 /// The effects of one event, and the state that is kept for later events: unsaved changes and alerts.
 struct PendingEffects: Sendable {
-    /// The answer to a command, sent when its changes are durable.
+    /// The reply to a command, sent when its changes are durable.
     struct Answer: Sendable {
         enum Body: Sendable { case state, output, episodeState(WireEpisodeState) }
 

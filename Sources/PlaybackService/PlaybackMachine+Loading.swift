@@ -55,7 +55,7 @@ extension PlaybackMachine {
         if let found { showChapters(of: found) }
     }
 
-    /// Handles the library’s answer about the episode that is being loaded; nil: the lookup failed or found nothing.
+    /// Handles the library’s reply about the episode that is being loaded; nil if the lookup failed or found nothing.
     private mutating func handleFoundEpisode(_ found: WireEpisode?) {
         guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
         let state = state(of: session.episode.id, found)

@@ -6,7 +6,7 @@ package import WireMessages
 /// The identity of the boot and of the fleet, by which a process distinguishes a crash from an orderly exit.
 package struct PlaybackContext: Sendable, Hashable {
     package var bootID: String
-    /// The supervisor’s run; empty: there is no supervisor, and playback doesn’t resume by itself.
+    /// The supervisor’s run; empty if there is no supervisor, and playback doesn’t resume by itself.
     package var fleetRun: String
     package var limits: PlaybackLimits
 
@@ -25,7 +25,7 @@ package struct PlaybackLimits: Sendable, Hashable {
     package var opening: Duration = .seconds(60)
     /// The limit for a stream that waits for data and gets none.
     package var stall: Duration = .seconds(20)
-    /// The waits between probes of the server of a failed stream; empty: it isn’t probed.
+    /// The waits between probes of the server of a failed stream; empty if it isn’t probed.
     package var serverProbeBackoff = Backoff.steps(
         [.seconds(30), .seconds(60), .seconds(120), .seconds(300)], repeatsLast: true)
     /// The time after which the return of a server no longer resumes playback.

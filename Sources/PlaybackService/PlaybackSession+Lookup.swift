@@ -43,7 +43,7 @@ extension PlaybackSession {
 
     // MARK: Answers of the library
 
-    /// Looks the episode up again, then resumes it at a position; nil: its stored position.
+    /// Looks the episode up again, then resumes it at a position; nil means its stored position.
     mutating func lookUpAgain(at explicit: PlaybackPosition?, _ pending: inout PendingEffects) {
         engine = .lookingUp(nil, explicit: explicit)
         pending.lookUp([episode.id], for: .load(loadID))
@@ -65,7 +65,7 @@ extension PlaybackSession {
         pending.lookUp([episode.id], for: .lateLoad(loadID), limit: nil)
     }
 
-    /// Handles the library’s answer about the episode; nil: the lookup failed or found nothing.
+    /// Handles the library’s reply about the episode; nil if the lookup failed or found nothing.
     ///
     /// - Parameter state: the newest known state of the episode.
     mutating func found(_ found: WireEpisode?, _ state: WireEpisodeState?, _ pending: inout PendingEffects) {

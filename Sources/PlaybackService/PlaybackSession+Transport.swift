@@ -199,7 +199,7 @@ extension PlaybackSession {
 
     /// Publishes a new anchor.
     ///
-    /// - Parameter pace: the speed at which the anchor advances; nil: the speed that is set.
+    /// - Parameter pace: the speed at which the anchor advances; nil means the speed that is set.
     mutating func setAnchor(
         _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil,
         _ pending: inout PendingEffects

@@ -34,7 +34,7 @@ struct PlaybackSession: Sendable, Hashable {
     enum Engine: Sendable, Hashable {
         /// The engine has no file.
         case closed
-        /// The library is being queried about the episode. The request is answered afterwards; nil: no request waits.
+        /// The library is being queried about the episode. The request is answered afterwards; nil if no request waits.
         case lookingUp(RequestID?, explicit: PlaybackPosition?)
         /// The file is opened once the session is durable, so that the next process can detect a crash.
         case awaitingCommit(TransactionID?)
@@ -51,7 +51,7 @@ struct PlaybackSession: Sendable, Hashable {
     enum Lookup: Sendable, Hashable {
         /// The library hasn’t answered yet.
         case pending
-        /// The lookup has failed and is repeated until the library answers. If the file was opened meanwhile, its
+        /// The lookup has failed and is retried until the library replies. If the file was opened meanwhile, its
         /// position takes precedence over the stored one.
         case failed(wasOpened: Bool)
         /// The library has answered: a further answer may be older than `episodeState`.
@@ -59,7 +59,7 @@ struct PlaybackSession: Sendable, Hashable {
     }
 
     var episode: WireEpisodeSummary
-    /// The audio at the episode’s address; nil: the address can’t be played.
+    /// The audio at the episode’s address; nil if the address can’t be played.
     var enclosure: AudioSource?
     /// The downloaded file that plays instead of the enclosure.
     var localPath: String?
@@ -81,7 +81,7 @@ struct PlaybackSession: Sendable, Hashable {
     var resumedAt: MonotonicTime?
     /// Detects that the sound server accepts no sound.
     var standstill = StandstillWatch(limit: 10)
-    /// The alert that was answered with `skip`; nil: the episode isn’t skipped.
+    /// The alert that was answered with `skip`; nil if the episode isn’t skipped.
     var skippedAlert: String?
 
     var source: AudioSource? { localPath.map { .file(path: $0) } ?? enclosure }
@@ -95,7 +95,7 @@ struct PlaybackSession: Sendable, Hashable {
     /// The length that is shown, and that seeks are checked against.
     var duration: EpisodeDuration? { audio.duration(at: tracker.anchor.position) }
 
-    /// The length that this or an earlier process has measured; nil: the length is only announced, or partial.
+    /// The length that this or an earlier process has measured; nil if the length is only announced, or partial.
     var knownDuration: EpisodeDuration? { audio.knownDuration(at: tracker.anchor.position) }
 
     /// Whether the stored state of the episode is known, so that it can be changed.
@@ -122,7 +122,7 @@ struct PlaybackSession: Sendable, Hashable {
         alert.subject == loadID.text || DeviceAlert.codes.contains(alert.code)
     }
 
-    /// Returns the session after the answer to an alert; nil: the answer changes nothing.
+    /// Returns the session after the answer to an alert; nil if the answer changes nothing.
     func answered(_ answer: WireAnswerAlert, mayPlay: Bool) -> PlaybackSession? {
         guard status != .finished else { return nil }
         var session = self

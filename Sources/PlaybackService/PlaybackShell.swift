@@ -21,8 +21,8 @@ package final class PlaybackShell: Service {
     private let hangs: AsyncStream<Failure>
 
     /// - Parameters:
-    ///   - playback: the identity of boot and fleet; nil: the real one.
-    ///   - makeEngine: creates the engine; nil: libmpv.
+    ///   - playback: the identity of boot and fleet; nil means the real one.
+    ///   - makeEngine: creates the engine; nil means libmpv.
     package init(_ context: ServiceContext, playback: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
         let outputs = context.environment["LOCKSTEP_AO"] ?? ""
         let makeEngine = makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) }

@@ -36,7 +36,7 @@ struct PlaybackTimers: Sendable {
         due[timer] = timer == .sample ? now.advanced(by: Self.sampleInterval) : nil
     }
 
-    /// Schedules the retry of a save after a number of consecutive refusals; 0: the save has succeeded.
+    /// Schedules the retry of a save after a number of consecutive refusals; 0 if the save has succeeded.
     mutating func retrySaving(after refusals: Int, now: MonotonicTime) {
         due[.retry] = refusals == 0 ? nil : now.advanced(by: Self.saveBackoff.wait(after: refusals))
     }

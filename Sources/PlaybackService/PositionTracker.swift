@@ -16,7 +16,7 @@ struct PositionTracker: Sendable, Hashable {
     /// Whether the current position was reached by playing, not by a seek or a load.
     private(set) var isPlayedUpToHere = false
     private(set) var pausedAt: Timestamp?
-    /// The time at which an earlier process left the episode at this position; nil: the position has changed since.
+    /// The time at which an earlier process left the episode at this position; nil if the position has changed since.
     private var leftAt: Timestamp?
     /// The time at which the engine is asked for its settled position after a pause.
     var settlesAt: MonotonicTime?
@@ -62,7 +62,7 @@ struct PositionTracker: Sendable, Hashable {
 
     /// Sets the anchor.
     ///
-    /// - Parameter time: the time at which the position was reached; nil: now.
+    /// - Parameter time: the time at which the position was reached; nil means now.
     mutating func fix(
         _ position: PlaybackPosition, running: Bool, speed: PlaybackSpeed, at time: MonotonicTime?, now: Moment
     ) {

@@ -38,7 +38,7 @@ struct PreparedEpisode: Sendable {
     }
 
     private(set) var load: Load?
-    /// The library’s answer about the episode; nil: there is none yet, or it is stale.
+    /// The library’s reply about the episode; nil if there is none yet, or it is stale.
     private(set) var found: WireEpisode?
     /// The number of the current query to the library; other answers are stale.
     private var question: UInt64?
@@ -100,7 +100,7 @@ struct PreparedEpisode: Sendable {
 }
 
 extension WireDownload {
-    /// The downloaded file, which plays instead of a stream; nil: there is none, or the enclosure is a file.
+    /// The downloaded file, which plays instead of a stream; nil if there is none, or the enclosure is a file.
     func source(insteadOf source: AudioSource?) -> AudioSource? {
         guard state == .downloaded, !path.isEmpty, case .web? = source else { return nil }
         return .file(path: path)

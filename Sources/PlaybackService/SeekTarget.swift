@@ -13,7 +13,7 @@ struct SeekTarget: Sendable {
 
     let title: String
     let position: Double
-    /// The length of the episode, in seconds; nil: unknown.
+    /// The length of the episode, in seconds; nil if unknown.
     let duration: Double?
     let chapters: [WireChapter]
 

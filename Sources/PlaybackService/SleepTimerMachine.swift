@@ -51,7 +51,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         }
     }
 
-    /// The timer as it is stored and published; nil: it is off.
+    /// The timer as it is stored and published; nil if it is off.
     func wire(bootID: String) -> WireSleepState? {
         var wire = WireSleepState()
         switch phase {

@@ -47,11 +47,11 @@ struct SoundOutput: Sendable {
         case showAlert(DeviceAlert?)
     }
 
-    /// The chosen device; empty: the system’s default.
+    /// The chosen device; empty means the system’s default.
     private(set) var chosen = ""
     private(set) var devices: [OutputDevice] = []
     private(set) var inUse = ""
-    /// Whether nothing is heard; nil: unknown.
+    /// Whether nothing is heard; nil if unknown.
     private(set) var isSilent: Bool?
     var loss: DeviceLossMachine
     /// The last shown problem; its alert may have been dismissed.
@@ -89,7 +89,7 @@ struct SoundOutput: Sendable {
         return actions + loss.devicesAnswered(isThere: isThere, now: now).map(Action.followLoss)
     }
 
-    /// - Parameter position: the position of the loaded episode; nil: nothing is loaded.
+    /// - Parameter position: the position of the loaded episode; nil if nothing is loaded.
     mutating func reported(
         _ outputs: EngineOutputs, isPlaying: Bool, position: PlaybackPosition?, now: MonotonicTime
     ) -> [Action] {
@@ -126,7 +126,7 @@ struct SoundOutput: Sendable {
     /// - Parameters:
     ///   - isFresh: whether the devices have just been listed.
     ///   - isOpen: whether the engine has a file open, and reports the device in use itself.
-    /// - Returns: whether the choice has changed; nil: the devices must be listed first.
+    /// - Returns: whether the choice has changed; nil if the devices must be listed first.
     mutating func choose(_ device: String, isFresh: Bool, isOpen: Bool) throws(Failure) -> Bool? {
         let isThere = device.isEmpty || devices.contains { $0.name == device }
         if !isThere, !isFresh { return nil }

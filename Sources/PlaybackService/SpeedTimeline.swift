@@ -52,7 +52,7 @@ struct SpeedTimeline: Sendable, Hashable {
     }
 
     /// The position that is heard while libmpv reports `shown`, its speed, and the number of seconds until that
-    /// changes; nil: no change is buffered.
+    /// changes; nil if no change is buffered.
     func heard(shown: Double) -> (position: Double, speed: PlaybackSpeed, changesIn: Double?) {
         var (position, speed) = (shown, self.speed)
         var next: Change?

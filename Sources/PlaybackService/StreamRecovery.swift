@@ -8,7 +8,7 @@ struct StreamRetry: Sendable, Hashable {
     /// The number of attempts.
     let of: Int
     let wait: Duration
-    /// The time at which the retry is due; nil: the retry is in progress.
+    /// The time at which the retry is due; nil if the retry is in progress.
     fileprivate(set) var nextAt: MonotonicTime?
     let failure: Failure
     let position: PlaybackPosition
@@ -64,7 +64,7 @@ struct StreamRecovery: Sendable, Hashable {
         let endsAt: MonotonicTime
         let endsAtWall: Timestamp
         var asked = 0
-        /// The next probe; nil: the audio is being opened.
+        /// The next probe; nil if the audio is being opened.
         var nextAt: MonotonicTime?
     }
 
@@ -85,7 +85,7 @@ struct StreamRecovery: Sendable, Hashable {
     private static let passes = 5.0
 
     let limits: PlaybackLimits
-    /// The server; empty: a file is open.
+    /// The server; empty if a file is open.
     private var host = ""
     /// The retry that is due or in progress, until playback is past the position of the failure.
     private(set) var retry: StreamRetry?
@@ -119,7 +119,7 @@ struct StreamRecovery: Sendable, Hashable {
 
     // MARK: The engine
 
-    /// - Parameter host: the server; nil: a file is opened.
+    /// - Parameter host: the server; nil if a file is opened.
     mutating func opens(host: String?, now: MonotonicTime) -> [Action] {
         closed()
         self.host = host ?? ""

@@ -20,7 +20,7 @@ public struct EpisodeFacts: Sendable, Hashable {
     public var position = 0.0
     /// Its publication date; nil if unknown.
     public var published: Timestamp?
-    /// When it was last played back; nil if never.
+    /// When it was last played back; nil means never.
     public var heard: Timestamp?
     /// When the feed was first seen to contain it; nil if unknown.
     public var added: Timestamp?

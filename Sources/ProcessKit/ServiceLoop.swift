@@ -42,7 +42,7 @@ package protocol ServiceHandler: SendableMetatype {
     /// The reports of the service’s own shell.
     associatedtype Input: Sendable
 
-    /// The time at which `BusEvent.timerFired` is due; nil: never. It is read after each turn.
+    /// The time at which `BusEvent.timerFired` is due; nil means never. It is read after each turn.
     var deadline: MonotonicTime? { get }
 
     /// Handles an event.
@@ -75,7 +75,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
     private let end: AsyncStream<Failure?>.Continuation
 
     /// - Parameters:
-    ///   - observes: the topics whose updates the handler receives; nil: none.
+    ///   - observes: the topics whose updates the handler receives; nil if there is none.
     ///   - makeHandler: called once, on the service’s thread.
     package init(
         _ context: ServiceContext, observes: TopicSelection?,

@@ -8,14 +8,14 @@ package final class SimulatedEngine: AudioEngine {
     package struct Audio: Sendable, Hashable {
         /// The end of the audio, in seconds.
         package var length: Double
-        /// The length that the file declares; nil: the actual one.
+        /// The length that the file declares; nil means the actual one.
         package var declared: Double?
         /// The initial estimate of the length, which is dropped when the position is past it.
         package var estimate: Double?
         /// Whether the stream is reported as cut at its end.
         package var cut: Bool
         package var chapters: [ChapterMark]
-        /// The failure with which an open of the file ends; nil: the file can be opened.
+        /// The failure with which an open of the file ends; nil if the file can be opened.
         package var failure: Failure?
         /// Whether the file opens but gets no data.
         package var stalls = false
@@ -78,7 +78,7 @@ package final class SimulatedEngine: AudioEngine {
 
     package var source: AudioSource? { state.withLockedValue(\.load?.source) }
 
-    /// The load whose audio is playing; nil: nothing is playing.
+    /// The load whose audio is playing; nil if nothing is playing.
     package var sounding: LoadID? {
         state.withLockedValue { state in
             if let unbidden = state.unbidden { return unbidden }

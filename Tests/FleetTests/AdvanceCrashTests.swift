@@ -114,7 +114,7 @@ private final class Crash: Sendable {
     private let victim: AdvanceCrashTests.Victim
     private let files: NIOLockedValueBox<WatchedFiles?>
     private struct State {
-        /// The number of commits until the crash; nil: no crash at a commit.
+        /// The number of commits until the crash; nil means no crash at a commit.
         var remaining: Int?
         /// Whether the process that opened the database’s files was killed: every operation then fails.
         var isDead = false

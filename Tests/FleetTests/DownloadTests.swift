@@ -94,7 +94,7 @@ struct DownloadTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let response: HTTPTestResponse
-        /// The expected failure; nil: the download is retried and completes.
+        /// The expected failure; nil if the download is retried and completes.
         let code: FailureCode?
     }
 
@@ -165,7 +165,7 @@ struct DownloadTests {
         }
     }
 
-    /// The size in the feed, and the number of bytes after which the connection ends; 0: none.
+    /// The size in the feed, and the number of bytes after which the connection ends; 0 if there is none.
     @Test(arguments: [(0, 0), (audio.count, 0), (audio.count, 100_000), (audio.count / 2, 0)])
     func `a connection that ends without an announced length is checked against the length in the feed`(
         announced: Int, cut: Int

@@ -63,7 +63,7 @@ extension QueueSimulation {
         }
     }
 
-    /// The server’s answer to a probe; nil: none.
+    /// The server’s answer to a probe; nil if there is none.
     private func probe(_ load: LoadID, _ url: String, _ serial: UInt64) {
         guard random.below(2) == 0 else { return }
         let answer: ProbeAnswer

@@ -32,7 +32,7 @@ final class QueueSimulation {
     var device = SimulatedDevice()
     /// The number of steps for which the database’s disk is full.
     var fullDiskSteps = 0
-    /// The number of steps until a service is killed during a fault; 0: none.
+    /// The number of steps until a service is killed during a fault; 0 if there is none.
     var stepsUntilKill = 0
 
     // The messages in flight.

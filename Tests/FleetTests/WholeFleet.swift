@@ -209,7 +209,7 @@ final class WholeFleet: Sendable {
 
     /// Stores a podcast of `count` episodes in the database, as feeds does.
     /// - Parameters:
-    ///   - bytes: the size of their audio in the feed; 0: none.
+    ///   - bytes: the size of their audio in the feed; 0 if there is none.
     ///   - address: the audio address of episode `number`; by default a file that only the simulated
     ///     engine knows.
     func fillLibrary(

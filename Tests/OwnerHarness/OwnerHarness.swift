@@ -44,7 +44,7 @@ package final class OwnerHarness<Machine: OwnerMachine> {
     var requests: UInt64 = 0
     /// The number of effects that were performed, over all processes.
     package internal(set) var performed = 0
-    /// The number of effects after which the process is killed; nil: never.
+    /// The number of effects after which the process is killed; nil means never.
     package var killAfter: Int?
     /// Whether the process was killed: nothing happens until the next start.
     package var isKilled = false

@@ -126,7 +126,7 @@ struct PlaybackProbeTests {
         #expect(abs(rig.position - 110) < 0.1)
     }
 
-    @Test func `a stale answer of the server is ignored`() throws {
+    @Test func `a stale response of the server is ignored`() throws {
         rig.holdsProbes = true
         try load(SimulatedEngine.Audio(length: 600), .refused(404))
         try rig.advance(10)

@@ -33,7 +33,7 @@ struct PlaybackUnsavedTests {
         #expect(rig.stored().played && rig.session?.register.played == true)
     }
 
-    @Test func `a mark of an episode that is being loaded survives an older answer of the library`() throws {
+    @Test func `a mark of an episode that is being loaded survives an older reply of the library`() throws {
         try rig.start()
         rig.holdsLookups = true
         try rig.load(rig.episode(position: 100))

@@ -27,7 +27,7 @@ final class PlayerRig: OwnerRig {
     // State that survives a process.
     var library: [String: WireEpisode] = [:]
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
-    /// The sound devices that the engine of the next process lists; nil: the simulated one.
+    /// The sound devices that the engine of the next process lists; nil means the simulated one.
     var devices: [OutputDevice]?
     /// Whether lookups are held until the test answers them.
     var holdsLookups = false

@@ -128,7 +128,7 @@ enum Sweep {
     struct Window: Sendable {
         /// The time in the recording, in seconds.
         var time: Double
-        /// The position in the file, in seconds; nil: there is no sound.
+        /// The position in the file, in seconds; nil if there is no sound.
         var position: Double?
     }
 

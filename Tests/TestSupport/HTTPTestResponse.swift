@@ -141,7 +141,7 @@ package struct HTTPTestRequest: Sendable {
     package var method: String
     /// The path without the query.
     package var path: String
-    /// The query without its question mark; empty: none.
+    /// The query without its question mark; empty if there is none.
     package var query: String
     /// The header fields in order.
     package var headers: [(name: String, value: String)]

@@ -17,7 +17,7 @@ package final class HTTPTestServer: Sendable {
         self.script = script
     }
 
-    /// Listens on `port`; 0: on a free one.
+    /// Listens on `port`; 0 means any free port.
     package static func start(port: Int = 0) async throws -> HTTPTestServer {
         let script = ScriptedPaths()
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -14,7 +14,7 @@ package enum BusCommand: Sendable {
     case ready
     /// Completes when every publish is acknowledged, or at the deadline; then GOODBYE is sent.
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
-    /// Sets the time at which `BusEvent.timerFired` is due; nil: never.
+    /// Sets the time at which `BusEvent.timerFired` is due; nil means never.
     case alarm(MonotonicTime?)
     case run(@Sendable () -> Void)
     /// Wakes the service’s handler, which reads its inputs at the end of every turn.

@@ -122,7 +122,7 @@ struct PublishLink: Sendable {
         self.limits = limits
     }
 
-    /// The time at which `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil means never.
     var deadline: MonotonicTime? {
         guard started, fenced == nil else { return nil }
         return min(nextSign, livenessDeadline)

@@ -15,9 +15,9 @@ package struct OutgoingRequest: Sendable, Hashable {
     package var service: ServiceName
     /// Protobuf: the service’s request message.
     package var payload: [UInt8]
-    /// The time at which the caller stops waiting; nil: never.
+    /// The time at which the caller stops waiting; nil means never.
     package var deadline: MonotonicTime?
-    /// The time at which the caller abandons a request that hasn’t reached the service; nil: at the deadline.
+    /// The time at which the caller abandons a request that hasn’t reached the service; nil means at the deadline.
     package var reachDeadline: MonotonicTime?
     /// Whether the ID may have been used before, by an earlier process of the caller.
     package var mayBeRepeat: Bool
@@ -40,9 +40,9 @@ package struct OutgoingRequest: Sendable, Hashable {
 /// It holds no socket and no clock. The shell performs its effects, passes it the replies and calls it at `deadline`.
 package struct RequestRetrier: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// The waits before a request is repeated.
+        /// The waits before a request is retried.
         package var retryBackoff = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
-        /// The time limit of an attempt without a deadline, and the silence after which any request is repeated.
+        /// The time limit of an attempt without a deadline, and the silence after which any request is retried.
         package var attempt: Duration = .seconds(5)
         /// The maximum number of requests in flight.
         package var window = BusLimits.requestsPerClient
@@ -115,7 +115,7 @@ package struct RequestRetrier: Sendable {
     /// The number of unanswered requests.
     package var count: Int { requests.count }
 
-    /// The time at which `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil means never.
     package var deadline: MonotonicTime? {
         requests.values.compactMap { due($0) }.min()
     }

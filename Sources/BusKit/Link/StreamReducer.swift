@@ -21,15 +21,15 @@ struct StreamReducer: Sendable {
     struct Limits: Sendable, Hashable {
         /// The silence that ends a connection: three heartbeats.
         var silence: Duration = .milliseconds(1_500)
-        /// The waits for an answer to a join, after which the next join begins.
+        /// The waits for a reply to a join, after which the next join begins.
         var joinBackoff = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
-        /// The maximum pause in an answer to a fetch.
+        /// The maximum pause in a reply to a fetch.
         var fetch: Duration = .seconds(2)
         /// The maximum wait for the first chunk while it is unknown whether the bus supports prefixes in a fetch.
         var firstFetchWithPrefixes: Duration = .milliseconds(400)
         /// The time for which values of an earlier epoch are shown while their services are not ready.
         var staleValues: Duration = .seconds(60)
-        /// The maximum number of events, and of bytes of payload, that wait for an answer to a fetch.
+        /// The maximum number of events, and of bytes of payload, that wait for a reply to a fetch.
         var bufferedEvents = 4_096
         var bufferedBytes = 8 << 20
     }
@@ -98,7 +98,7 @@ struct StreamReducer: Sendable {
         self.limits = limits
     }
 
-    /// The time at which `tick` is due; nil: never.
+    /// The time at which `tick` is due; nil means never.
     var deadline: MonotonicTime? {
         switch phase {
         case .idle: nil

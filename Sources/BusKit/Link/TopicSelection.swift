@@ -17,7 +17,7 @@ package struct TopicSelection: Sendable, Hashable {
         self.prefixes = prefixes
     }
 
-    /// The prefixes to request in a snapshot; nil: all topics.
+    /// The prefixes to request in a snapshot; nil means all topics.
     var prefixesToInclude: [[UInt8]]? {
         prefixes.flatMap {
             $0.count <= BusLimits.prefixesPerFetch ? $0.filter { !$0.starts(with: Self.telemetry) } : nil

@@ -1,4 +1,4 @@
-/// The answer to a command.
+/// The reply to a command.
 public struct Answer<Value: Sendable>: Sendable {
     /// Whether the command has changed something.
     public let changed: Bool
