@@ -150,7 +150,7 @@ struct RuleSQL {
 extension EpisodeRule.Condition {
     /// The condition as a set that is small and has an index of its own: such a list begins there, not with all
     /// episodes. Nil if there is none.
-    var seed: (sql: String, arguments: [any DatabaseValueConvertible])? {
+    var candidates: (sql: String, arguments: [any DatabaseValueConvertible])? {
         func records(_ condition: String) -> String {
             "episode.id IN (SELECT episode FROM record WHERE episode IS NOT NULL AND \(condition))"
         }
@@ -170,7 +170,7 @@ extension EpisodeRule.Condition {
                 "episode.podcast IN (SELECT id FROM podcast WHERE id = ? UNION SELECT id FROM podcast WHERE title = ?)",
                 [name, LibraryWriter.folded(name)]
             )
-        case .all(let parts): return parts.lazy.compactMap(\.seed).first
+        case .all(let parts): return parts.lazy.compactMap(\.candidates).first
         default: return nil
         }
     }

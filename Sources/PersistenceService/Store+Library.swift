@@ -54,8 +54,8 @@ extension Store {
     /// A page of the episodes that a query selects, in its order.
     func episodes(_ query: WireEpisodesQuery, now: Timestamp) throws(Failure) -> WireEpisodesPage {
         let limit = query.limit == 0 ? 20 : min(Int(query.limit), Self.rowLimit)
-        let list = try EpisodeList(query, now: now)
-        let after = EpisodeList.Cursor(query.after)
+        let list = try EpisodeSelection(query, now: now)
+        let after = EpisodeSelection.Cursor(query.after)
         guard after != nil || query.after.isEmpty else {
             throw Failure(.invalidArgument, "“\(query.after)” isn’t a valid position in a list of episodes.")
         }

@@ -180,7 +180,7 @@ private struct RandomLibrary {
     @Test func `a page examines a limited number of rows and continues`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
-        let count = EpisodeList.examinedLimit + 500
+        let count = EpisodeSelection.examinedLimit + 500
         let changes = (0..<count).map {
             WireChange.episode("e\($0)", title: $0 == 3 ? "Needle" : "Hay", published: Int64($0 + 1))
         }

@@ -3,11 +3,11 @@ import GRDB
 import PodcastModel
 import WireMessages
 
-/// A list of episodes: the conditions that they meet, and their order.
+/// The episodes of a list: the conditions that they meet, and their order.
 ///
-/// A list with a small set of candidates (a podcast, a search, a `seed`) sorts them. Every other list follows the index
-/// of its order, and a page examines `examinedLimit` rows at most: a page with fewer matches ends early, with a cursor.
-struct EpisodeList {
+/// A list with a set of candidates (a podcast, a search, `Condition.candidates`) sorts these. Every other list follows
+/// the index of its order, and a page examines `examinedLimit` rows at most: a page with fewer matches ends early, with a cursor.
+struct EpisodeSelection {
     private let condition: EpisodeRule.Condition?
     private let podcast: String
     /// The FTS5 query.
@@ -16,7 +16,7 @@ struct EpisodeList {
     private let context: EpisodeRule.Context
     private let isRule: Bool
 
-    /// The maximum number of rows that a page of a list without a seed examines.
+    /// The maximum number of rows that a page of a list without candidates examines.
     static let examinedLimit = 5_000
 
     /// Reads a query; nil if its search text has no words, so that nothing matches.
@@ -106,7 +106,7 @@ struct EpisodeList {
         }
     }
 
-    private var isSmall: Bool { !podcast.isEmpty || search != nil || condition?.seed != nil }
+    private var isSmall: Bool { !podcast.isEmpty || search != nil || condition?.candidates != nil }
 
     /// A query under construction.
     private struct Query {
@@ -146,7 +146,9 @@ struct EpisodeList {
         if let search { query.add("episode_search MATCH ?", [search]) }
         // The query of a search selects its podcast itself.
         if !podcast.isEmpty, search == nil { query.add("episode.podcast = ?", [podcast]) }
-        if search == nil, podcast.isEmpty, let seed = condition?.seed { query.add(seed.sql, seed.arguments) }
+        if search == nil, podcast.isEmpty, let candidates = condition?.candidates {
+            query.add(candidates.sql, candidates.arguments)
+        }
         if let condition {
             let rule = RuleSQL(condition, context)
             query.add(rule.sql, rule.arguments)
