@@ -10,7 +10,7 @@ public struct EpisodeFacts: Sendable, Hashable {
     public var tags: Set<String> = []
     /// The names and IDs of the playlists and queues that contain it.
     public var lists: Set<String> = []
-    /// Its title.
+    /// The title of the episode.
     public var title = ""
     /// Its show notes, without markup.
     public var notes = ""
@@ -34,7 +34,7 @@ public struct EpisodeFacts: Sendable, Hashable {
 extension EpisodeRule {
     /// The clock and the calendar by which ages and days are compared.
     public struct Context: Sendable {
-        /// The present.
+        /// The present time, to which ages refer.
         public var now: Timestamp
         /// Returns the first moment of a day in local time.
         public var startOfDay: @Sendable (CalendarDay) -> Timestamp

@@ -212,7 +212,7 @@ public struct CalendarDay: Sendable, Hashable, Comparable, CustomStringConvertib
         self.init(year: year, month: month, day: day)
     }
 
-    /// `2026-01-31`.
+    /// The form of ISO 8601: `2026-01-31`.
     public var description: String { CalendarTime(year: year, month: month, day: day, milliseconds: 0).dayText }
 
     /// Orders days by time.

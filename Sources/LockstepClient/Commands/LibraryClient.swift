@@ -196,7 +196,7 @@ public struct EpisodeList: Sendable, Hashable {
     public var podcast: PodcastID?
     /// The rule that the episodes meet; nil for none.
     public var rule: EpisodeRule?
-    /// The order.
+    /// The order of the episodes.
     public var order: EpisodeOrder
     /// Whether to skip episodes that count as played.
     public var isUnplayed: Bool
