@@ -17,6 +17,9 @@ struct EpisodeFlags: OptionSet {
     static let explicit = EpisodeFlags(rawValue: 16)
     static let video = EpisodeFlags(rawValue: 32)
 
+    /// The condition of new episodes, in the form to which the index `episode_new` applies.
+    static let isNew = "flags & \(new.rawValue)"
+
     /// The flags that an episode’s message determines.
     static let ofMessage: EpisodeFlags = [.chapters, .transcript, .explicit, .video]
 

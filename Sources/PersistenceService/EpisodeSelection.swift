@@ -6,7 +6,8 @@ import WireMessages
 /// The episodes of a list: the conditions that they meet, and their order.
 ///
 /// A list with a set of candidates (a podcast, a search, `Condition.candidates`) sorts these. Every other list follows
-/// the index of its order, and a page examines `examinedLimit` rows at most: a page with fewer matches ends early, with a cursor.
+/// the index of its order, and a page examines `examinedLimit` rows at most: a page with fewer matches ends early, with
+/// a cursor.
 struct EpisodeSelection {
     private let condition: EpisodeRule.Condition?
     private let podcast: String
@@ -89,6 +90,26 @@ struct EpisodeSelection {
         /// The condition of rows with a known key, and of the others.
         var known = ""
         var unknown: String?
+
+        var isByRowID: Bool { key == tie }
+        private var direction: String { isDescending ? "DESC" : "ASC" }
+
+        /// The ordering; with `sorting`, rows are sorted even if an index has this order.
+        func ordering(sorting: Bool = false) -> String {
+            // The unary plus keeps SQLite from using the index.
+            let plus = sorting ? "+" : ""
+            return isByRowID ? "\(key) \(direction)" : "\(plus)\(key) \(direction), \(plus)\(tie) \(direction)"
+        }
+
+        /// The condition of rows after a position, or, with `isUpTo`, of those up to it.
+        func condition(
+            _ position: Cursor, isUpTo: Bool = false
+        ) -> (sql: String, arguments: [any DatabaseValueConvertible]) {
+            let comparison = isUpTo ? (isDescending ? ">=" : "<=") : isDescending ? "<" : ">"
+            return isByRowID
+                ? ("\(key) \(comparison) ?", [position.tie])
+                : ("(\(key), \(tie)) \(comparison) (?, ?)", [position.key, position.tie])
+        }
     }
 
     private var sort: Sort {
@@ -116,6 +137,10 @@ struct EpisodeSelection {
         mutating func add(_ condition: String, _ values: [any DatabaseValueConvertible] = []) {
             conditions.append(condition)
             arguments += values
+        }
+
+        mutating func add(_ condition: (sql: String, arguments: [any DatabaseValueConvertible])) {
+            add(condition.sql, condition.arguments)
         }
 
         var filter: String { conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ") }
@@ -147,7 +172,7 @@ struct EpisodeSelection {
         // The query of a search selects its podcast itself.
         if !podcast.isEmpty, search == nil { query.add("episode.podcast = ?", [podcast]) }
         if search == nil, podcast.isEmpty, let candidates = condition?.candidates {
-            query.add(candidates.sql, candidates.arguments)
+            query.add(candidates)
         }
         if let condition {
             let rule = RuleSQL(condition, context)
@@ -181,28 +206,19 @@ struct EpisodeSelection {
     ) throws -> (rows: [(rowID: Int64, cursor: Cursor)], next: Cursor?) {
         var query = query()
         if !sort.known.isEmpty { query.add(sort.known) }
-        let isByRowID = sort.key == sort.tie
+        var sort = sort
         // The row ID of a search is its own column, by which FTS5 returns matches in order.
-        let rowID = search == nil ? "episode.place" : "episode_search.rowid"
-        let (key, tie) = isByRowID ? (rowID, rowID) : (sort.key, sort.tie)
-        let columns = isByRowID ? rowID : "(\(key), \(tie))"
-        let placeholder = isByRowID ? "?" : "(?, ?)"
-        func position(_ cursor: Cursor) -> [any DatabaseValueConvertible] {
-            isByRowID ? [cursor.tie] : [cursor.key, cursor.tie]
-        }
-        if let after { query.add("\(columns) \(sort.isDescending ? "<" : ">") \(placeholder)", position(after)) }
-        let direction = sort.isDescending ? "DESC" : "ASC"
-        // The unary plus keeps SQLite from following the index of the order, which is slower for a small list.
-        let plus = isSmall && !isByRowID ? "+" : ""
-        let ordering = isByRowID ? "\(key) \(direction)" : "\(plus)\(key) \(direction), \(plus)\(tie) \(direction)"
+        if search != nil, sort.isByRowID { (sort.key, sort.tie) = ("episode_search.rowid", "episode_search.rowid") }
+        if let after { query.add(sort.condition(after)) }
         // An index contains the unplayed episodes alone.
-        let isIndexed = condition == nil || isByRowID && condition == .not(.mark(.played))
+        let isIndexed = condition == nil || sort.isByRowID && condition == .not(.mark(.played))
         let bound = isSmall || isIndexed ? nil : try bound(db, sort, after: after)
-        if let bound { query.add("\(columns) \(sort.isDescending ? ">=" : "<=") \(placeholder)", position(bound)) }
+        if let bound { query.add(sort.condition(bound, isUpTo: true)) }
         query.arguments.append(limit + 1)
         let sql = """
-            SELECT \(rowID), \(key), \(tie) FROM \(source(isPlain: isPlainSearch)) \(query.filter)
-            ORDER BY \(ordering) LIMIT ?
+            SELECT \(isPlainSearch ? "episode_search.rowid" : "episode.place"), \(sort.key), \(sort.tie)
+            FROM \(source(isPlain: isPlainSearch)) \(query.filter)
+            ORDER BY \(sort.ordering(sorting: isSmall)) LIMIT ?
             """
         let rows = try Row.fetchAll(
             statement(db, sql), arguments: query.statementArguments
@@ -215,19 +231,11 @@ struct EpisodeSelection {
     private func bound(_ db: Database, _ sort: Sort, after: Cursor?) throws -> Cursor? {
         var query = Query()
         if !sort.known.isEmpty { query.add(sort.known) }
-        let isByRowID = sort.key == sort.tie
         let table = order == .heard ? "episode_state AS h" : "episode"
-        if let after {
-            query.add(
-                isByRowID
-                    ? "\(sort.tie) \(sort.isDescending ? "<" : ">") ?"
-                    : "(\(sort.key), \(sort.tie)) \(sort.isDescending ? "<" : ">") (?, ?)",
-                isByRowID ? [after.tie] : [after.key, after.tie])
-        }
-        let direction = sort.isDescending ? "DESC" : "ASC"
+        if let after { query.add(sort.condition(after)) }
         let sql = """
             SELECT \(sort.key), \(sort.tie) FROM \(table) \(query.filter)
-            ORDER BY \(sort.key) \(direction), \(sort.tie) \(direction) LIMIT 1 OFFSET \(Self.examinedLimit - 1)
+            ORDER BY \(sort.ordering()) LIMIT 1 OFFSET \(Self.examinedLimit - 1)
             """
         let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: query.statementArguments)
         return row.map { Cursor(key: $0[0], tie: $0[1]) }
@@ -244,7 +252,8 @@ struct EpisodeSelection {
             if withLengths { try addLengths(to: &page, isUnplayed: isUnplayed, db) }
         } else if withLengths || isSmall {
             var query = query()
-            if order == .heard { query.add("h.heard_at > 0") }
+            // The order leaves rows with an unknown key out, unless it lists them separately.
+            if sort.unknown == nil, !sort.known.isEmpty { query.add(sort.known) }
             let sums = withLengths ? ", total(episode.seconds), total(\(RuleSQL.remaining))" : ""
             let row = try Row.fetchOne(
                 statement(

@@ -112,8 +112,9 @@ struct LibraryWriter {
                 """
         ).execute(
             arguments: [
-                Self.folded(episode.title), Self.stored(episode), try seconds(of: episode), episode.firstSeen,
-                Int(episode.season), EpisodeFlags.ofMessage.rawValue, EpisodeFlags(episode).rawValue, oldRowID,
+                Self.folded(episode.title), Self.stored(episode), try playback(of: episode).seconds,
+                episode.firstSeen, Int(episode.season), EpisodeFlags.ofMessage.rawValue, EpisodeFlags(episode).rawValue,
+                oldRowID,
             ])
         try texts.update(EpisodeText(episode), at: oldRowID)
     }
@@ -164,7 +165,7 @@ struct LibraryWriter {
         let update = "UPDATE episode SET flags = flags & ~?1 | ?2 WHERE"
         if change.all {
             // An index contains the episodes with the first flag, which is usually the one to clear.
-            let filter = clear == EpisodeFlags.new.rawValue && set == 0 ? "flags & 1" : "true"
+            let filter = clear == EpisodeFlags.new.rawValue && set == 0 ? EpisodeFlags.isNew : "true"
             try db.cachedStatement(sql: "\(update) \(filter)").execute(arguments: [clear, set])
         }
         let statement = try db.cachedStatement(sql: "\(update) id = ?3")
@@ -218,13 +219,16 @@ struct LibraryWriter {
         return stored.wireData
     }
 
-    /// The length that the player measured, or else the announced one, in whole seconds; 0 if unknown.
-    private func seconds(of episode: WireEpisode) throws -> Int64 {
-        let state = try Data.fetchOne(
-            db.cachedStatement(sql: "SELECT value FROM episode_state WHERE episode = ?"), arguments: [episode.id])
+    /// The played mark of an episode, and its length in whole seconds: the player’s measurement, or else the announced
+    /// one; 0 if unknown.
+    private func playback(of episode: WireEpisode) throws -> (isPlayed: Bool, seconds: Int64) {
+        let state = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT played, value FROM episode_state WHERE episode = ?"),
+            arguments: [episode.id])
+        guard let state else { return (false, EpisodeFactColumns.seconds(episode.duration)) }
         // A damaged state must not prevent refreshes of the podcast.
-        let measured = state.flatMap { try? WireEpisodeState(serializedBytes: $0).duration } ?? 0
-        return EpisodeFactColumns.seconds(measured > 0 ? measured : episode.duration)
+        let measured = (try? WireEpisodeState(serializedBytes: state[1] as Data).duration) ?? 0
+        return (state[0], EpisodeFactColumns.seconds(measured > 0 ? measured : episode.duration))
     }
 
     /// - Parameter flags: the flags of the row that this one replaces.
@@ -239,10 +243,7 @@ struct LibraryWriter {
             arguments: [first, last])
         let rowID = taken.map { $0 + 1 } ?? first
         guard rowID <= last else { throw Failure(.limitReached, "Too many episodes have the same publication date.") }
-        let played =
-            try Bool.fetchOne(
-                db.cachedStatement(sql: "SELECT played FROM episode_state WHERE episode = ?"), arguments: [episode.id])
-            ?? false
+        let (played, seconds) = try playback(of: episode)
         try db.cachedStatement(
             sql: """
                 INSERT INTO episode (place, id, podcast, played, title, value, seconds, seen, season, flags)
@@ -251,7 +252,7 @@ struct LibraryWriter {
         ).execute(
             arguments: [
                 rowID, episode.id, episode.podcastID, played, Self.folded(episode.title), Self.stored(episode),
-                try seconds(of: episode), episode.firstSeen, Int(episode.season),
+                seconds, episode.firstSeen, Int(episode.season),
                 (flags.subtracting(.ofMessage).union(EpisodeFlags(episode))).rawValue,
             ])
         added[episode.podcastID, default: (0, 0)].episodes += 1

@@ -14,12 +14,31 @@ struct RuleSQL {
         append(condition)
     }
 
-    // The conditions on the records of owners.
-    static let downloads =
-        "owner = 'downloads' AND collection = 'download' AND state = \(WireDownload.State.downloaded.rawValue)"
-    static let entries = "owner = 'queue' AND collection >= 'entry/' AND collection < 'entry0'"
-    static let favourites = "owner = 'queue' AND collection = 'item/favourites'"
-    static let bookmarks = "owner = 'playback' AND collection = 'bookmark'"
+    /// The condition on the records of episodes with a property; nil if no record determines it.
+    static func records(of mark: EpisodeRule.Mark) -> String? {
+        switch mark {
+        case .downloaded:
+            "owner = 'downloads' AND collection = 'download' AND state = \(WireDownload.State.downloaded.rawValue)"
+        case .queued: "owner = 'queue' AND collection >= 'entry/' AND collection < 'entry0'"
+        case .favourite: "owner = 'queue' AND collection = 'item/favourites'"
+        case .bookmarked: "owner = 'playback' AND collection = 'bookmark'"
+        default: nil
+        }
+    }
+
+    /// The condition on the records of a queue or playlist.
+    static func records(ofList name: String) -> (sql: String, arguments: [String]) {
+        ("owner = 'queue' AND collection IN (?, ?)", ["entry/\(name)", "item/\(name)"])
+    }
+
+    /// The condition that the podcast has this ID or title.
+    static func isOf(podcast name: String) -> (sql: String, arguments: [String]) {
+        (
+            "episode.podcast IN (SELECT id FROM podcast WHERE id = ? UNION SELECT id FROM podcast WHERE title = ?)",
+            [name, LibraryWriter.folded(name)]
+        )
+    }
+
     private static let started = """
         EXISTS (SELECT 1 FROM episode_state AS s WHERE s.episode = episode.id AND s.position > 0 AND s.played = 0)
         """
@@ -29,9 +48,11 @@ struct RuleSQL {
         "EXISTS (SELECT 1 FROM record AS r WHERE r.episode = episode.id AND \(condition))"
     }
 
-    private mutating func add(_ sql: String, _ values: any DatabaseValueConvertible...) {
-        self.sql += sql
-        arguments += values
+    private mutating func add(_ sql: String, _ values: any DatabaseValueConvertible...) { add((sql, values)) }
+
+    private mutating func add(_ part: (sql: String, arguments: [any DatabaseValueConvertible])) {
+        sql += part.sql
+        arguments += part.arguments
     }
 
     private mutating func append(_ condition: EpisodeRule.Condition) {
@@ -39,12 +60,10 @@ struct RuleSQL {
         case .mark(let mark): append(mark)
         case .tag(let tag):
             add("EXISTS (SELECT 1 FROM podcast_tag AS t WHERE t.tag = ? AND t.podcast = episode.podcast)", tag)
-        case .podcast(let name):
-            add(
-                "episode.podcast IN (SELECT id FROM podcast WHERE id = ? UNION SELECT id FROM podcast WHERE title = ?)",
-                name, LibraryWriter.folded(name))
+        case .podcast(let name): add(Self.isOf(podcast: name))
         case .list(let name):
-            add(Self.has("r.owner = 'queue' AND r.collection IN (?, ?)"), "entry/\(name)", "item/\(name)")
+            let records = Self.records(ofList: name)
+            add((Self.has(records.sql), records.arguments))
         case .text(let field, let text): append(field, text)
         case .length(.length, let comparison, let seconds):
             add("(episode.seconds > 0 AND episode.seconds \(comparison.rawValue) ?)", seconds)
@@ -77,15 +96,14 @@ struct RuleSQL {
 
     private mutating func append(_ mark: EpisodeRule.Mark) {
         func flag(_ flag: EpisodeFlags) -> String { "(episode.flags & \(flag.rawValue) <> 0)" }
+        if let records = Self.records(of: mark) { return add(Self.has(records)) }
         switch mark {
         case .played: add("episode.played = 1")
         case .started: add(Self.started)
         case .new:
-            add("(episode.flags & 1 AND episode.played = 0 AND NOT \(Self.started) AND NOT \(Self.has(Self.entries)))")
-        case .downloaded: add(Self.has(Self.downloads))
-        case .queued: add(Self.has(Self.entries))
-        case .favourite: add(Self.has(Self.favourites))
-        case .bookmarked: add(Self.has(Self.bookmarks))
+            add("(episode.\(EpisodeFlags.isNew) AND episode.played = 0 AND NOT \(Self.started) AND NOT ")
+            append(EpisodeRule.Mark.queued)
+            add(")")
         case .gone: add(flag(.gone))
         case .explicit: add(flag(.explicit))
         case .video: add(flag(.video))
@@ -96,6 +114,7 @@ struct RuleSQL {
                 AND r.collection = 'chapters' AND r.key = episode.id))
                 """)
         case .transcript: add(flag(.transcript))
+        case .downloaded, .queued, .favourite, .bookmarked: break
         }
     }
 
@@ -157,19 +176,13 @@ extension EpisodeRule.Condition {
         switch self {
         case .mark(.started):
             return ("episode.id IN (SELECT episode FROM episode_state WHERE position > 0 AND played = 0)", [])
-        case .mark(.new): return ("episode.flags & 1", [])
-        case .mark(.downloaded): return (records(RuleSQL.downloads), [])
-        case .mark(.queued): return (records(RuleSQL.entries), [])
-        case .mark(.favourite): return (records(RuleSQL.favourites), [])
-        case .mark(.bookmarked): return (records(RuleSQL.bookmarks), [])
+        case .mark(.new): return ("episode.\(EpisodeFlags.isNew)", [])
+        case .mark(let mark): return RuleSQL.records(of: mark).map { (records($0), []) }
         case .list(let name):
-            return (records("owner = 'queue' AND collection IN (?, ?)"), ["entry/\(name)", "item/\(name)"])
+            let list = RuleSQL.records(ofList: name)
+            return (records(list.sql), list.arguments)
         case .tag(let tag): return ("episode.podcast IN (SELECT podcast FROM podcast_tag WHERE tag = ?)", [tag])
-        case .podcast(let name):
-            return (
-                "episode.podcast IN (SELECT id FROM podcast WHERE id = ? UNION SELECT id FROM podcast WHERE title = ?)",
-                [name, LibraryWriter.folded(name)]
-            )
+        case .podcast(let name): return RuleSQL.isOf(podcast: name)
         case .all(let parts): return parts.lazy.compactMap(\.candidates).first
         default: return nil
         }
