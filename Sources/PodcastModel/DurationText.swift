@@ -63,6 +63,11 @@ public enum DurationText {
         return total
     }
 
+    /// Reads `1h30m` or `1:30:00`, but not a number without a unit; nil for anything else.
+    public static func withUnit(_ text: some StringProtocol) -> Double? {
+        text.contains(":") ? clock(text) : spelled(text)
+    }
+
     /// Reads a plain decimal number that isn’t negative: digits with at most one decimal point.
     public static func number(_ text: some StringProtocol) -> Double? {
         guard text.utf8.count <= 16, let first = text.utf8.first, first.isASCIIDigit,

@@ -11,13 +11,25 @@ struct DownloadCommands: AsyncParsableCommand {
         ])
 }
 
+/// The episodes of a command: named, or selected by a rule.
 struct WantedEpisodes: ParsableArguments {
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
-    @Option(name: .customLong("where"), help: "All episodes that meet this rule, such as “new and length < 1h”.")
+    @Option(name: .customLong("where"), help: "All episodes that meet this rule, such as “unplayed and length < 1h”.")
     var rule: String?
     @OptionGroup var options: GlobalOptions
 
-    func validate() throws { try EpisodeArguments.validate(episodes, rule: rule) }
+    func validate() throws {
+        try EpisodeArguments.refuseCombination(episodes, rule: rule)
+        guard !episodes.isEmpty || rule != nil else {
+            throw ValidationError("Name the episodes, or give a rule with --where.")
+        }
+    }
+}
+
+enum EpisodeArguments {
+    static func refuseCombination(_ episodes: [String], rule: String?) throws {
+        guard episodes.isEmpty || rule == nil else { throw ValidationError("Episodes and --where can’t be combined.") }
+    }
 }
 
 protocol DownloadEdit: LockstepCommand {

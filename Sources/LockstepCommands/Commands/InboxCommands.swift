@@ -22,7 +22,7 @@ struct InboxList: FleetCommand {
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let listing = try await fleet.library.episodes(
-            in: EpisodeList(matching: EpisodeRule.inbox), limit: all ? nil : limit ?? ListLength.standard)
+            in: EpisodeList(matching: EpisodeRule.inbox), limit: all ? nil : limit ?? ListLength.defaultLimit)
         try output.value(
             .array(listing.episodes.map(\.json)),
             lines: listing.episodes.isEmpty ? ["The inbox is empty."] : Episodes.lines(listing))
@@ -38,9 +38,7 @@ struct InboxClear: FleetCommand {
     var rule: String?
     @OptionGroup var options: GlobalOptions
 
-    func validate() throws {
-        guard episodes.isEmpty || rule == nil else { throw ValidationError("Episodes and --where can’t be combined.") }
-    }
+    func validate() throws { try EpisodeArguments.refuseCombination(episodes, rule: rule) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let found = try await removed(fleet.library)
@@ -75,9 +73,9 @@ extension EpisodeRule {
     fileprivate static let inbox = EpisodeRule(.mark(.new))
 }
 
-/// The number of rows that a list prints.
+/// The maximum number of rows that a list prints.
 enum ListLength {
-    static let standard = 20
+    static let defaultLimit = 20
 
     static func validate(limit: Int?, all: Bool) throws {
         guard !all || limit == nil else { throw ValidationError("--all and --limit can’t be used together.") }

@@ -190,7 +190,7 @@ struct Episodes: FleetCommand {
         var list = try list.list()
         if let podcast { list.podcast = try await fleet.library.findPodcast(typed: podcast).id }
         (list.isUnplayed, list.isDownloaded) = (unplayed, downloaded)
-        let listing = try await fleet.library.episodes(in: list, limit: all ? nil : limit ?? ListLength.standard)
+        let listing = try await fleet.library.episodes(in: list, limit: all ? nil : limit ?? ListLength.defaultLimit)
         try output.value(
             .array(listing.episodes.map(\.json)),
             lines: listing.episodes.isEmpty ? [none] : Self.lines(listing))

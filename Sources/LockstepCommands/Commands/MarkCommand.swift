@@ -10,16 +10,12 @@ struct Mark: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "mark", abstract: "Mark episodes as played or unplayed.")
     @Argument(help: "played or unplayed.") var kind: Kind
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
-    @Option(name: .customLong("where"), help: "Mark all episodes that meet this rule, such as “published > 30d”.")
-    var rule: String?
-    @OptionGroup var options: GlobalOptions
-
-    func validate() throws { try EpisodeArguments.validate(episodes, rule: rule) }
+    @OptionGroup var wanted: WantedEpisodes
+    var options: GlobalOptions { wanted.options }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         // All episodes are resolved before any is changed.
-        let found = try await fleet.library.find(episodes, rule: rule)
+        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
         guard !found.isEmpty else { return try output.change(.array([]), if: false, "", else: "no episode matches") }
         var answers: [Answer<EpisodeProgress>] = []
         for part in found.parts(of: RequestSizes.episodes) {
@@ -54,16 +50,6 @@ extension Output {
             parts.append("\(changed.isEmpty ? "No change: " : "")\(Titles.shown(same)) \(verb) \(already)")
         }
         try change(.array(json), ([Sentence.stopped(parts.joined(separator: "; "))] + notes).joined(separator: " "))
-    }
-}
-
-/// The rule for commands whose episodes are named or selected by a rule.
-enum EpisodeArguments {
-    static func validate(_ episodes: [String], rule: String?) throws {
-        guard episodes.isEmpty || rule == nil else { throw ValidationError("Episodes and --where can’t be combined.") }
-        guard !episodes.isEmpty || rule != nil else {
-            throw ValidationError("Name the episodes, or give a rule with --where.")
-        }
     }
 }
 

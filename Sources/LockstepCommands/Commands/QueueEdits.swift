@@ -24,9 +24,7 @@ struct QueueAdd: FleetCommand {
         guard episodes.isEmpty || podcast == nil else {
             throw ValidationError("Episodes and --podcast can’t be combined: --podcast adds all episodes of a podcast.")
         }
-        guard episodes.isEmpty || list.rule == nil else {
-            throw ValidationError("Episodes and --where can’t be combined.")
-        }
+        try EpisodeArguments.refuseCombination(episodes, rule: list.rule)
         guard !episodes.isEmpty || isList else {
             throw ValidationError("Name the episodes to add, a podcast with --podcast, or a rule with --where.")
         }
@@ -66,8 +64,7 @@ struct QueueAdd: FleetCommand {
     }
 
     private static func seconds(_ text: String) throws(Failure) -> Double {
-        let clock = text.contains(":") ? DurationText.clock(text) : nil
-        guard let seconds = DurationText.spelled(text) ?? clock, seconds > 0 else {
+        guard let seconds = DurationText.withUnit(text), seconds > 0 else {
             throw Failure(.invalidArgument, "\(DisplayText.quoted(text)) isn’t a time. Use 45m, 1h30m or 1:30:00.")
         }
         return seconds

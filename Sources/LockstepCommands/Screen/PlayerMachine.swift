@@ -136,18 +136,11 @@ struct PlayerMachine: Sendable {
             }
         case .speed(let step):
             let level = step.level(from: snapshot.speed, step: settings.speedStep, range: PlaybackSpeed.range)
-            if level == snapshot.speed {
-                say("The speed is already \(NumberText.short(level)).", now: now)
-            } else if let wanted = speeds.press(from: snapshot.speed, { _ in level }) {
-                return .ask(.speed(wanted))
-            }
+            return request(level, from: snapshot.speed, \.speeds, "speed", now: now).map { .ask(.speed($0)) } ?? .none
         case .volume(let step):
             let level = step.level(from: snapshot.volume, step: settings.volumeStep, range: Volume.range)
-            if level == snapshot.volume {
-                say("The volume is already \(NumberText.short(level)) %.", now: now)
-            } else if let wanted = volumes.press(from: snapshot.volume, { _ in level }) {
-                return .ask(.volume(wanted))
-            }
+            return request(level, from: snapshot.volume, \.volumes, "volume", unit: " %", now: now)
+                .map { .ask(.volume($0)) } ?? .none
         case .say(let text): say(text, now: now)
         case .listKeys: describe(PlayerHelp.sentence(hasList: screen.hasList), now: now)
         case .describe: describe(Sentence.everything(snapshot, selection: screen.selectedName), now: now)
@@ -165,6 +158,19 @@ struct PlayerMachine: Sendable {
         guard let load = snapshot.player.loadID else { return .none }
         let wanted = seeks.press(subject: load, from: snapshot.position, change)
         return wanted.map { .ask(.seek(load: load, to: $0)) } ?? .none
+    }
+
+    /// Returns the level to request now; nil if it waits for the request in flight, or if nothing changes because the
+    /// level is at its limit, which is said.
+    private mutating func request(
+        _ level: Double, from current: Double, _ keys: WritableKeyPath<Self, KeyRepeatCoalescer>, _ name: String,
+        unit: String = "", now: Moment
+    ) -> Double? {
+        guard level != current else {
+            say("The \(name) is already \(NumberText.short(level))\(unit).", now: now)
+            return nil
+        }
+        return self[keyPath: keys].press(from: current) { _ in level }
     }
 
     /// Selects the entry after a removed selection, or else the one before.

@@ -11,7 +11,7 @@ enum SeekExpression: Sendable, Hashable {
     case relative(Double)
 
     private static func seconds(_ text: some StringProtocol) -> Double? {
-        DurationText.clock(text) ?? DurationText.spelled(text.lowercased())
+        DurationText.clock(text) ?? DurationText.spelled(text)
     }
 
     /// Fails for any other text. The minus may be typographic.

@@ -25,7 +25,7 @@ extension SettingKey {
                 "\(rawValue) \(shown) is ambiguous. Write \(shown)% for a part of the length, or \(shown)s for seconds before the end."
             )
         }
-        return try value(of: DurationText.spelled(text.lowercased()).map(NumberText.short) ?? text)
+        return try value(of: DurationText.spelled(text).map(NumberText.short) ?? text)
     }
 
     /// Formats a value so that `value(typed:)` accepts it.

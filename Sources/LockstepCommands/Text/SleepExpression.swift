@@ -52,9 +52,7 @@ enum SleepExpression: Sendable, Hashable {
 
     /// `15` and `15m` are minutes; `1h30m`, `90s` and `1:15:00` have units; above 0, at most a day.
     private static func seconds(_ text: Substring) -> Double? {
-        let seconds =
-            DurationText.number(text).map { $0 * 60 } ?? (text.contains(":") ? DurationText.clock(text) : nil)
-            ?? DurationText.spelled(text)
+        let seconds = DurationText.number(text).map { $0 * 60 } ?? DurationText.withUnit(text)
         guard let seconds, seconds > 0, seconds <= SleepLimits.seconds else { return nil }
         return seconds
     }
