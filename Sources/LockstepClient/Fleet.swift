@@ -191,6 +191,8 @@ public final class Fleet: Sendable {
     public var player: PlayerClient { PlayerClient(fleet: self) }
     /// Commands to Up Next and the other queues.
     public var queue: QueueClient { QueueClient(fleet: self) }
+    /// Commands to the playlists.
+    public var playlists: PlaylistClient { PlaylistClient(fleet: self) }
     /// Commands for subscriptions.
     public var feeds: FeedsClient { FeedsClient(fleet: self) }
     /// Commands for downloaded files.

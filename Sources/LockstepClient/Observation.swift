@@ -41,6 +41,8 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
     case next
     /// The queues with their entries.
     case queues
+    /// The playlists without their items.
+    case playlists
     /// The podcasts in the library.
     case podcasts
     /// New and changed episodes, positions and played marks. They are reported as changes; the state doesn’t hold them.
@@ -58,7 +60,7 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
     var owner: ServiceName? {
         switch self {
         case .player, .output, .bookmarks: .playback
-        case .next, .queues: .queue
+        case .next, .queues, .playlists: .queue
         case .podcasts: .feeds
         case .downloads: .downloads
         case .episodes, .settings, .alerts: nil
@@ -71,6 +73,7 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
         case .output: ["stream/playback/output"]
         case .next: ["stream/queue/next"]
         case .queues: ["stream/queue/queue/"]
+        case .playlists: ["stream/queue/playlist/"]
         case .podcasts: ["stream/feeds/podcast/"]
         case .episodes:
             ["stream/feeds/episodes/", "stream/feeds/inbox", "stream/playback/episode/", "stream/playback/states"]

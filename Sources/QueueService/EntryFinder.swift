@@ -5,84 +5,87 @@ import WireMessages
 
 /// Finds the entry that a user names: by its number, its or its episode’s ID, a prefix of one, its
 /// title or a part of it.
-struct EntryFinder {
-    static let limit = 100
+struct EntryFinder<List: EditableList> {
     /// The bytes of IDs and titles that one request may be compared with: enough for a hundred texts in a full queue.
-    private static let byteLimit = 256 << 20
+    private static var byteLimit: Int { 256 << 20 }
 
-    /// The queues to search, the most likely one first.
-    private let queues: [NamedQueue]
-    /// The texts of each queue, created when needed.
+    /// The list to search first.
+    private let first: List
+    /// The lists to search if the first one has no matching entry.
+    private let others: [List]
+    /// The texts of each list, created when needed.
     private var texts: [EntryTexts?]
     private var comparedBytes = 0
 
-    init(in queues: [NamedQueue]) {
-        self.queues = queues
-        texts = queues.map { _ in nil }
+    init(in first: List, or others: [List] = []) {
+        self.first = first
+        self.others = others
+        texts = Array(repeating: nil, count: 1 + others.count)
     }
 
+    private var lists: [List] { [first] + others }
+
     /// - Throws: `notFound`; `ambiguous` with the candidates; `limitReached` if the search takes too long.
-    mutating func entry(_ text: String) throws(Failure) -> (queue: NamedQueue, entry: Queue.Entry) {
+    mutating func entry(_ text: String) throws(Failure) -> (list: List, entry: Queue.Entry) {
         if text.utf8.count <= 6, text.first?.isNumber == true, let number = UInt32(text) {
             return try entry(number: number)
         }
-        for queue in queues where !text.isEmpty {
-            if let entry = queue.queue.entry(text) ?? queue.queue.entry(episode: text) { return (queue, entry) }
+        for list in lists where !text.isEmpty {
+            if let entry = list.queue.entry(text) ?? list.queue.entry(episode: text) { return (list, entry) }
         }
-        for (index, queue) in queues.enumerated() where !text.isEmpty {
-            if texts[index] == nil { texts[index] = EntryTexts(queue.queue) }
+        for (index, list) in lists.enumerated() where !text.isEmpty {
+            if texts[index] == nil { texts[index] = EntryTexts(list.queue) }
             comparedBytes += texts[index]?.byteCount ?? 0
             guard comparedBytes <= Self.byteLimit else {
                 throw Failure(
                     .limitReached,
-                    "Searching \(QueueName.shown(queue.name)), which has \(queue.queue.counted), for these texts would take too long; name fewer entries at once, or use their IDs."
+                    "Searching \(list.shown), which has \(list.queue.counted), for these texts would take too long; name fewer entries at once, or use their IDs."
                 )
             }
-            let found = (texts[index]?.matches(text) ?? []).map { (queue: queue, number: $0 + 1) }
-            guard let first = found.first else { continue }
+            let found = (texts[index]?.matches(text) ?? []).map { (list: list, number: $0 + 1) }
+            guard let match = found.first else { continue }
             guard found.count == 1 else {
                 throw Self.ambiguous(
-                    "“\(text)” could be \(found.count) entries of \(QueueName.shown(queue.name)).",
+                    "“\(text)” could be \(found.count) entries of \(list.shown).",
                     advice: "Repeat the command with one of these IDs:", found)
             }
-            return (queue, queue.queue.entries[first.number - 1])
+            return (list, list.queue.entries[match.number - 1])
         }
-        let names = queues.map { QueueName.shown($0.name) }.joined(separator: " or ")
-        let option = queues.first.map { QueueName.option($0.name) } ?? ""
-        throw Failure(.notFound, "No entry in \(names) matches “\(text)”. `lockstep queue\(option)` lists the entries.")
+        let names = lists.map(\.shown).joined(separator: " or ")
+        throw Failure(
+            .notFound, "No entry in \(names) matches “\(text)”. `lockstep \(first.id.showCommand)` lists the entries.")
     }
 
-    /// - Throws: `notFound` for a number that no queue has; `ambiguous` for one that several have.
-    func entry(number: UInt32) throws(Failure) -> (queue: NamedQueue, entry: Queue.Entry) {
-        let found = queues.filter { number >= 1 && Int(number) <= $0.queue.entries.count }
-            .map { (queue: $0, entry: $0.queue.entries[Int(number) - 1]) }
-        guard let first = found.first else {
-            let queue = queues.first ?? NamedQueue(name: QueueName.default)
+    /// - Throws: `notFound` for a number that no list has; `ambiguous` for one that several have.
+    func entry(number: UInt32) throws(Failure) -> (list: List, entry: Queue.Entry) {
+        let found = lists.filter { number >= 1 && Int(number) <= $0.queue.entries.count }
+            .map { (list: $0, entry: $0.queue.entries[Int(number) - 1]) }
+        guard let match = found.first else {
             throw Failure(
                 .notFound,
-                queue.queue.entries.isEmpty
-                    ? "\(QueueName.shown(queue.name)) is empty, so it has no entry \(number)."
-                    : "\(QueueName.shown(queue.name)) has no entry \(number); it has \(queue.queue.counted).")
+                first.queue.entries.isEmpty
+                    ? "\(first.shown) is empty, so it has no entry \(number)."
+                    : "\(first.shown) has no entry \(number); it has \(first.queue.counted).")
         }
         guard found.count == 1 else {
-            let names = found.map { "\(QueueName.shown($0.queue.name)) (--queue \($0.queue.name))" }
+            let names = found.map { "\($0.list.shown) (\($0.list.id.option))" }
             throw Self.ambiguous(
                 "Number \(number) could be an entry of \(names.joined(separator: " or ")).",
                 advice: "Repeat the command with --queue or with one of these IDs:",
-                found.map { ($0.queue, Int(number)) })
+                found.map { ($0.list, Int(number)) })
         }
-        return first
+        return match
     }
 
-    private static func ambiguous(_ message: String, advice: String, _ found: [(queue: NamedQueue, number: Int)])
+    private static func ambiguous(_ message: String, advice: String, _ found: [(list: List, number: Int)])
         -> Failure
     {
         Failure(
             ambiguous: message, advice: advice,
-            found.lazy.map { queue, number in
-                let entry = queue.queue.entries[number - 1]
+            found.lazy.map { list, number in
+                let entry = list.queue.entries[number - 1]
                 let podcast = entry.wire.episode.podcastTitle
-                let place = "entry \(number) of \(QueueName.shown(queue.name))"
+                let place = "entry \(number) of \(list.shown)"
                 return (entry.id, entry.wire.episode.title, podcast.isEmpty ? place : "\(place), \(podcast)")
             })
     }

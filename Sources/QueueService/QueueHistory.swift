@@ -39,12 +39,12 @@ struct QueueHistory: Sendable {
 
     /// Appends a change, and drops the undone ones and the oldest ones beyond the limits. Returns the changes of the
     /// database.
-    mutating func append(_ record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
+    mutating func append(_ record: WireQueueHistoryRecord, of list: ListID) -> [WireChange] {
         var dropped = Array(changes[applied...])
         changes.removeSubrange(applied...)
         undone = 0
         var record = record
-        let stored = Self.stored(&record, of: queue)
+        let stored = Self.stored(&record, of: list)
         changes.append(Change(record: record, size: stored.reduce(0) { $0 + $1.put.value.count }))
         var bytes = changes.dropLast().reduce(0) { $0 + $1.size }
         while changes.count > Self.limit || bytes > Self.byteLimit {
@@ -52,7 +52,7 @@ struct QueueHistory: Sendable {
             bytes -= oldest.size
             dropped.append(oldest)
         }
-        return dropped.flatMap { Self.deletions(of: $0.record, of: queue) } + stored
+        return dropped.flatMap { Self.deletions(of: $0.record, of: list) } + stored
     }
 
     /// Undoes the newest change that isn’t undone, and returns it; nil if there is none.
@@ -99,10 +99,10 @@ struct QueueHistory: Sendable {
 // MARK: - Storing
 
 extension QueueHistory {
-    func everything(of queue: String) -> [WireChange] {
+    func everything(of list: ListID) -> [WireChange] {
         changes.flatMap { change in
             var record = change.record
-            return Self.stored(&record, of: queue)
+            return Self.stored(&record, of: list)
         }
     }
 
@@ -114,14 +114,14 @@ extension QueueHistory {
         return digits(revision, 16) + (part == 0 ? "" : "." + digits(part, 4))
     }
 
-    private static func deletions(of record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
-        (0...record.parts).map { .deleting("history/\(queue)", key(record.item.revision, part: $0)) }
+    private static func deletions(of record: WireQueueHistoryRecord, of list: ListID) -> [WireChange] {
+        (0...record.parts).map { .deleting(list.historyCollection, key(record.item.revision, part: $0)) }
     }
 
     /// Returns the records of a change, the first of which contains their number.
-    private static func stored(_ record: inout WireQueueHistoryRecord, of queue: String) -> [WireChange] {
+    private static func stored(_ record: inout WireQueueHistoryRecord, of list: ListID) -> [WireChange] {
         record.parts = 0
-        let whole = WireChange.putting("history/\(queue)", key(record.item.revision), record)
+        let whole = WireChange.putting(list.historyCollection, key(record.item.revision), record)
         guard whole.put.value.count > partBytes else { return [whole] }
         let parts =
             slices(record.undo).map { steps in WireQueueHistoryRecord.with { $0.undo = steps } }
@@ -130,9 +130,9 @@ extension QueueHistory {
         var head = record
         head.undo = []
         head.redo = []
-        return [.putting("history/\(queue)", key(record.item.revision), head)]
+        return [.putting(list.historyCollection, key(record.item.revision), head)]
             + parts.enumerated().map { index, part in
-                .putting("history/\(queue)", key(record.item.revision, part: UInt32(index + 1)), part)
+                .putting(list.historyCollection, key(record.item.revision, part: UInt32(index + 1)), part)
             }
     }
 

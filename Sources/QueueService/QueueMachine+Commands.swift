@@ -33,7 +33,13 @@ extension QueueMachine {
             let failure = Failure(.limitReached, "At most \(Queue.limit) episodes can be added at once.")
             return effects.append(.reply(command.id, .failure(failure)))
         }
-        let unknown = queues[name(request)]?.queue.absent(among: named) ?? named
+        let list: Queue? =
+            if case .playlist(let playlist) = request.command {
+                playlists[playlist.playlist]?.queue
+            } else {
+                queues[name(request)]?.queue
+            }
+        let unknown = list?.absent(among: named) ?? named
         guard !unknown.isEmpty else { return perform(context, &effects) }
         lookUp(unknown, for: .command(context), &effects)
     }
@@ -53,6 +59,7 @@ extension QueueMachine {
         case .create: return try create(name, context, &effects)
         case .setSetting(let setting): return try set(setting, context, &effects)
         case .answerAlert(let answer): return try self.answer(answer, context, &effects)
+        case .playlist(let request): return try execute(request, context, &effects)
         default: break
         }
         let named = try queues.existing(name)
@@ -66,14 +73,25 @@ extension QueueMachine {
         case .history(let query):
             let limit = query.limit == 0 ? QueueHistory.limit : Int(query.limit)
             reply(context.answer(.with { $0.history = named.history.newest(limit) }, about: name), &effects)
+        case .setModes(let modes): try set(modes, of: named, context, &effects)
         default:
-            var edit = QueueEdit(
-                named: named, context: context, player: player, forgotten: rules.forgottenPodcasts)
-            try edit.apply()
-            commit(edit.named, edit.change, answering: context.answer(edit.reply, about: name), &effects)
+            var edit = ListEdit(list: named, context: context, player: player, forgotten: rules.forgottenPodcasts)
+            try edit.apply(request.command)
+            commit(edit.list, edit.change, answering: context.answer(edit.reply, about: name), &effects)
             // The restored episodes may have been played in the meantime.
             refreshEpisodes(edit.restoredEpisodes, &effects)
         }
+    }
+
+    private mutating func set(
+        _ set: WireSetModes, of named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        var named = named
+        let modes = try named.modes.applying(set)
+        guard modes != named.modes else { return reply(context.answer(about: named.name), &effects) }
+        named.modes = modes
+        let change = named.modesChange()
+        commit(named, change, answering: context.answer(about: named.name), &effects)
     }
 
     // MARK: - Creating and deleting
@@ -84,6 +102,11 @@ extension QueueMachine {
         guard queues[name] == nil else { return reply(context.answer(about: name), &effects) }
         guard QueueName.isValid(name) else {
             throw Failure(.invalidArgument, "“\(name)” can’t be a queue’s name; a name has \(QueueName.rule).")
+        }
+        guard playlists[name] == nil else {
+            throw Failure(
+                .invalidArgument,
+                "“\(name)” is the ID of a playlist; rules couldn’t distinguish them. Use another name.")
         }
         guard queues.count < Self.queueLimit else {
             throw Failure(
@@ -120,6 +143,8 @@ extension WireQueueRequest {
         switch command {
         case .add(let add): add.episodes
         case .play(let play): play.episode.isEmpty ? [] : [play.episode]
+        case .playlist(let playlist):
+            if case .add(let add) = playlist.command { add.episodes } else { [] }
         default: []
         }
     }

@@ -22,11 +22,12 @@ extension QueueMachine {
             })
     }
 
-    /// Looks up the given episodes that are in a queue, and updates their entries.
+    /// Looks up the given episodes that are in a queue or playlist, and updates their entries.
     mutating func refreshQueued(_ episodes: [String], _ effects: inout [Effect]) {
         guard !episodes.isEmpty else { return }
-        let queued = Set(queues.values.flatMap { $0.queue.entries.map(\.episode) })
-        refreshEpisodes(queued.intersection(episodes), &effects)
+        let lists = contents
+        refreshEpisodes(
+            Set(episodes.filter { episode in lists.contains { $0.entry(episode: episode) != nil } }), &effects)
     }
 
     mutating func refreshEpisodes(_ episodes: Set<String>, _ effects: inout [Effect]) {
@@ -56,6 +57,10 @@ extension QueueMachine {
         for var named in queues.inOrder {
             let change = named.refresh(named.queue.updates(with: episodes))
             if !change.isEmpty { commit(named, change, &effects) }
+        }
+        for var playlist in playlists.inOrder {
+            let change = playlist.refresh(playlist.queue.updates(with: episodes))
+            if !change.isEmpty { commit(playlist, change, &effects) }
         }
     }
 }

@@ -130,7 +130,7 @@ extension QueueMachine {
             &effects)
     }
 
-    private func requirePlayer() throws(Failure) {
+    func requirePlayer() throws(Failure) {
         guard playerIsReady else {
             throw Failure(
                 .unavailable, "The player isn’t running at the moment; nothing was changed. `lockstep ps` shows why.")
@@ -174,7 +174,7 @@ extension QueueMachine {
                 reply.changed = answer.changed
                 if case .state(let state) = answer.result { reply.player = state }
             }
-            self.reply(Answer(command: forwarded.command, queue: playingQueue, reply: reply), &effects)
+            self.reply(Answer(command: forwarded.command, list: .queue(playingQueue), reply: reply), &effects)
         case .failure(let failure) where failure.known == .nothingLoaded:
             decideAgain(forwarded, now: now, &effects)
         case .failure(let failure):

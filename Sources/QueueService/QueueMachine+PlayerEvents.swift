@@ -148,7 +148,7 @@ extension QueueMachine {
     }
 
     private mutating func update(_ state: WireEpisodeState, _ effects: inout [Effect]) {
-        let entry = queues.values.lazy.compactMap { $0.queue.entry(episode: state.episode) }.first
+        let entry = contents.lazy.compactMap { $0.entry(episode: state.episode) }.first
         guard var episode = entry?.wire.episode else { return }
         episode.position = state.position
         episode.played = state.played

@@ -41,8 +41,8 @@ extension QueueMachine {
         switch request.command {
         case .playNamed(let play):
             let queues = request.queue.isEmpty ? queuesToPlayFrom : [try queues.existing(request.queue)]
-            var finder = EntryFinder(in: queues)
-            let found: (queue: NamedQueue, entry: Queue.Entry)
+            var finder = EntryFinder(in: queues.first ?? main, or: Array(queues.dropFirst()))
+            let found: (list: NamedQueue, entry: Queue.Entry)
             switch play.what {
             case .episode(let episode):
                 let holder = queues.first { $0.queue.entry(episode: episode) != nil } ?? queues.last
@@ -54,20 +54,16 @@ extension QueueMachine {
             case .entryText(let text): found = try finder.entry(text)
             case nil: throw Failure(.invalidArgument, "The request doesn’t name an entry to play.")
             }
-            resolved.queue = found.queue.name
+            resolved.queue = found.list.name
             resolved.play.entry = found.entry.id
             if play.hasPosition { resolved.play.position = play.position }
         case .remove(let remove) where !remove.texts.isEmpty:
-            guard remove.entries.isEmpty, remove.texts.count <= EntryFinder.limit else {
-                throw Failure(
-                    .invalidArgument, "A request names entries by IDs or by up to \(EntryFinder.limit) texts, not both."
-                )
-            }
-            var finder = EntryFinder(in: [try queues.existing(name(request))])
-            for text in remove.texts { resolved.remove.entries.append(try finder.entry(text).entry.id) }
-            resolved.remove.texts = []
+            resolved.remove = try remove.resolved(in: try queues.existing(name(request)))
+        case .playlist(let playlist):
+            guard case .remove(let remove) = playlist.command, !remove.texts.isEmpty else { break }
+            resolved.playlist.remove = try remove.resolved(in: try playlists.existing(playlist.playlist))
         case .move(let move):
-            var finder = EntryFinder(in: [try queues.existing(name(request))])
+            var finder = EntryFinder(in: try queues.existing(name(request)))
             if !move.entryText.isEmpty {
                 guard move.entry.isEmpty else {
                     throw Failure(
@@ -82,6 +78,21 @@ extension QueueMachine {
             }
         default: break
         }
+        return resolved
+    }
+}
+
+extension WireRemoveEntries {
+    /// Replaces the texts that name entries with the entries’ IDs.
+    fileprivate func resolved(in list: some EditableList) throws(Failure) -> WireRemoveEntries {
+        let limit = type(of: list).textLimit
+        guard entries.isEmpty, episodes.isEmpty, texts.count <= limit else {
+            throw Failure(
+                .invalidArgument, "A request names entries by IDs or by up to \(limit) texts, not both.")
+        }
+        var resolved = WireRemoveEntries()
+        var finder = EntryFinder(in: list)
+        for text in texts { resolved.entries.append(try finder.entry(text).entry.id) }
         return resolved
     }
 }

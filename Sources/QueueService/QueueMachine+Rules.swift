@@ -45,12 +45,19 @@ extension QueueMachine {
         if autoEnqueue.update(id, episodeCount: podcast.episodeCount) { check(podcast: id, &effects) }
     }
 
-    /// Deletes the settings of a forgotten podcast, and removes its entries from all queues.
+    /// Deletes the settings of a forgotten podcast, and removes its entries from all queues and playlists.
     mutating func forget(_ podcast: PodcastID, now: Moment, _ effects: inout [Effect]) {
         autoEnqueue.drop(podcast.text)
         checkNextPodcast(&effects)
         changeRules(&effects) { $0.markForgotten(podcast: podcast.text, &$1) }
-        for (named, change) in queues.removing(podcast: podcast.text, now: now.wall) { commit(named, change, &effects) }
+        for var named in queues.inOrder {
+            let change = named.removeEntries(of: podcast.text, now: now.wall)
+            commit(named, change, &effects)
+        }
+        for var playlist in playlists.inOrder {
+            let change = playlist.removeEntries(of: podcast.text, now: now.wall)
+            commit(playlist, change, &effects)
+        }
     }
 
     private mutating func changeRules(

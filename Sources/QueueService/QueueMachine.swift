@@ -82,6 +82,7 @@ package struct QueueMachine: OwnerMachine {
     package init() {}
 
     var queues: Queues { state.current.queues }
+    var playlists: Playlists { state.current.playlists }
     var rules: QueueRules { state.current.rules }
     var main: NamedQueue { queues.named(QueueName.default) }
     /// Whether a transaction that decides a load is pending.
@@ -96,25 +97,32 @@ package struct QueueMachine: OwnerMachine {
 
     package mutating func start(now: Moment, _ effects: inout [Effect]) {
         let restored = stored.queues { effects.append(.log(.error, $0)) }
+        let playlists = stored.playlists { effects.append(.log(.error, $0)) }
         stored = StoredQueues()
-        state.amend { $0.queues.merge(restored) { $1 } }
+        state.amend {
+            $0.queues.merge(restored) { $1 }
+            $0.playlists.merge(playlists) { $1 }
+        }
         loads.track(queues.pendingLoads(whileShowing: nil))
         announced = next
-        refreshEpisodes(Set(queues.values.flatMap { $0.queue.entries.map(\.episode) }), &effects)
+        refreshEpisodes(Set(contents.flatMap { $0.entries.map(\.episode) }), &effects)
     }
 
     package var knownPodcasts: Set<PodcastID> {
-        let queued = queues.values.flatMap { $0.queue.entries.map(\.wire.episode.podcastID) }
-        return Set((rules.podcasts + queued).compactMap { PodcastID($0) })
+        let listed = Set(contents.flatMap { $0.entries.map(\.wire.episode.podcastID) })
+        return Set((rules.podcasts + listed).compactMap { PodcastID($0) })
     }
 
+    /// The entries of all queues and playlists.
+    var contents: [Queue] { queues.values.map(\.queue) + playlists.values.map(\.queue) }
+
     package func retained(now: Moment) -> [Publication] {
-        queues.inOrder.flatMap(\.wholePublications) + rules.retained
+        queues.inOrder.flatMap(\.wholePublications) + playlists.inOrder.map(\.publication) + rules.retained
             + [Publication(.put, .queueNext, next.wireBytes)]
     }
 
     package func everything() -> [WireChange] {
-        queues.inOrder.flatMap(\.everything) + rules.everything
+        queues.inOrder.flatMap(\.everything) + playlists.inOrder.flatMap(\.everything) + rules.everything
     }
 
     // MARK: - Deciding
@@ -223,6 +231,13 @@ package struct QueueMachine: OwnerMachine {
         }
     }
 
+    /// Commits a changed playlist.
+    mutating func commit(
+        _ playlist: Playlist, _ change: OwnerChange, answering answer: Answer? = nil, _ effects: inout [Effect]
+    ) {
+        commit(change, answering: answer, &effects) { $0.playlists[playlist.name] = playlist }
+    }
+
     /// Answers a command that has changed no durable state.
     func reply(_ answer: Answer, _ effects: inout [Effect]) {
         effects.append(.reply(answer.command.id, .success(completed(answer).wireBytes)))
@@ -230,13 +245,21 @@ package struct QueueMachine: OwnerMachine {
 
     private func completed(_ answer: Answer) -> WireQueueReply {
         var reply = answer.reply
-        let named = queues.named(answer.queue)
-        reply.revision = named.queue.revision
-        reply.queue = named.name
-        reply.limit = UInt32(clamping: named.limit)
-        let following = following
-        reply.playing = named.name == following.queue
-        if let entry = following.entry { reply.following = entry }
+        switch answer.list {
+        case .queue(let name):
+            let named = queues.named(name)
+            reply.revision = named.queue.revision
+            reply.queue = named.name
+            reply.limit = UInt32(clamping: named.limit)
+            let following = following
+            reply.playing = named.name == following.queue
+            if let entry = following.entry { reply.following = entry }
+        case .playlist(let id):
+            guard let playlist = playlists[id] else { break }
+            reply.revision = playlist.queue.revision
+            reply.limit = UInt32(clamping: playlist.limit)
+            reply.playlist = playlist.wire
+        }
         return reply
     }
 }

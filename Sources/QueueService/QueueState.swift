@@ -4,6 +4,7 @@ import WireMessages
 
 struct QueueState: Sendable {
     var queues: Queues = [QueueName.default: NamedQueue(name: QueueName.default)]
+    var playlists: Playlists = [PlaylistName.favourites: .favourites]
     var rules = QueueRules()
 }
 
@@ -15,15 +16,19 @@ struct CommandContext: Sendable {
     var now: Moment
 
     func answer(_ reply: WireQueueReply = WireQueueReply(), about queue: String) -> Answer {
-        Answer(command: command, queue: queue, reply: reply)
+        Answer(command: command, list: .queue(queue), reply: reply)
+    }
+
+    func answer(_ reply: WireQueueReply = WireQueueReply(), aboutPlaylist id: String) -> Answer {
+        Answer(command: command, list: .playlist(id), reply: reply)
     }
 }
 
-/// A reply to a command, before the fields with the queue’s new state are added.
+/// A reply to a command, before the fields with the list’s new state are added.
 struct Answer: Sendable {
     var command: Command
-    /// The name of the queue that the reply is about.
-    var queue: String
+    /// The queue or playlist that the reply is about.
+    var list: ListID
     var reply: WireQueueReply
 }
 

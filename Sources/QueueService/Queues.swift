@@ -21,20 +21,6 @@ extension Queues {
 
     func contain(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
-    /// Removes the entries of a podcast from all queues, and returns each changed queue with its change.
-    func removing(podcast: String, now: Timestamp) -> [(NamedQueue, OwnerChange)] {
-        inOrder.compactMap { named in
-            let removed = named.queue.entries.filter { $0.wire.episode.podcastID == podcast }
-            guard !removed.isEmpty else { return nil }
-            var named = named
-            let change = named.edit(
-                removed.reversed().map { .removing($0.id) },
-                "Removed \(Queue.counted(removed.count)) of a forgotten podcast",
-                origin: ServiceName.feeds.text, now: now)
-            return (named, change)
-        }
-    }
-
     /// Returns the queue from which the player’s entry was loaded, and the entry’s index, which is nil if the entry was
     /// removed.
     func source(of state: WirePlaybackState) -> (named: NamedQueue, index: Int?) {

@@ -27,6 +27,8 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
     /// The entry that plays next.
     package static let queueNext = stream(.queue, "next")
+    /// A playlist’s title, settings and revision, without its items.
+    package static func playlist(_ id: String) -> Topic { stream(.queue, "playlist/\(id)") }
     /// A podcast’s metadata and status.
     package static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
     /// An event: episodes of a podcast were added, changed or removed.

@@ -1,7 +1,7 @@
 public import PodcastModel
 package import WireMessages
 
-/// The queue service’s reply to a command: the effect, and the resulting queue.
+/// The queue service’s reply to a command to a queue or a playlist: the effect, and the resulting list.
 public struct QueueAnswer: Sendable {
     package let wire: WireQueueReply
 
@@ -13,8 +13,10 @@ public struct QueueAnswer: Sendable {
     public var changed: Bool { wire.changed }
     /// The name of the command’s queue.
     public var queue: String { wire.queue.isEmpty ? QueueName.default : wire.queue }
-    /// The queue’s display name: Up Next, or the name in quotation marks.
-    public var title: String { QueueName.shown(queue) }
+    /// The playlist after a command to one; nil after its deletion, and for a command to a queue.
+    public var playlist: PlaylistState? { wire.hasPlaylist ? PlaylistState(wire.playlist) : nil }
+    /// The list’s display name: Up Next, or the name of the queue or the playlist in quotation marks.
+    public var title: String { playlist.map { DisplayText.quoted($0.title) } ?? QueueName.shown(queue) }
     /// Whether this queue continues when the loaded episode ends.
     public var isPlaying: Bool { wire.playing }
     /// The queue’s revision after the command.

@@ -164,15 +164,7 @@ public struct QueueClient: Sendable {
         _ queue: String? = nil, by key: SortKey, descending: Bool = false
     ) async throws(Failure) -> QueueAnswer {
         try await ask(queue) {
-            $0.sort.by =
-                switch key {
-                case .title: .title
-                case .podcast: .podcast
-                case .published: .published
-                case .duration: .duration
-                case .added: .added
-                case .remaining: .remaining
-                }
+            $0.sort.by = key.wire
             $0.sort.descending = descending
         }
     }
@@ -255,5 +247,18 @@ public struct QueueClient: Sendable {
         request.queue = queue ?? ""
         fill(&request)
         return QueueAnswer(try await fleet.ask(.queue, request, reply: WireQueueReply.self))
+    }
+}
+
+extension QueueClient.SortKey {
+    var wire: WireSortEntries.Key {
+        switch self {
+        case .title: .title
+        case .podcast: .podcast
+        case .published: .published
+        case .duration: .duration
+        case .added: .added
+        case .remaining: .remaining
+        }
     }
 }

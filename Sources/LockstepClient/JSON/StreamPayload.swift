@@ -25,6 +25,7 @@ package enum StreamPayload {
             return event.header.kind == .delta
                 ? json(try WireQueueDelta(wireBytes: bytes)) : try WireQueueState(wireBytes: bytes).json
         case .next: return json(try WireQueueNext(wireBytes: bytes))
+        case .playlist: return try WirePlaylist(wireBytes: bytes).json
         case .podcast: return try WirePodcast(wireBytes: bytes).json(unplayed: .null)
         case .episodes: return json(try WireEpisodesChanged(wireBytes: bytes))
         case .inbox:

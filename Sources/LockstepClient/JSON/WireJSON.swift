@@ -180,6 +180,17 @@ extension WireQueueState {
     }
 }
 
+extension WirePlaylist {
+    package var json: JSONValue {
+        .object([
+            "id": .string(id), "title": .text(title), "revision": .unsigned(revision),
+            "items": .unsigned(UInt64(items)), "duration": .seconds(duration),
+            "createdAt": .moment(milliseconds: createdAt),
+            "updatedAt": .moment(milliseconds: updatedAt), "continuous": .bool(continuous), "shuffle": .bool(shuffle),
+        ])
+    }
+}
+
 extension WireOutputState {
     package var json: JSONValue {
         .object([

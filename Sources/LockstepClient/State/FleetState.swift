@@ -60,6 +60,15 @@ public struct FleetState: Sendable {
         view.queueStates.values.sorted { ($0.isUpNext ? 0 : 1, $0.name) < ($1.isUpNext ? 0 : 1, $1.name) }
     }
 
+    /// The playlists: the favourites, then the others by title.
+    public var playlists: [PlaylistState] {
+        view.playlists.values.map(PlaylistState.init).sorted { left, right in
+            let favourites = PlaylistName.favourites
+            guard left.id != favourites, right.id != favourites else { return left.id == favourites }
+            return (left.title, left.id) < (right.title, right.id)
+        }
+    }
+
     /// Returns a queue by its name, such as “main”; nil if it doesn’t exist.
     public func queue(_ name: String) -> QueueState? { view.queueStates[name] }
 
@@ -133,6 +142,8 @@ public enum FleetChange: Sendable, Hashable {
     case next
     /// A queue, by name.
     case queue(String)
+    /// A playlist or its items, by ID.
+    case playlist(String)
     /// A podcast was added, changed or removed.
     case podcast(PodcastID)
     /// A podcast’s episodes.

@@ -11,6 +11,7 @@ package struct FleetView: Sendable {
     package private(set) var output: WireOutputState?
     package private(set) var queueStates: [String: QueueState] = [:]
     package private(set) var next: WireQueueNext?
+    package private(set) var playlists: [String: WirePlaylist] = [:]
     package private(set) var podcasts: [String: WirePodcast] = [:]
     package private(set) var alerts: [Topic: WireAlert] = [:]
     package private(set) var downloads: [String: WireDownload] = [:]
@@ -109,6 +110,9 @@ package struct FleetView: Sendable {
                 }
             }
             return .queue(name)
+        case .playlist(let id):
+            playlists[id] = decoded()
+            return .playlist(id)
         case .podcast(let id):
             podcasts[id] = decoded()
             return PodcastID(id).map(FleetChange.podcast)

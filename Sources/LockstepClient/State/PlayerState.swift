@@ -195,6 +195,8 @@ public struct EpisodeSummary: Sendable, Hashable {
     public var duration: Double?
     /// The position at which it resumes, in seconds.
     public var position: Double
+    /// Whether it counts as played.
+    public let isPlayed: Bool
 
     package init?(_ wire: WireEpisodeSummary) {
         guard let id = EpisodeID(wire.id) else { return nil }
@@ -204,6 +206,7 @@ public struct EpisodeSummary: Sendable, Hashable {
         podcast = DisplayText.sanitised(wire.podcastTitle)
         duration = wire.duration > 0 ? wire.duration : nil
         position = wire.position
+        isPlayed = wire.played
     }
 }
 

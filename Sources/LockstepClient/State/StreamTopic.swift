@@ -3,7 +3,7 @@ import WireMessages
 /// The kind of a topic’s message. IDs and names are parsed from the topic.
 enum StreamTopic: Sendable, Hashable {
     case player, output, episode, episodeStates, bookmarks(String)
-    case queue(String), next
+    case queue(String), next, playlist(String)
     case podcast(String), episodes, inbox
     case download(String), downloadProgress
     case settings, alert
@@ -25,6 +25,7 @@ enum StreamTopic: Sendable, Hashable {
         case (4, "playback", "bookmarks"): self = .bookmarks(String(last))
         case (4, "queue", "queue"): self = .queue(String(last))
         case (3, "queue", "next"): self = .next
+        case (4, "queue", "playlist"): self = .playlist(String(last))
         case (4, "feeds", "podcast"): self = .podcast(String(last))
         case (4, "feeds", "episodes"): self = .episodes
         case (3, "feeds", "inbox"): self = .inbox

@@ -51,6 +51,7 @@ extension CompletionKind {
     static var podcasts: CompletionKind { candidates("podcasts") }
     static var entries: CompletionKind { candidates("entries") }
     static var queues: CompletionKind { candidates("queues") }
+    static var playlists: CompletionKind { candidates("playlists") }
     static var bookmarks: CompletionKind { candidates("bookmarks") }
 
     /// Completes IDs or names that the fleet provides.

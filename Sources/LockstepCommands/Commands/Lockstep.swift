@@ -31,7 +31,9 @@ package struct Lockstep: AsyncParsableCommand {
                     Skip.self, ChapterCommand.self, BookmarkCommands.self, SleepTimer.self, SetSpeed.self,
                     SetVolume.self, SetOutput.self, SetCommand.self, Status.self,
                 ]),
-            CommandGroup(name: "Up Next", subcommands: [QueueCommands.self, Queues.self]),
+            CommandGroup(
+                name: "Up Next and playlists",
+                subcommands: [QueueCommands.self, Queues.self, PlaylistCommands.self, FavouriteCommands.self]),
             CommandGroup(
                 name: "Screens", subcommands: [Mini.self, Expanded.self, Watch.self, Alerts.self, Candidates.self]),
         ])

@@ -11,77 +11,18 @@ struct QueueAdd: FleetCommand {
             lockstep queue add --where <rule> [--sort <sort>] [--fit <fit>] [--next] [--queue <queue>]
             """)
     @Flag(help: "Add them after the current entry.") var next = false
-    @Option(help: "Add all episodes of this podcast, the oldest first.", completion: .podcasts) var podcast: String?
-    @Flag(help: "With --podcast, add only unplayed episodes.") var unplayed = false
-    @Option(help: "Add only episodes that fit into this time, such as 45m, at normal speed.") var fit: String?
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
-    @OptionGroup var list: EpisodeListOptions
+    @OptionGroup var added: AddedEpisodes
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
-    func validate() throws {
-        let isList = podcast != nil || list.rule != nil
-        guard episodes.isEmpty || podcast == nil else {
-            throw ValidationError("Episodes and --podcast can’t be combined: --podcast adds all episodes of a podcast.")
-        }
-        try EpisodeArguments.refuseCombination(episodes, rule: list.rule)
-        guard !episodes.isEmpty || isList else {
-            throw ValidationError("Name the episodes to add, a podcast with --podcast, or a rule with --where.")
-        }
-        guard !unplayed || podcast != nil else { throw ValidationError("--unplayed needs --podcast.") }
-        guard list.sort == nil || isList else { throw ValidationError("--sort needs --podcast or --where.") }
-    }
-
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let room = try fit.map(Self.seconds)
-        var found = try await wanted(fleet.library)
-        let isEmpty = found.isEmpty
-        if let room { found = Self.fitting(found, into: room) }
-        guard !found.isEmpty else {
+        let found = try await added.find(in: fleet.library)
+        guard !found.episodes.isEmpty else {
             let none = try await fleet.queue.history(of: queue.name, limit: 1)
-            let reason =
-                !isEmpty
-                ? "no episode fits into \(TimeText.span(room ?? 0))"
-                : list.rule != nil
-                    ? "no episode matches" : "this podcast has no \(unplayed ? "unplayed episode" : "episode")"
-            return try output.change(none.json, if: false, "", else: reason)
+            return try output.change(none.json, if: false, "", else: found.reasonIfEmpty)
         }
-        let answer = try await fleet.queue.add(found.map(\.id), next: next, to: queue.name)
-        try output.change(answer.json, Self.sentence(answer, found))
-    }
-
-    private func wanted(_ library: LibraryClient) async throws(Failure) -> [Episode] {
-        guard podcast != nil || list.rule != nil else { return try await library.find(episodes) }
-        var wanted = try list.list(order: .oldest)
-        if let podcast { wanted.podcast = try await library.findPodcast(typed: podcast).id }
-        wanted.isUnplayed = unplayed
-        let limit = RequestSizes.queueEntries
-        let found = try await library.episodes(in: wanted, limit: limit + 1).episodes
-        guard found.count <= limit else {
-            throw Failure(.limitReached, "More than \(limit) episodes match; a queue holds at most \(limit).")
-        }
-        return found
-    }
-
-    private static func seconds(_ text: String) throws(Failure) -> Double {
-        guard let seconds = DurationText.withUnit(text), seconds > 0 else {
-            throw Failure(.invalidArgument, "\(DisplayText.quoted(text)) isn’t a time. Use 45m, 1h30m or 1:30:00.")
-        }
-        return seconds
-    }
-
-    /// The episodes whose remaining lengths together fit into a time: each that fits beside those before it. Episodes
-    /// of unknown length are left out.
-    static func fitting(_ episodes: [Episode], into seconds: Double) -> [Episode] {
-        var left = seconds
-        return episodes.filter { episode in
-            // A played episode is played from its start.
-            guard let remaining = episode.isPlayed ? episode.duration : episode.remaining, remaining <= left else {
-                return false
-            }
-            left -= remaining
-            return true
-        }
+        let answer = try await fleet.queue.add(found.episodes.map(\.id), next: next, to: queue.name)
+        try output.change(answer.json, Self.sentence(answer, found.episodes))
     }
 
     static func sentence(_ answer: QueueAnswer, _ found: [Episode]) -> String {
@@ -190,7 +131,7 @@ struct QueueSort: FleetCommand {
 
 extension QueueClient.SortKey: ExpressibleByArgument {
     /// The key’s name in the history.
-    fileprivate var words: String {
+    var words: String {
         switch self {
         case .title, .podcast: rawValue
         case .published: "publication"
@@ -214,7 +155,7 @@ struct QueueDedupe: FleetCommand {
 }
 
 extension Output {
-    fileprivate func change(
+    func change(
         _ answer: QueueAnswer, _ sentence: @autoclosure () -> String, else reason: @autoclosure () -> String
     ) throws {
         try change(answer.json, if: answer.changed, sentence(), else: reason())
@@ -227,19 +168,22 @@ extension Output {
 
 extension QueueAnswer {
     /// ` to “evening”`; empty for Up Next.
-    fileprivate func suffix(_ word: String) -> String { queue == QueueName.default ? "" : " \(word) \(title)" }
+    func suffix(_ word: String) -> String {
+        playlist == nil && queue == QueueName.default ? "" : " \(word) \(title)"
+    }
 
     /// `` `lockstep queue undo` restores it. ``
-    fileprivate var undoAdvice: String {
-        "`lockstep queue undo\(QueueName.option(queue))` restores \(entries.count == 1 ? "it" : "them")."
+    var undoAdvice: String {
+        let command = playlist.map { "playlist undo \($0.id)" } ?? "queue undo\(QueueName.option(queue))"
+        return "`lockstep \(command)` restores \(entries.count == 1 ? "it" : "them")."
     }
 
     /// The entries in the answer: up to three titles, otherwise their number.
-    fileprivate var names: String {
+    var names: String {
         Titles.shown(entries.map(\.episode.title), count: max(count, entries.count), "entries")
     }
 
-    fileprivate var removed: String { "Removed \(names)\(suffix("from")). \(undoAdvice)" }
+    var removed: String { "Removed \(names)\(suffix("from")). \(undoAdvice)" }
 }
 
 struct QueueUndo: FleetCommand {
@@ -293,7 +237,12 @@ struct QueueHistory: FleetCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let changes = try await fleet.queue.history(of: queue.name, limit: limit).history
+        try output.history(try await fleet.queue.history(of: queue.name, limit: limit).history)
+    }
+}
+
+extension Output {
+    func history(_ changes: [QueueChange]) throws {
         let rows = changes.map { change in
             [
                 "\(change.revision)", TimeText.minute(milliseconds: change.at.milliseconds),
@@ -301,8 +250,7 @@ struct QueueHistory: FleetCommand {
             ]
         }
         let table = TextTable([.right("revision"), "when (UTC)", .flexible("what"), "by", .right("entries")], rows)
-        try output.value(
-            .array(changes.map(\.json)), lines: changes.isEmpty ? ["There are no changes yet."] : table.lines())
+        try value(.array(changes.map(\.json)), lines: changes.isEmpty ? ["There are no changes yet."] : table.lines())
     }
 }
 

@@ -153,7 +153,7 @@ extension Fleet {
 /// Prints the IDs for shell completion.
 struct Candidates: FleetCommand {
     enum Kind: String, ExpressibleByArgument, CaseIterable {
-        case episodes, podcasts, entries, queues, bookmarks, alerts
+        case episodes, podcasts, entries, queues, playlists, bookmarks, alerts
     }
 
     static let configuration = CommandConfiguration(commandName: "candidates", shouldDisplay: false)
@@ -166,6 +166,7 @@ struct Candidates: FleetCommand {
         switch kind {
         case .episodes, .podcasts: []
         case .entries, .queues: [.queues]
+        case .playlists: [.playlists]
         case .bookmarks: [.bookmarks]
         case .alerts: [.alerts]
         }
@@ -178,6 +179,7 @@ struct Candidates: FleetCommand {
             case .podcasts: try await fleet.library.podcasts().map(\.id.text)
             case .entries: try await fleet.current(parts).queue(QueueName.default)?.entries.map(\.id.text) ?? []
             case .queues: try await fleet.current(parts).queues.map(\.name).sorted()
+            case .playlists: try await fleet.current(parts).playlists.map(\.id)
             case .bookmarks: try await fleet.current(parts).bookmarks.map(\.id.text)
             case .alerts: try await fleet.current(parts).alerts.map(\.id.text)
             }

@@ -246,6 +246,16 @@ public nonisolated struct WireQueueRequest: Sendable {
     set {command = .playNamed(newValue)}
   }
 
+  /// A separate command because a service of an earlier version would ignore an unknown field that names a playlist, and
+  /// would apply the command to `main`.
+  public var playlist: WirePlaylistRequest {
+    get {
+      if case .playlist(let v)? = command {return v}
+      return WirePlaylistRequest()
+    }
+    set {command = .playlist(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -269,6 +279,178 @@ public nonisolated struct WireQueueRequest: Sendable {
     case setSetting(WireSetSetting)
     case toggle(WireTogglePlayback)
     case playNamed(WirePlayNamed)
+    /// A separate command because a service of an earlier version would ignore an unknown field that names a playlist, and
+    /// would apply the command to `main`.
+    case playlist(WirePlaylistRequest)
+
+  }
+
+  public init() {}
+
+  fileprivate var _ifRevision: UInt64? = nil
+}
+
+public nonisolated struct WirePlaylistRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The playlist's ID: 1 to 40 letters, digits, `-` and `_`, the first a letter, and not the name of a queue. The playlist
+  /// `favourites` always exists.
+  public var playlist: String = String()
+
+  /// refuse with `revisionMismatch` unless the playlist is at this revision
+  public var ifRevision: UInt64 {
+    get {_ifRevision ?? 0}
+    set {_ifRevision = newValue}
+  }
+  /// Returns true if `ifRevision` has been explicitly set.
+  public var hasIfRevision: Bool {self._ifRevision != nil}
+  /// Clears the value of `ifRevision`. Subsequent reads from it will return its default value.
+  public mutating func clearIfRevision() {self._ifRevision = nil}
+
+  public var command: WirePlaylistRequest.OneOf_Command? = nil
+
+  public var create: WireCreatePlaylist {
+    get {
+      if case .create(let v)? = command {return v}
+      return WireCreatePlaylist()
+    }
+    set {command = .create(newValue)}
+  }
+
+  public var change: WireChangePlaylist {
+    get {
+      if case .change(let v)? = command {return v}
+      return WireChangePlaylist()
+    }
+    set {command = .change(newValue)}
+  }
+
+  public var delete: WireDeletePlaylist {
+    get {
+      if case .delete(let v)? = command {return v}
+      return WireDeletePlaylist()
+    }
+    set {command = .delete(newValue)}
+  }
+
+  /// `next`: at the front
+  public var add: WireAddEntries {
+    get {
+      if case .add(let v)? = command {return v}
+      return WireAddEntries()
+    }
+    set {command = .add(newValue)}
+  }
+
+  public var remove: WireRemoveEntries {
+    get {
+      if case .remove(let v)? = command {return v}
+      return WireRemoveEntries()
+    }
+    set {command = .remove(newValue)}
+  }
+
+  public var move: WireMoveItems {
+    get {
+      if case .move(let v)? = command {return v}
+      return WireMoveItems()
+    }
+    set {command = .move(newValue)}
+  }
+
+  public var clear: WireClearQueue {
+    get {
+      if case .clear(let v)? = command {return v}
+      return WireClearQueue()
+    }
+    set {command = .clear(newValue)}
+  }
+
+  public var sort: WireSortEntries {
+    get {
+      if case .sort(let v)? = command {return v}
+      return WireSortEntries()
+    }
+    set {command = .sort(newValue)}
+  }
+
+  public var deduplicate: WireRemoveDuplicates {
+    get {
+      if case .deduplicate(let v)? = command {return v}
+      return WireRemoveDuplicates()
+    }
+    set {command = .deduplicate(newValue)}
+  }
+
+  public var undo: WireUndo {
+    get {
+      if case .undo(let v)? = command {return v}
+      return WireUndo()
+    }
+    set {command = .undo(newValue)}
+  }
+
+  public var redo: WireRedo {
+    get {
+      if case .redo(let v)? = command {return v}
+      return WireRedo()
+    }
+    set {command = .redo(newValue)}
+  }
+
+  public var history: WireHistoryQuery {
+    get {
+      if case .history(let v)? = command {return v}
+      return WireHistoryQuery()
+    }
+    set {command = .history(newValue)}
+  }
+
+  public var restore: WireRestoreRevision {
+    get {
+      if case .restore(let v)? = command {return v}
+      return WireRestoreRevision()
+    }
+    set {command = .restore(newValue)}
+  }
+
+  public var play: WirePlayPlaylist {
+    get {
+      if case .play(let v)? = command {return v}
+      return WirePlayPlaylist()
+    }
+    set {command = .play(newValue)}
+  }
+
+  public var items: WireItemsQuery {
+    get {
+      if case .items(let v)? = command {return v}
+      return WireItemsQuery()
+    }
+    set {command = .items(newValue)}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_Command: Equatable, Sendable {
+    case create(WireCreatePlaylist)
+    case change(WireChangePlaylist)
+    case delete(WireDeletePlaylist)
+    /// `next`: at the front
+    case add(WireAddEntries)
+    case remove(WireRemoveEntries)
+    case move(WireMoveItems)
+    case clear(WireClearQueue)
+    case sort(WireSortEntries)
+    case deduplicate(WireRemoveDuplicates)
+    case undo(WireUndo)
+    case redo(WireRedo)
+    case history(WireHistoryQuery)
+    case restore(WireRestoreRevision)
+    case play(WirePlayPlaylist)
+    case items(WireItemsQuery)
 
   }
 
@@ -397,6 +579,16 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
   /// Clears the value of `setting`. Subsequent reads from it will return its default value.
   public mutating func clearSetting() {_uniqueStorage()._setting = nil}
 
+  /// of playlist commands: the playlist after the command; absent after its deletion
+  public var playlist: WirePlaylist {
+    get {_storage._playlist ?? WirePlaylist()}
+    set {_uniqueStorage()._playlist = newValue}
+  }
+  /// Returns true if `playlist` has been explicitly set.
+  public var hasPlaylist: Bool {_storage._playlist != nil}
+  /// Clears the value of `playlist`. Subsequent reads from it will return its default value.
+  public mutating func clearPlaylist() {_uniqueStorage()._playlist = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -433,6 +625,9 @@ public nonisolated struct WireRemoveEntries: Sendable {
 
   /// instead of `entries`
   public var texts: [String] = []
+
+  /// IDs of episodes; those without an entry are ignored
+  public var episodes: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1281,7 +1476,242 @@ public nonisolated struct WireDecidedLoad: Sendable {
   fileprivate var _failure: WireFailure? = nil
 }
 
-/// The records of the queue service. Record `queue`/<name>:
+/// Creates an empty playlist; does nothing if it exists.
+public nonisolated struct WireCreatePlaylist: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var title: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// An absent field keeps its value.
+public nonisolated struct WireChangePlaylist: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var title: String {
+    get {_title ?? String()}
+    set {_title = newValue}
+  }
+  /// Returns true if `title` has been explicitly set.
+  public var hasTitle: Bool {self._title != nil}
+  /// Clears the value of `title`. Subsequent reads from it will return its default value.
+  public mutating func clearTitle() {self._title = nil}
+
+  /// `play` adds the items after the first one, too
+  public var continuous: Bool {
+    get {_continuous ?? false}
+    set {_continuous = newValue}
+  }
+  /// Returns true if `continuous` has been explicitly set.
+  public var hasContinuous: Bool {self._continuous != nil}
+  /// Clears the value of `continuous`. Subsequent reads from it will return its default value.
+  public mutating func clearContinuous() {self._continuous = nil}
+
+  /// `play` adds the items in random order
+  public var shuffle: Bool {
+    get {_shuffle ?? false}
+    set {_shuffle = newValue}
+  }
+  /// Returns true if `shuffle` has been explicitly set.
+  public var hasShuffle: Bool {self._shuffle != nil}
+  /// Clears the value of `shuffle`. Subsequent reads from it will return its default value.
+  public mutating func clearShuffle() {self._shuffle = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _title: String? = nil
+  fileprivate var _continuous: Bool? = nil
+  fileprivate var _shuffle: Bool? = nil
+}
+
+public nonisolated struct WireDeletePlaylist: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var withItems: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Moves items, in the playlist's order, before or after another one, or to an index.
+public nonisolated struct WireMoveItems: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// at most 100
+  public var texts: [String] = []
+
+  public var to: WireMoveItems.OneOf_To? = nil
+
+  public var beforeText: String {
+    get {
+      if case .beforeText(let v)? = to {return v}
+      return String()
+    }
+    set {to = .beforeText(newValue)}
+  }
+
+  public var afterText: String {
+    get {
+      if case .afterText(let v)? = to {return v}
+      return String()
+    }
+    set {to = .afterText(newValue)}
+  }
+
+  /// of the first moved item, counted without the moved items; 0: the front
+  public var index: UInt32 {
+    get {
+      if case .index(let v)? = to {return v}
+      return 0
+    }
+    set {to = .index(newValue)}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_To: Equatable, Sendable {
+    case beforeText(String)
+    case afterText(String)
+    /// of the first moved item, counted without the moved items; 0: the front
+    case index(UInt32)
+
+  }
+
+  public init() {}
+}
+
+/// Adds items to Up Next after the current entry and plays the first one. An episode that Up Next already holds is moved.
+public nonisolated struct WirePlayPlaylist: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the first item to play; empty: the playlist's first, or a random one with `shuffle`
+  public var fromText: String = String()
+
+  /// absent: the playlist's setting
+  public var shuffle: Bool {
+    get {_shuffle ?? false}
+    set {_shuffle = newValue}
+  }
+  /// Returns true if `shuffle` has been explicitly set.
+  public var hasShuffle: Bool {self._shuffle != nil}
+  /// Clears the value of `shuffle`. Subsequent reads from it will return its default value.
+  public mutating func clearShuffle() {self._shuffle = nil}
+
+  /// absent: the playlist's setting
+  public var continuous: Bool {
+    get {_continuous ?? false}
+    set {_continuous = newValue}
+  }
+  /// Returns true if `continuous` has been explicitly set.
+  public var hasContinuous: Bool {self._continuous != nil}
+  /// Clears the value of `continuous`. Subsequent reads from it will return its default value.
+  public mutating func clearContinuous() {self._continuous = nil}
+
+  /// of the random order; 0: derived from the request
+  public var seed: UInt64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _shuffle: Bool? = nil
+  fileprivate var _continuous: Bool? = nil
+}
+
+/// The reply contains the items in `entries`, and `playlist` with the revision to which they belong.
+public nonisolated struct WireItemsQuery: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var offset: UInt32 = 0
+
+  /// 0 or more than 500: 500
+  public var limit: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// stream/queue/playlist/<id>: the put. The items are not on the stream: a client that shows them queries them again when
+/// the revision changes.
+public nonisolated struct WirePlaylist: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var id: String = String()
+
+  public var title: String = String()
+
+  public var revision: UInt64 = 0
+
+  /// the number of items
+  public var items: UInt32 = 0
+
+  public var createdAt: Int64 = 0
+
+  /// the last change of the title, the settings or the items
+  public var updatedAt: Int64 = 0
+
+  public var continuous: Bool = false
+
+  public var shuffle: Bool = false
+
+  /// of all items, in seconds; items of unknown duration count as 0
+  public var duration: Double = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// The records of the queue service. Record `playlist`/<id>:
+public nonisolated struct WirePlaylistRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var title: String = String()
+
+  public var revision: UInt64 = 0
+
+  public var createdAt: Int64 = 0
+
+  public var updatedAt: Int64 = 0
+
+  /// the opposite of Playlist.continuous
+  public var single: Bool = false
+
+  public var shuffle: Bool = false
+
+  /// the number of newest changes that are undone
+  public var undone: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Record `item/<playlist id>`/<entry id>: QueueEntryRecord. Record `playlist-history/<playlist id>`/…: QueueHistoryRecord.
+/// Record `queue`/<name>:
 public nonisolated struct WireQueueHeaderRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1459,7 +1889,7 @@ nonisolated extension WireRepeat: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0\u{1}create\0\u{1}delete\0\u{1}sort\0\u{1}deduplicate\0\u{3}set_modes\0\u{1}restore\0\u{3}set_setting\0\u{1}toggle\0\u{3}play_named\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0\u{1}create\0\u{1}delete\0\u{1}sort\0\u{1}deduplicate\0\u{3}set_modes\0\u{1}restore\0\u{3}set_setting\0\u{1}toggle\0\u{3}play_named\0\u{1}playlist\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1729,6 +2159,19 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .playNamed(v)
         }
       }()
+      case 30: try {
+        var v: WirePlaylistRequest?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .playlist(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .playlist(v)
+        }
+      }()
       default: break
       }
     }
@@ -1826,6 +2269,10 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
       guard case .playNamed(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 29)
     }()
+    case .playlist?: try {
+      guard case .playlist(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 30)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1840,9 +2287,307 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
   }
 }
 
+nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaylistRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{3}if_revision\0\u{2}\u{8}create\0\u{1}change\0\u{1}delete\0\u{1}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}sort\0\u{1}deduplicate\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{1}restore\0\u{1}play\0\u{1}items\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.playlist) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self._ifRevision) }()
+      case 10: try {
+        var v: WireCreatePlaylist?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .create(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .create(v)
+        }
+      }()
+      case 11: try {
+        var v: WireChangePlaylist?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .change(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .change(v)
+        }
+      }()
+      case 12: try {
+        var v: WireDeletePlaylist?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .delete(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .delete(v)
+        }
+      }()
+      case 13: try {
+        var v: WireAddEntries?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .add(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .add(v)
+        }
+      }()
+      case 14: try {
+        var v: WireRemoveEntries?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .remove(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .remove(v)
+        }
+      }()
+      case 15: try {
+        var v: WireMoveItems?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .move(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .move(v)
+        }
+      }()
+      case 16: try {
+        var v: WireClearQueue?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .clear(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .clear(v)
+        }
+      }()
+      case 17: try {
+        var v: WireSortEntries?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .sort(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .sort(v)
+        }
+      }()
+      case 18: try {
+        var v: WireRemoveDuplicates?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .deduplicate(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .deduplicate(v)
+        }
+      }()
+      case 19: try {
+        var v: WireUndo?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .undo(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .undo(v)
+        }
+      }()
+      case 20: try {
+        var v: WireRedo?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .redo(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .redo(v)
+        }
+      }()
+      case 21: try {
+        var v: WireHistoryQuery?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .history(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .history(v)
+        }
+      }()
+      case 22: try {
+        var v: WireRestoreRevision?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .restore(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .restore(v)
+        }
+      }()
+      case 23: try {
+        var v: WirePlayPlaylist?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .play(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .play(v)
+        }
+      }()
+      case 24: try {
+        var v: WireItemsQuery?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .items(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .items(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.playlist.isEmpty {
+      try visitor.visitSingularStringField(value: self.playlist, fieldNumber: 1)
+    }
+    try { if let v = self._ifRevision {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 2)
+    } }()
+    switch self.command {
+    case .create?: try {
+      guard case .create(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+    }()
+    case .change?: try {
+      guard case .change(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
+    }()
+    case .delete?: try {
+      guard case .delete(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+    }()
+    case .add?: try {
+      guard case .add(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
+    }()
+    case .remove?: try {
+      guard case .remove(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 14)
+    }()
+    case .move?: try {
+      guard case .move(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 15)
+    }()
+    case .clear?: try {
+      guard case .clear(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+    }()
+    case .sort?: try {
+      guard case .sort(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
+    }()
+    case .deduplicate?: try {
+      guard case .deduplicate(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 18)
+    }()
+    case .undo?: try {
+      guard case .undo(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
+    }()
+    case .redo?: try {
+      guard case .redo(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 20)
+    }()
+    case .history?: try {
+      guard case .history(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 21)
+    }()
+    case .restore?: try {
+      guard case .restore(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 22)
+    }()
+    case .play?: try {
+      guard case .play(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 23)
+    }()
+    case .items?: try {
+      guard case .items(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 24)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaylistRequest, rhs: WirePlaylistRequest) -> Bool {
+    if lhs.playlist != rhs.playlist {return false}
+    if lhs._ifRevision != rhs._ifRevision {return false}
+    if lhs.command != rhs.command {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0")
 
   fileprivate class _StorageClass {
     var _revision: UInt64 = 0
@@ -1861,6 +2606,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     var _index: UInt32? = nil
     var _player: WirePlaybackState? = nil
     var _setting: WireSettingReply? = nil
+    var _playlist: WirePlaylist? = nil
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1887,6 +2633,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       _index = source._index
       _player = source._player
       _setting = source._setting
+      _playlist = source._playlist
     }
   }
 
@@ -1921,6 +2668,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         case 14: try { try decoder.decodeSingularUInt32Field(value: &_storage._index) }()
         case 15: try { try decoder.decodeSingularMessageField(value: &_storage._player) }()
         case 16: try { try decoder.decodeSingularMessageField(value: &_storage._setting) }()
+        case 17: try { try decoder.decodeSingularMessageField(value: &_storage._playlist) }()
         default: break
         }
       }
@@ -1981,6 +2729,9 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       try { if let v = _storage._setting {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
       } }()
+      try { if let v = _storage._playlist {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
+      } }()
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2006,6 +2757,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         if _storage._index != rhs_storage._index {return false}
         if _storage._player != rhs_storage._player {return false}
         if _storage._setting != rhs_storage._setting {return false}
+        if _storage._playlist != rhs_storage._playlist {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -2052,7 +2804,7 @@ nonisolated extension WireAddEntries: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireRemoveEntries: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".RemoveEntries"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{1}texts\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{1}texts\0\u{1}episodes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2062,6 +2814,7 @@ nonisolated extension WireRemoveEntries: SwiftProtobuf.Message, SwiftProtobuf._M
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedStringField(value: &self.entries) }()
       case 2: try { try decoder.decodeRepeatedStringField(value: &self.texts) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
       default: break
       }
     }
@@ -2074,12 +2827,16 @@ nonisolated extension WireRemoveEntries: SwiftProtobuf.Message, SwiftProtobuf._M
     if !self.texts.isEmpty {
       try visitor.visitRepeatedStringField(value: self.texts, fieldNumber: 2)
     }
+    if !self.episodes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.episodes, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireRemoveEntries, rhs: WireRemoveEntries) -> Bool {
     if lhs.entries != rhs.entries {return false}
     if lhs.texts != rhs.texts {return false}
+    if lhs.episodes != rhs.episodes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3279,6 +4036,398 @@ nonisolated extension WireDecidedLoad: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireDecidedLoad.Outcome: SwiftProtobuf._ProtoNameProviding {
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}PENDING\0\u{1}ACCEPTED\0\u{1}REFUSED\0\u{1}SUPERSEDED\0")
+}
+
+nonisolated extension WireCreatePlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".CreatePlaylist"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireCreatePlaylist, rhs: WireCreatePlaylist) -> Bool {
+    if lhs.title != rhs.title {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireChangePlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ChangePlaylist"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}continuous\0\u{1}shuffle\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self._title) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self._continuous) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self._shuffle) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._title {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 1)
+    } }()
+    try { if let v = self._continuous {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 2)
+    } }()
+    try { if let v = self._shuffle {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireChangePlaylist, rhs: WireChangePlaylist) -> Bool {
+    if lhs._title != rhs._title {return false}
+    if lhs._continuous != rhs._continuous {return false}
+    if lhs._shuffle != rhs._shuffle {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDeletePlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DeletePlaylist"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}with_items\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.withItems) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.withItems != false {
+      try visitor.visitSingularBoolField(value: self.withItems, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDeletePlaylist, rhs: WireDeletePlaylist) -> Bool {
+    if lhs.withItems != rhs.withItems {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireMoveItems: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".MoveItems"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}texts\0\u{3}before_text\0\u{3}after_text\0\u{1}index\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.texts) }()
+      case 2: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.to != nil {try decoder.handleConflictingOneOf()}
+          self.to = .beforeText(v)
+        }
+      }()
+      case 3: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.to != nil {try decoder.handleConflictingOneOf()}
+          self.to = .afterText(v)
+        }
+      }()
+      case 4: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.to != nil {try decoder.handleConflictingOneOf()}
+          self.to = .index(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.texts.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.texts, fieldNumber: 1)
+    }
+    switch self.to {
+    case .beforeText?: try {
+      guard case .beforeText(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 2)
+    }()
+    case .afterText?: try {
+      guard case .afterText(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 3)
+    }()
+    case .index?: try {
+      guard case .index(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 4)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireMoveItems, rhs: WireMoveItems) -> Bool {
+    if lhs.texts != rhs.texts {return false}
+    if lhs.to != rhs.to {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlayPlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlayPlaylist"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}from_text\0\u{1}shuffle\0\u{1}continuous\0\u{1}seed\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.fromText) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self._shuffle) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self._continuous) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.seed) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.fromText.isEmpty {
+      try visitor.visitSingularStringField(value: self.fromText, fieldNumber: 1)
+    }
+    try { if let v = self._shuffle {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 2)
+    } }()
+    try { if let v = self._continuous {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 3)
+    } }()
+    if self.seed != 0 {
+      try visitor.visitSingularUInt64Field(value: self.seed, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlayPlaylist, rhs: WirePlayPlaylist) -> Bool {
+    if lhs.fromText != rhs.fromText {return false}
+    if lhs._shuffle != rhs._shuffle {return false}
+    if lhs._continuous != rhs._continuous {return false}
+    if lhs.seed != rhs.seed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireItemsQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ItemsQuery"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}offset\0\u{1}limit\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.offset) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.offset != 0 {
+      try visitor.visitSingularUInt32Field(value: self.offset, fieldNumber: 1)
+    }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt32Field(value: self.limit, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireItemsQuery, rhs: WireItemsQuery) -> Bool {
+    if lhs.offset != rhs.offset {return false}
+    if lhs.limit != rhs.limit {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Playlist"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}revision\0\u{1}items\0\u{3}created_at\0\u{3}updated_at\0\u{1}continuous\0\u{1}shuffle\0\u{1}duration\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.items) }()
+      case 5: try { try decoder.decodeSingularInt64Field(value: &self.createdAt) }()
+      case 6: try { try decoder.decodeSingularInt64Field(value: &self.updatedAt) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.continuous) }()
+      case 8: try { try decoder.decodeSingularBoolField(value: &self.shuffle) }()
+      case 9: try { try decoder.decodeSingularDoubleField(value: &self.duration) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 2)
+    }
+    if self.revision != 0 {
+      try visitor.visitSingularUInt64Field(value: self.revision, fieldNumber: 3)
+    }
+    if self.items != 0 {
+      try visitor.visitSingularUInt32Field(value: self.items, fieldNumber: 4)
+    }
+    if self.createdAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.createdAt, fieldNumber: 5)
+    }
+    if self.updatedAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.updatedAt, fieldNumber: 6)
+    }
+    if self.continuous != false {
+      try visitor.visitSingularBoolField(value: self.continuous, fieldNumber: 7)
+    }
+    if self.shuffle != false {
+      try visitor.visitSingularBoolField(value: self.shuffle, fieldNumber: 8)
+    }
+    if self.duration.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.duration, fieldNumber: 9)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaylist, rhs: WirePlaylist) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.revision != rhs.revision {return false}
+    if lhs.items != rhs.items {return false}
+    if lhs.createdAt != rhs.createdAt {return false}
+    if lhs.updatedAt != rhs.updatedAt {return false}
+    if lhs.continuous != rhs.continuous {return false}
+    if lhs.shuffle != rhs.shuffle {return false}
+    if lhs.duration != rhs.duration {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaylistRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}revision\0\u{3}created_at\0\u{3}updated_at\0\u{1}single\0\u{1}shuffle\0\u{1}undone\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.createdAt) }()
+      case 4: try { try decoder.decodeSingularInt64Field(value: &self.updatedAt) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.single) }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self.shuffle) }()
+      case 7: try { try decoder.decodeSingularUInt32Field(value: &self.undone) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 1)
+    }
+    if self.revision != 0 {
+      try visitor.visitSingularUInt64Field(value: self.revision, fieldNumber: 2)
+    }
+    if self.createdAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.createdAt, fieldNumber: 3)
+    }
+    if self.updatedAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.updatedAt, fieldNumber: 4)
+    }
+    if self.single != false {
+      try visitor.visitSingularBoolField(value: self.single, fieldNumber: 5)
+    }
+    if self.shuffle != false {
+      try visitor.visitSingularBoolField(value: self.shuffle, fieldNumber: 6)
+    }
+    if self.undone != 0 {
+      try visitor.visitSingularUInt32Field(value: self.undone, fieldNumber: 7)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaylistRecord, rhs: WirePlaylistRecord) -> Bool {
+    if lhs.title != rhs.title {return false}
+    if lhs.revision != rhs.revision {return false}
+    if lhs.createdAt != rhs.createdAt {return false}
+    if lhs.updatedAt != rhs.updatedAt {return false}
+    if lhs.single != rhs.single {return false}
+    if lhs.shuffle != rhs.shuffle {return false}
+    if lhs.undone != rhs.undone {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
 }
 
 nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

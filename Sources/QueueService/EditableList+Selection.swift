@@ -3,14 +3,14 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-// Checks the arguments of commands against the entries of one queue, and selects entries.
+// Checks the arguments of commands against the entries of one list, and selects entries.
 
-extension NamedQueue {
+extension EditableList {
     func checkRoom(for count: Int) throws(Failure) {
         guard count == 0 || queue.entries.count + count <= limit else {
             throw Failure(
                 .limitReached,
-                "\(QueueName.shown(name)) holds \(queue.counted), and at most \(limit); nothing was added. Remove some first."
+                "\(shown) holds \(queue.counted), and at most \(limit); nothing was added. Remove some first."
             )
         }
     }
@@ -23,18 +23,20 @@ extension NamedQueue {
         return anchor.isEmpty ? queue.successor.flatMap { queue.entry(before: $0)?.id } ?? "" : anchor
     }
 
-    func entries(_ ids: [String]) throws(Failure) -> [Queue.Entry] {
-        guard !ids.isEmpty else { throw Failure(.invalidArgument, "The request names no entries to remove.") }
-        var found: [(index: Int, entry: Queue.Entry)] = []
-        for id in Set(ids) {
-            guard let index = queue.index(of: id) else {
-                throw Failure(
-                    .notFound,
-                    "An entry to remove is no longer in \(QueueName.shown(name)); nothing was removed.")
-            }
-            found.append((index, queue.entries[index]))
+    /// The maximum number of texts that name entries in one request.
+    static var textLimit: Int { 100 }
+
+    /// Returns the named entries in the list’s order. An episode that the list doesn’t contain is ignored.
+    func entries(_ remove: WireRemoveEntries) throws(Failure) -> [Queue.Entry] {
+        guard !remove.entries.isEmpty || !remove.episodes.isEmpty else {
+            throw Failure(.invalidArgument, "The request names no entries to remove.")
         }
-        return found.sorted { $0.index < $1.index }.map(\.entry)
+        var ids = Set(remove.entries)
+        guard ids.allSatisfy({ queue.index(of: $0) != nil }) else {
+            throw Failure(.notFound, "An entry to remove is no longer in \(shown); nothing was removed.")
+        }
+        let episodes = Set(remove.episodes)
+        return queue.entries.filter { ids.remove($0.id) != nil || episodes.contains($0.episode) }
     }
 
     /// Returns the index that the entry at `from` will have after a move.
@@ -45,7 +47,7 @@ extension NamedQueue {
             }
             guard let index = queue.index(of: id) else {
                 throw Failure(
-                    .notFound, "The other entry is no longer in \(QueueName.shown(name)); nothing was moved.")
+                    .notFound, "The other entry is no longer in \(shown); nothing was moved.")
             }
             // The index is counted without the moved entry.
             return index > from ? index - 1 : index
@@ -57,7 +59,7 @@ extension NamedQueue {
             guard index < queue.entries.count else {
                 throw Failure(
                     .notApplicable,
-                    "\(QueueName.shown(name)) has \(queue.counted); there is no position \(index + 1).")
+                    "\(shown) has \(queue.counted); there is no position \(index + 1).")
             }
             return Int(index)
         case .beforeText, .afterText, nil:
@@ -72,7 +74,7 @@ extension NamedQueue {
         guard let path = history.path(to: revision, from: queue.revision) else {
             throw Failure(
                 .notFound,
-                "The history of \(QueueName.shown(name)) has no revision \(revision). `lockstep queue history\(QueueName.option(name))` shows those that can be restored."
+                "The history of \(shown) has no revision \(revision). `lockstep \(id.historyCommand)` shows those that can be restored."
             )
         }
         var past = queue
@@ -83,7 +85,7 @@ extension NamedQueue {
         guard target.count <= max(limit, queue.entries.count) else {
             throw Failure(
                 .limitReached,
-                "At revision \(revision) \(QueueName.shown(name)) held \(Queue.counted(target.count)), and it holds at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep queue undo`."
+                "At revision \(revision) \(shown) held \(Queue.counted(target.count)), and it holds at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep \(id.undoCommand)`."
             )
         }
         return (target, entries.count - target.count)
@@ -106,21 +108,13 @@ extension NamedQueue {
 
 // MARK: - Refusals and texts
 
-extension NamedQueue {
+extension EditableList {
     func requireRevision(_ revision: UInt64) throws(Failure) {
         guard revision != queue.revision else { return }
         throw Failure(
             .revisionMismatch,
-            "The queue was changed in the meantime: it is at revision \(queue.revision), not \(revision). Check it and try again."
+            "\(shown) was changed in the meantime: it is at revision \(queue.revision), not \(revision). Check it and try again."
         )
-    }
-
-    /// Returns the failure to play from an empty queue. Its message suggests Up Next if that has entries.
-    func empty(else main: NamedQueue) -> Failure {
-        let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
-        let others = name == main.name || main.queue.entries.isEmpty
-        let back = others ? "" : ", or continue with Up Next: `lockstep play --queue \(main.name)`"
-        return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
     }
 
     /// Returns the end of a sentence with the number of omitted entries of forgotten podcasts.
@@ -130,6 +124,16 @@ extension NamedQueue {
         case 1: "; 1 entry of a forgotten podcast wasn’t restored"
         default: "; \(count) entries of forgotten podcasts weren’t restored"
         }
+    }
+}
+
+extension NamedQueue {
+    /// Returns the failure to play from an empty queue. Its message suggests Up Next if that has entries.
+    func empty(else main: NamedQueue) -> Failure {
+        let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
+        let others = name == main.name || main.queue.entries.isEmpty
+        let back = others ? "" : ", or continue with Up Next: `lockstep play --queue \(main.name)`"
+        return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
     }
 }
 

@@ -1,0 +1,186 @@
+public import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// Commands to the playlists. Each returns when its effect is durable, and throws the queue service’s refusal:
+/// `notFound` for a missing playlist, item or episode, `ambiguous` for a text with several matches.
+public struct PlaylistClient: Sendable {
+    let fleet: Fleet
+
+    /// Creates an empty playlist; an existing one isn’t changed.
+    ///
+    /// - Throws: `invalidArgument` for an invalid ID or title; `limitReached`.
+    public func create(_ id: String, title: String = "") async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.create.title = title }
+    }
+
+    /// Changes the title and the settings; nil keeps a value.
+    public func change(
+        _ id: String, title: String? = nil, isContinuous: Bool? = nil, isShuffled: Bool? = nil
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { request in
+            request.change = WireChangePlaylist()
+            if let title { request.change.title = title }
+            if let isContinuous { request.change.continuous = isContinuous }
+            if let isShuffled { request.change.shuffle = isShuffled }
+        }
+    }
+
+    /// Deletes a playlist and its history. This can’t be undone.
+    ///
+    /// - Throws: `notApplicable` for the favourites, and for a playlist with items unless `withItems` is true.
+    public func delete(_ id: String, withItems: Bool = false) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.delete.withItems = withItems }
+    }
+
+    /// Returns all items of a playlist in order.
+    ///
+    /// - Throws: `unavailable` if the playlist changes each time that it is read.
+    public func items(_ id: String) async throws(Failure) -> PlaylistItems {
+        for _ in 1...5 {
+            if let items = try await unchangedItems(id) { return items }
+        }
+        throw Failure(.unavailable, "The playlist “\(id)” was changed while it was read. Try again.")
+    }
+
+    /// Returns nil if the playlist was changed between two pages.
+    private func unchangedItems(_ id: String) async throws(Failure) -> PlaylistItems? {
+        var items: [WireQueueEntry] = []
+        var playlist: PlaylistState?
+        while true {
+            let answer = try await ask(id) { $0.items.offset = UInt32(clamping: items.count) }
+            guard let latest = answer.playlist else {
+                throw Failure(.malformed, "The reply about the playlist “\(id)” can’t be read.")
+            }
+            guard playlist == nil || playlist?.revision == latest.revision else { return nil }
+            playlist = latest
+            items += answer.wire.entries
+            if answer.wire.entries.isEmpty || items.count >= latest.count {
+                return PlaylistItems(playlist: latest, wire: items)
+            }
+        }
+    }
+
+    /// Adds episodes at the end, or at the front. Episodes that the playlist already contains keep their positions.
+    ///
+    /// - Throws: `limitReached` if the playlist can’t hold them all.
+    public func add(
+        _ episodes: [EpisodeID], to id: String, atFront: Bool = false
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(id) {
+            $0.add.episodes = episodes.map(\.text)
+            $0.add.next = atFront
+        }
+    }
+
+    /// Removes the items that match these texts, `QueueClient.textLimit` at most.
+    public func remove(named texts: [String], from id: String) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.remove.texts = texts }
+    }
+
+    /// Removes these episodes; those that the playlist doesn’t contain are ignored.
+    public func remove(_ episodes: [EpisodeID], from id: String) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.remove.episodes = episodes.map(\.text) }
+    }
+
+    /// Moves the items that match these texts, in the playlist’s order.
+    public func move(
+        named texts: [String], to target: QueueClient.MoveTarget, in id: String
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(id) {
+            $0.move.texts = texts
+            switch target {
+            case .before(let text): $0.move.beforeText = text
+            case .after(let text): $0.move.afterText = text
+            case .index(let index): $0.move.index = UInt32(clamping: index)
+            }
+        }
+    }
+
+    /// Removes all items.
+    public func clear(_ id: String) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.clear = WireClearQueue() }
+    }
+
+    /// Sorts the items; items without a value of the key are last.
+    public func sort(
+        _ id: String, by key: QueueClient.SortKey, descending: Bool = false
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(id) {
+            $0.sort.by = key.wire
+            $0.sort.descending = descending
+        }
+    }
+
+    /// Removes items with the same audio as an earlier one.
+    public func deduplicate(_ id: String) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.deduplicate = WireRemoveDuplicates() }
+    }
+
+    /// Undoes the newest change of the items.
+    public func undo(in id: String) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.undo = WireUndo() }
+    }
+
+    /// Redoes the last undone change.
+    public func redo(in id: String) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.redo = WireRedo() }
+    }
+
+    /// Returns the changes of the items, the newest first; 0 for all.
+    public func history(of id: String, limit: UInt32 = 0) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.history.limit = limit }
+    }
+
+    /// Restores the items of an earlier revision, as one change that can be undone.
+    public func restore(_ id: String, revision: UInt64) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.restore.revision = revision }
+    }
+
+    /// Adds the items to Up Next after the current entry, and plays the first one.
+    ///
+    /// - Parameter text: the item to start with; nil for the first one.
+    /// - Parameter isShuffled: whether the order is random; nil for the playlist’s setting.
+    /// - Parameter isContinuous: whether the items after the first one are added; nil for the playlist’s setting.
+    /// - Parameter seed: of the random order; 0 for a new one.
+    public func play(
+        _ id: String, from text: String? = nil, isShuffled: Bool? = nil, isContinuous: Bool? = nil, seed: UInt64 = 0
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { request in
+            request.play.fromText = text ?? ""
+            request.play.seed = seed
+            if let isShuffled { request.play.shuffle = isShuffled }
+            if let isContinuous { request.play.continuous = isContinuous }
+        }
+    }
+
+    private func ask(
+        _ id: String, _ fill: (inout WirePlaylistRequest) -> Void
+    ) async throws(Failure) -> QueueAnswer {
+        var request = WireQueueRequest()
+        request.playlist.playlist = id
+        fill(&request.playlist)
+        return QueueAnswer(try await fleet.ask(.queue, request, reply: WireQueueReply.self))
+    }
+}
+
+/// A playlist with all its items at one revision.
+public struct PlaylistItems: Sendable {
+    /// The playlist’s title and settings.
+    public let playlist: PlaylistState
+    let wire: [WireQueueEntry]
+
+    /// The items, in order.
+    public var entries: [QueueState.Entry] { wire.compactMap(QueueState.Entry.init) }
+
+    /// The JSON object that `protocols/cli.md` documents.
+    public var json: JSONValue {
+        let entries = wire.map { entry in
+            JSONValue.object([
+                "id": .string(entry.id), "episode": entry.episode.json,
+                "addedAt": .moment(milliseconds: entry.addedAt), "reason": .text(entry.reason),
+            ])
+        }
+        return playlist.json.adding("entries", .array(entries))
+    }
+}

@@ -1,0 +1,464 @@
+import ArgumentParser
+import LockstepClient
+import PodcastModel
+
+struct PlaylistCommands: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "playlist", abstract: "Show, change and play playlists.",
+        discussion: """
+            A playlist is a list of episodes that is played on request: its episodes are added to Up Next. The \
+            playlist “favourites” always exists.
+            """,
+        subcommands: [
+            PlaylistList.self, PlaylistCreate.self, PlaylistRename.self, PlaylistDelete.self, PlaylistShow.self,
+            PlaylistAdd.self, PlaylistRemove.self, PlaylistMove.self, PlaylistClear.self, PlaylistSort.self,
+            PlaylistDedupe.self, PlaylistPlay.self, PlaylistSet.self, PlaylistUndo.self, PlaylistRedo.self,
+            PlaylistHistory.self, PlaylistRestore.self,
+        ],
+        defaultSubcommand: PlaylistList.self)
+}
+
+/// The playlist of a command.
+struct PlaylistArgument: ParsableArguments {
+    @Argument(help: "The playlist’s ID, its title, or the beginning of it.", completion: .playlists) var playlist:
+        String
+
+    /// Returns the playlist’s ID.
+    ///
+    /// - Throws: `notFound`, with the nearest title; `ambiguous` for the beginning of several titles.
+    func id(in fleet: Fleet) async throws(Failure) -> String {
+        let text = CommandLineWords.typed(playlist)
+        let playlists = try await fleet.current([.playlists]).playlists
+        if let exact = playlists.first(where: { $0.id == text }) { return exact.id }
+        let wanted = text.lowercased()
+        let equal = playlists.filter { $0.title.lowercased() == wanted }
+        let found = equal.isEmpty ? playlists.filter { $0.title.lowercased().hasPrefix(wanted) } : equal
+        guard let first = found.first else {
+            let names = playlists.flatMap { [$0.id, $0.title] }
+            let advice = NearestWord.among(names, to: text).map { "Did you mean \(DisplayText.quoted($0))? " } ?? ""
+            throw Failure(
+                .notFound,
+                "There is no playlist \(DisplayText.quoted(text)). \(advice)`lockstep playlist` lists them.")
+        }
+        guard found.count == 1 else {
+            throw Failure(
+                .ambiguous,
+                "\(DisplayText.quoted(text)) could be \(found.count) playlists. Use an ID: \(found.map(\.id).joined(separator: ", "))."
+            )
+        }
+        return first.id
+    }
+}
+
+/// A command about one playlist.
+protocol PlaylistCommand: FleetCommand {
+    var playlist: PlaylistArgument { get }
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws
+}
+
+extension PlaylistCommand {
+    var observation: Observation { .parts([.playlists]) }
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try await perform(try await playlist.id(in: fleet), fleet, output)
+    }
+}
+
+struct PlaylistList: FleetCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the playlists.")
+    @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.playlists]) }
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let playlists = try await fleet.current([.playlists]).playlists
+        let rows = playlists.map { playlist in
+            [
+                playlist.title, "\(playlist.count)", ClockText.format(playlist.duration),
+                playlist.updatedAt.milliseconds == 0
+                    ? "" : TimeText.minute(milliseconds: playlist.updatedAt.milliseconds),
+                [playlist.isShuffled ? "shuffled" : "", playlist.isContinuous ? "" : "one at a time"]
+                    .filter { !$0.isEmpty }.joined(separator: ", "),
+                playlist.id,
+            ]
+        }
+        let table = TextTable(
+            [.flexible("playlist"), .right("episodes"), .right("length"), "changed (UTC)", "plays", "id"], rows)
+        try output.value(.array(playlists.map(\.json)), lines: table.lines())
+    }
+}
+
+struct PlaylistCreate: FleetCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create", abstract: "Create an empty playlist; an existing one isn’t changed.")
+    @Argument(help: "Its title.") var title: String
+    @Option(help: "Its ID, for rules (“in ID”) and commands; made from the title by default.") var id: String?
+    @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.playlists]) }
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let title = try PlaylistName.checked(title: CommandLineWords.typed(title))
+        let existing = try await fleet.current([.playlists]).playlists
+        let created = id ?? Self.id(for: title, among: existing)
+        let answer = try await fleet.playlists.create(created, title: title)
+        try output.change(
+            answer, "Created the playlist \(answer.title) (\(created)).",
+            else: "the playlist \(created) already exists, with the title \(answer.title)")
+    }
+
+    /// The ID for a title: that of the playlist with the same title, otherwise one that no playlist has.
+    static func id(for title: String, among playlists: [PlaylistState]) -> String {
+        if let same = playlists.first(where: { $0.title == title }) { return same.id }
+        let base = PlaylistName.id(for: title)
+        let taken = Set(playlists.map(\.id))
+        let numbered = sequence(first: 2) { $0 + 1 }.lazy.map { "\(base.prefix(36))-\($0)" }
+        return taken.contains(base) ? numbered.first { !taken.contains($0) } ?? base : base
+    }
+}
+
+struct PlaylistRename: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rename", abstract: "Change a playlist’s title; its ID stays.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Argument(help: "The new title.") var title: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.change(id, title: CommandLineWords.typed(title))
+        try output.change(answer, "Renamed \(id) to \(answer.title).", else: "its title is already \(answer.title)")
+    }
+}
+
+struct PlaylistDelete: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Delete a playlist. Its episodes stay in the library.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Flag(help: "Also delete a playlist that contains episodes.") var force = false
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.delete(id, withItems: force)
+        try output.change(answer, "Deleted the playlist \(id).", else: "there was nothing to delete")
+    }
+}
+
+struct PlaylistShow: PlaylistCommand {
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "List a playlist’s episodes.")
+    @OptionGroup var playlist: PlaylistArgument
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        try await output.playlist(id, fleet)
+    }
+}
+
+extension Output {
+    /// Prints the episodes of a playlist.
+    fileprivate func playlist(_ id: String, _ fleet: Fleet) async throws {
+        let contents = try await fleet.playlists.items(id)
+        let (playlist, items, json) = (contents.playlist, contents.entries, contents.json)
+        guard !items.isEmpty else {
+            return try value(
+                json,
+                lines: [
+                    "\(DisplayText.quoted(playlist.title)) is empty. Add an episode with `lockstep playlist add \(id) EPISODE`."
+                ])
+        }
+        let rows = items.enumerated().map { index, item in
+            let episode = item.episode
+            return [
+                "\(index + 1)", episode.title, episode.podcast, ClockText.format(episode.duration),
+                episode.isPlayed ? "played" : episode.position >= 1 ? ClockText.format(episode.position) : "",
+                episode.id.text,
+            ]
+        }
+        let table = TextTable(
+            [.right(""), .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
+        let count = items.count == 1 ? "1 episode" : "\(items.count) episodes"
+        try value(json, lines: table.lines() + ["\(count), \(TimeText.span(playlist.duration))."])
+    }
+}
+
+struct PlaylistAdd: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Add episodes to the end of a playlist.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Flag(help: "Add them at the front.") var front = false
+    @OptionGroup var added: AddedEpisodes
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let found = try await added.find(in: fleet.library)
+        guard !found.episodes.isEmpty else {
+            let none = try await fleet.playlists.history(of: id, limit: 1)
+            return try output.change(none.json, if: false, "", else: found.reasonIfEmpty)
+        }
+        let answer = try await fleet.playlists.add(found.episodes.map(\.id), to: id, atFront: front)
+        try output.change(answer.json, QueueAdd.sentence(answer, found.episodes))
+    }
+}
+
+struct PlaylistRemove: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Remove episodes from a playlist; `playlist undo` restores them.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.") var entries: [String] = []
+    @Option(name: .customLong("where"), help: "Remove the episodes that meet this rule, such as “played”.")
+    var rule: String?
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        try EpisodeArguments.refuseCombination(entries, rule: rule)
+        guard !entries.isEmpty || rule != nil else {
+            throw ValidationError("Name the episodes to remove, or give a rule with --where.")
+        }
+    }
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await remove(from: id, fleet)
+        try output.change(
+            answer, answer.removed, else: rule == nil ? "there was nothing to remove" : "no episode matches")
+    }
+
+    private func remove(from id: String, _ fleet: Fleet) async throws(Failure) -> QueueAnswer {
+        guard let rule else {
+            let texts = Array(Set(entries.map(CommandLineWords.typed))).sorted()
+            return try await fleet.playlists.remove(named: texts, from: id)
+        }
+        let list = EpisodeList(matching: EpisodeRule(.all([.list(id), try EpisodeRule(rule).condition])))
+        let found = try await fleet.library.episodes(in: list, limit: nil).episodes
+        guard !found.isEmpty else { return try await fleet.playlists.history(of: id, limit: 1) }
+        return try await fleet.playlists.remove(found.map(\.id), from: id)
+    }
+}
+
+struct PlaylistMove: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "move", abstract: "Move episodes of a playlist to another position, keeping their order.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.") var entries: [String]
+    @Option(help: "The episode to put them before.") var before: String?
+    @Option(help: "The episode to put them after.") var after: String?
+    @Option(help: "The number of the first moved episode afterwards.") var to: Int?
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard [to != nil, before != nil, after != nil].count(where: { $0 }) == 1 else {
+            throw ValidationError("Give the new position: one of --before, --after and --to.")
+        }
+        if let to, to < 1 { throw ValidationError("Positions count from 1.") }
+    }
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let target =
+            before.map { QueueClient.MoveTarget.before(CommandLineWords.typed($0)) }
+            ?? after.map { .after(CommandLineWords.typed($0)) } ?? .index((to ?? 1) - 1)
+        let answer = try await fleet.playlists.move(named: entries.map(CommandLineWords.typed), to: target, in: id)
+        let shown = "position \((answer.index ?? 0) + 1)"
+        let verb = answer.entries.count == 1 ? "is" : "are"
+        try output.change(
+            answer, "Moved \(answer.names) to \(shown).", else: "\(answer.names) \(verb) already at \(shown)")
+    }
+}
+
+struct PlaylistClear: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear", abstract: "Remove all episodes from a playlist; `playlist undo` restores them.")
+    @OptionGroup var playlist: PlaylistArgument
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.clear(id)
+        try output.change(
+            answer, "Removed \(answer.summary) from \(answer.title). \(answer.undoAdvice)",
+            else: "\(answer.title) is empty")
+    }
+}
+
+struct PlaylistSort: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sort", abstract: "Sort a playlist; `playlist undo` restores the old order.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Argument(help: "title, podcast, published, duration, added or remaining.") var key: QueueClient.SortKey
+    @Flag(help: "In descending order.") var descending = false
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.sort(id, by: key, descending: descending)
+        let order = "by \(key.words)\(descending ? ", descending" : "")"
+        try output.change(
+            answer, "Sorted \(answer.title) \(order).", else: "\(answer.title) is already sorted \(order)")
+    }
+}
+
+struct PlaylistDedupe: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dedupe", abstract: "Remove duplicate episodes; `playlist undo` restores them.")
+    @OptionGroup var playlist: PlaylistArgument
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.deduplicate(id)
+        try output.change(answer, answer.removed, else: "\(answer.title) has no duplicates")
+    }
+}
+
+struct PlaylistPlay: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "play", abstract: "Play a playlist: add its episodes to Up Next after the current entry.",
+        discussion: "The other entries of Up Next stay; `lockstep queue undo` removes the added ones.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Option(help: "The episode to start with; the first one by default.") var from: String?
+    @Flag(inversion: .prefixedNo, help: "In random order; --no-shuffle in the playlist’s.") var shuffle: Bool?
+    @Flag(inversion: .prefixedNo, help: "Also add the episodes that follow; --no-continuous only the first one.")
+    var continuous: Bool?
+    @Option(help: "The seed of the random order; equal seeds give equal orders.") var seed: UInt64 = 0
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.play(
+            id, from: from.map(CommandLineWords.typed), isShuffled: shuffle, isContinuous: continuous, seed: seed)
+        try output.change(answer, "Playing \(answer.names).", else: "it already plays")
+    }
+}
+
+struct PlaylistSet: PlaylistCommand {
+    enum Setting: String, ExpressibleByArgument, CaseIterable {
+        case shuffle, continuous
+    }
+    enum Switch: String, ExpressibleByArgument, CaseIterable {
+        case on, off
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "set", abstract: "Set how a playlist plays.",
+        discussion: """
+            shuffle: in random order. continuous: with the episodes after the first one; off plays one at a time.
+            """)
+    @OptionGroup var playlist: PlaylistArgument
+    @Argument(help: "shuffle or continuous.") var setting: Setting
+    @Argument(help: "on or off.") var value: Switch
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let isOn = value == .on
+        let answer =
+            switch setting {
+            case .shuffle: try await fleet.playlists.change(id, isShuffled: isOn)
+            case .continuous: try await fleet.playlists.change(id, isContinuous: isOn)
+            }
+        let mode =
+            switch setting {
+            case .shuffle: isOn ? "plays in random order" : "plays in its own order"
+            case .continuous: isOn ? "plays to its end" : "plays one episode at a time"
+            }
+        try output.change(answer, "\(answer.title) \(mode).", else: "\(answer.title) already \(mode)")
+    }
+}
+
+struct PlaylistUndo: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "undo", abstract: "Undo the last change of a playlist’s episodes.")
+    @OptionGroup var playlist: PlaylistArgument
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.undo(in: id)
+        try output.change(answer, "Undone: \(Sentence.stopped(answer.summary))", else: "there is nothing to undo")
+    }
+}
+
+struct PlaylistRedo: PlaylistCommand {
+    static let configuration = CommandConfiguration(commandName: "redo", abstract: "Redo the last undone change.")
+    @OptionGroup var playlist: PlaylistArgument
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.redo(in: id)
+        try output.change(answer, "Redone: \(Sentence.stopped(answer.summary))", else: "there is nothing to redo")
+    }
+}
+
+struct PlaylistHistory: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history", abstract: "Show the last changes of a playlist’s episodes, the newest first.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Option(parsing: .unconditional, help: "The maximum number of changes.") var limit: UInt32 = 20
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        try output.history(try await fleet.playlists.history(of: id, limit: limit).history)
+    }
+}
+
+struct PlaylistRestore: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore", abstract: "Restore an earlier revision of a playlist; this can be undone.")
+    @OptionGroup var playlist: PlaylistArgument
+    @Argument(help: "A revision from `lockstep playlist history`.") var revision: UInt64
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.restore(id, revision: revision)
+        try output.change(
+            answer,
+            "\(answer.title) is as it was at revision \(revision): \(answer.summary). `lockstep playlist undo \(id)` undoes this change.",
+            else: "it is already as it was at revision \(revision)")
+    }
+}
+
+// MARK: - Favourites
+
+struct FavouriteCommands: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "favourite", abstract: "List the favourite episodes, or change them.",
+        discussion: "The favourites are the playlist “favourites”, which all commands of `playlist` accept.",
+        subcommands: [FavouriteList.self, FavouriteAdd.self, FavouriteRemove.self],
+        defaultSubcommand: FavouriteList.self, aliases: ["favorite"])
+}
+
+struct FavouriteList: FleetCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the favourites.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try await output.playlist(PlaylistName.favourites, fleet)
+    }
+}
+
+struct FavouriteAdd: FleetCommand {
+    static let configuration = CommandConfiguration(commandName: "add", abstract: "Add episodes to the favourites.")
+    @OptionGroup var wanted: WantedEpisodes
+    var options: GlobalOptions { wanted.options }
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
+        let id = PlaylistName.favourites
+        guard !found.isEmpty else {
+            let none = try await fleet.playlists.history(of: id, limit: 1)
+            return try output.change(none.json, if: false, "", else: "no episode matches")
+        }
+        let answer = try await fleet.playlists.add(found.map(\.id), to: id)
+        try output.change(answer.json, QueueAdd.sentence(answer, found))
+    }
+}
+
+struct FavouriteRemove: FleetCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Remove episodes from the favourites.")
+    @OptionGroup var wanted: WantedEpisodes
+    var options: GlobalOptions { wanted.options }
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
+        let id = PlaylistName.favourites
+        let answer =
+            found.isEmpty
+            ? try await fleet.playlists.history(of: id, limit: 1)
+            : try await fleet.playlists.remove(found.map(\.id), from: id)
+        let reason =
+            found.isEmpty
+            ? "no episode matches"
+            : "\(Titles.shown(found.map(\.title))) \(found.count == 1 ? "isn’t a favourite" : "aren’t favourites")"
+        try output.change(answer, answer.removed, else: reason)
+    }
+}

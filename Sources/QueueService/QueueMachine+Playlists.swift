@@ -1,0 +1,137 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+// Executes the commands to playlists.
+
+extension QueueMachine {
+    mutating func execute(
+        _ request: WirePlaylistRequest, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        let id = request.playlist
+        if case .create(let create) = request.command { return try self.create(id, create, context, &effects) }
+        var playlist = try playlists.existing(id)
+        if request.hasIfRevision { try playlist.requireRevision(request.ifRevision) }
+        switch request.command {
+        case .change(let change):
+            let change = try playlist.apply(change, now: context.now.wall)
+            commit(playlist, change, answering: context.answer(aboutPlaylist: id), &effects)
+        case .delete(let deletion): try delete(playlist, deletion, context, &effects)
+        case .move(let move):
+            let (change, moved, index) = try playlist.move(move, origin: context.command.origin, now: context.now.wall)
+            let reply = WireQueueReply.with {
+                $0.entries = Array(moved.prefix(RequestSizes.episodes))
+                $0.index = UInt32(index)
+            }
+            commit(playlist, change, answering: context.answer(reply, aboutPlaylist: id), &effects)
+        case .history(let query):
+            let limit = query.limit == 0 ? QueueHistory.limit : Int(query.limit)
+            reply(context.answer(.with { $0.history = playlist.history.newest(limit) }, aboutPlaylist: id), &effects)
+        case .play(let play): try self.play(play, of: playlist, context, &effects)
+        case .items(let query):
+            let limit = query.limit == 0 ? RequestSizes.episodes : min(Int(query.limit), RequestSizes.episodes)
+            let items = playlist.queue.entries.dropFirst(Int(query.offset)).prefix(limit).map(\.wire)
+            reply(context.answer(.with { $0.entries = items }, aboutPlaylist: id), &effects)
+        default:
+            var edit = ListEdit(list: playlist, context: context, player: nil, forgotten: rules.forgottenPodcasts)
+            try edit.apply(request.command?.edit)
+            commit(edit.list, edit.change, answering: context.answer(edit.reply, aboutPlaylist: id), &effects)
+            // The restored episodes may have been played in the meantime.
+            refreshEpisodes(edit.restoredEpisodes, &effects)
+        }
+    }
+
+    private mutating func create(
+        _ id: String, _ create: WireCreatePlaylist, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard playlists[id] == nil else { return reply(context.answer(aboutPlaylist: id), &effects) }
+        guard QueueName.isValid(id) else {
+            throw Failure(.invalidArgument, "“\(id)” can’t be a playlist’s ID; an ID has \(QueueName.rule).")
+        }
+        guard queues[id] == nil else {
+            throw Failure(
+                .invalidArgument, "“\(id)” is the name of a queue; rules couldn’t distinguish them. Use another ID.")
+        }
+        guard playlists.count < Playlist.countLimit else {
+            throw Failure(
+                .limitReached,
+                "There are already \(Playlist.countLimit) playlists, which is the limit. Delete one first.")
+        }
+        let title = create.title.isEmpty ? PlaylistName.title(id) : try PlaylistName.checked(title: create.title)
+        let playlist = Playlist(id, title: title, createdAt: context.now.wall)
+        commit(playlist, playlist.headerChange, answering: context.answer(aboutPlaylist: id), &effects)
+    }
+
+    private mutating func delete(
+        _ playlist: Playlist, _ deletion: WireDeletePlaylist, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard playlist.name != PlaylistName.favourites else {
+            throw Failure(
+                .notApplicable,
+                "The favourites always exist. To remove all of them, use `lockstep playlist clear favourites`.")
+        }
+        guard playlist.queue.entries.isEmpty || deletion.withItems else {
+            throw Failure(
+                .notApplicable,
+                "\(playlist.shown) contains \(playlist.queue.counted), and its deletion can’t be undone. To delete it with them, add --force."
+            )
+        }
+        commit(playlist.deletion, answering: context.answer(aboutPlaylist: playlist.name), &effects) {
+            $0.playlists[playlist.name] = nil
+        }
+    }
+
+    /// Inserts a playlist’s items into Up Next after the current entry, and plays the first one.
+    private mutating func play(
+        _ play: WirePlayPlaylist, of playlist: Playlist, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        try requirePlayer()
+        let items = try playlist.items(toPlay: play, request: context.command.id)
+        guard let first = items.first else { return }
+        try first.wire.episode.requireAudio()
+        let queue = main.queue
+        let current = queue.current.flatMap { queue.entry($0) }
+        // The current entry stays where it is; the others are moved behind it or inserted there.
+        let others = items.filter { $0.episode != current?.episode }
+        let held = others.compactMap { queue.entry(episode: $0.episode) }
+        try main.checkRoom(for: others.count - held.count)
+        let known = Dictionary(held.map { ($0.episode, $0.wire) }) { first, _ in first }
+        let entries = others.enumerated().map { index, item in
+            known[item.episode]
+                ?? .with {
+                    $0.id = QueueEntryID.derived(from: "\(context.command.id)/\(index)").text
+                    $0.episode = item.wire.episode
+                    $0.addedAt = context.now.wall.milliseconds
+                    $0.reason = "Played from the playlist \(playlist.shown)"
+                }
+        }
+        let moved = Set(held.map(\.id))
+        // The entry before the inserted ones must not be one that is moved.
+        let last = queue.index(of: main.anchor(next: true, loaded: player?.queueEntry ?? "")) ?? -1
+        let anchor = Array(queue.entries).prefix(last + 1).last { !moved.contains($0.id) }?.id ?? ""
+        var steps: [WireQueueStep] = held.map { .removing($0.id) }
+        steps += WireQueueStep.inserting(entries, after: anchor)
+        guard let start = first.episode == current?.episode ? current?.wire : entries.first else { return }
+        steps.append(.settingCurrent(start.id))
+        load(start, in: QueueName.default, steps, "Played the playlist \(playlist.shown)", context, &effects)
+    }
+}
+
+extension WirePlaylistRequest.OneOf_Command {
+    /// The same command to a queue, for the commands that queues and playlists share.
+    fileprivate var edit: WireQueueRequest.OneOf_Command? {
+        switch self {
+        case .add(let add): .add(add)
+        case .remove(let remove): .remove(remove)
+        case .clear(let clear): .clear(clear)
+        case .sort(let sort): .sort(sort)
+        case .deduplicate(let deduplicate): .deduplicate(deduplicate)
+        case .undo(let undo): .undo(undo)
+        case .redo(let redo): .redo(redo)
+        case .restore(let restore): .restore(restore)
+        case .create, .change, .delete, .move, .history, .play, .items: nil
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import BusKit
+import OwnerHarness
+import OwnerKit
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import QueueService
+
+@Suite struct PlaylistTests {
+    @Test func `the machine fulfils the contract of playlists`() async throws {
+        let rig = QueueRig()
+        let contract = PlaylistContract(episode: QueueRig.episode) { request in
+            guard let result = rig.send(payload: request.wireBytes) else {
+                throw Failure(.unavailable, "The machine didn’t reply.")
+            }
+            return try result.get()
+        } restart: {
+            rig.restart()
+        }
+        try await contract.check()
+    }
+
+    private func rig(with numbers: [Int]) -> QueueRig {
+        let rig = QueueRig()
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.create.title = "P"
+            }
+        }
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.add.episodes = numbers.map(QueueRig.episode)
+            }
+        }
+        return rig
+    }
+
+    @discardableResult
+    private func play(
+        _ rig: QueueRig, _ fill: (inout WirePlayPlaylist) -> Void = { _ in }
+    ) -> Result<WireQueueReply, Failure>? {
+        rig.send {
+            $0.playlist.playlist = "p"
+            $0.playlist.play = .with(fill)
+        }
+    }
+
+    @Test func `a playlist plays after the current entry, and the rest of Up Next stays`() {
+        let rig = rig(with: [1, 2, 3])
+        rig.add(10, 11, 12)
+        rig.play(11)
+        play(rig)
+        #expect(rig.numbers == [10, 11, 1, 2, 3, 12])
+        #expect(rig.current == 1)
+        rig.send { $0.undo = WireUndo() }
+        #expect(rig.numbers == [10, 11, 12])
+    }
+
+    @Test func `episodes that Up Next holds are moved, and the current one stays`() {
+        let rig = rig(with: [1, 11, 12, 10])
+        rig.add(10, 11, 12)
+        rig.play(11)
+        play(rig)
+        #expect(rig.numbers == [11, 1, 12, 10])
+        #expect(rig.current == 1)
+        play(rig) { $0.fromText = QueueRig.episode(12) }
+        #expect(rig.numbers == [11, 1, 12, 10])
+        #expect(rig.current == 12)
+    }
+
+    @Test func `equal seeds shuffle equally, and the chosen first item stays first`() {
+        func order(_ seed: UInt64, from: Int? = nil) -> [Int] {
+            let rig = rig(with: Array(1...20))
+            play(rig) {
+                $0.shuffle = true
+                $0.seed = seed
+                $0.fromText = from.map(QueueRig.episode) ?? ""
+            }
+            return rig.numbers
+        }
+        #expect(order(5) == order(5))
+        #expect(order(5) != order(6))
+        #expect(order(5).sorted() == Array(1...20))
+        #expect(order(5, from: 7).first == 7)
+    }
+
+    @Test func `without continuous play only one item is added`() {
+        let rig = rig(with: [1, 2, 3])
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.change.continuous = false
+            }
+        }
+        play(rig) { $0.fromText = "2" }
+        #expect(rig.numbers == [2])
+        play(rig) { $0.continuous = true }
+        #expect(rig.numbers == [2, 1, 3])
+    }
+
+    @Test func `new titles and positions reach the items without a revision`() throws {
+        let rig = rig(with: [1, 2])
+        let before = try #require(rig.machine.playlists["p"])
+        rig.details[QueueRig.episode(1)] = .with {
+            $0.id = QueueRig.episode(1)
+            $0.title = "Renamed"
+        }
+        let changed = WireEpisodesChanged.with { $0.updated = [QueueRig.episode(1)] }
+        rig.observe(.event, .episodes(of: "pod"), changed.wireBytes)
+        let after = try #require(rig.machine.playlists["p"])
+        #expect(after.queue.entries.first?.wire.episode.title == "Renamed")
+        #expect(after.queue.revision == before.queue.revision && after.updatedAt == before.updatedAt)
+    }
+
+    @Test func `a deleted playlist leaves no records, and its put is deleted`() {
+        let rig = rig(with: [1, 2])
+        #expect(rig.retained[.playlist("p")] != nil)
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.delete.withItems = true
+            }
+        }
+        #expect(rig.retained[.playlist("p")] == nil)
+        rig.restart()
+        #expect(rig.machine.playlists.keys.sorted() == [PlaylistName.favourites])
+    }
+
+    @Test func `at most 200 playlists exist`() {
+        let rig = QueueRig()
+        for number in 1..<200 {
+            rig.send {
+                $0.playlist = .with {
+                    $0.playlist = "p\(number)"; $0.create.title = "P"
+                }
+            }
+        }
+        let refused = rig.send {
+            $0.playlist = .with {
+                $0.playlist = "one-more"; $0.create.title = "P"
+            }
+        }
+        #expect(throws: Failure.self) { try refused?.get() }
+        #expect(rig.machine.playlists.count == 200)
+    }
+
+    @Test func `a queue can’t have the ID of a playlist`() {
+        let rig = rig(with: [])
+        let refused = rig.send {
+            $0.queue = "p"
+            $0.create = WireCreateQueue()
+        }
+        #expect(throws: Failure.self) { try refused?.get() }
+    }
+
+    @Test(arguments: [
+        ("Long drives", "long-drives"), ("  2024: Best of!", "best-of"), ("日本語", "playlist"), ("Été", "t"),
+        (String(repeating: "word ", count: 20), "word-word-word-word-word-word-word-word"),
+    ])
+    func `the ID of a playlist is made from its title`(title: String, id: String) {
+        #expect(PlaylistName.id(for: title) == id)
+        #expect(QueueName.isValid(id))
+    }
+}
