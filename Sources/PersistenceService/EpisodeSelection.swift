@@ -6,8 +6,8 @@ import WireMessages
 /// The episodes of a list: the conditions that they meet, and their order.
 ///
 /// A list with a set of candidates (a podcast, a search, `Condition.candidates`) sorts these. Every other list follows
-/// the index of its order, and a page examines `examinedLimit` rows at most: a page with fewer matches ends early, with
-/// a cursor.
+/// the index of its order, and a page examines a limited number of rows: a page with fewer matches ends early, with a
+/// cursor.
 struct EpisodeSelection {
     private let condition: EpisodeRule.Condition?
     private let podcast: String
@@ -17,21 +17,16 @@ struct EpisodeSelection {
     private let context: EpisodeRule.Context
     private let isRule: Bool
 
-    /// The maximum number of rows that a page of a list without candidates examines.
+    /// The maximum number of rows that a page of a list by date without candidates examines.
     static let examinedLimit = 5_000
+    /// The same for the other orders, whose rows are scattered over the table.
+    static let scatteredLimit = 1_000
 
     /// Reads a query; nil if its search text has no words, so that nothing matches.
     ///
     /// - Throws: `invalidArgument` for an invalid rule or podcast ID.
     init?(_ query: WireEpisodesQuery, now: Timestamp) throws(Failure) {
-        guard query.podcast.isEmpty || PodcastID(query.podcast) != nil else {
-            throw Failure(.invalidArgument, "“\(query.podcast)” isn’t a valid podcast ID.")
-        }
-        var conditions: [EpisodeRule.Condition] = []
-        if query.unplayedOnly { conditions.append(.not(.mark(.played))) }
-        if query.downloadedOnly { conditions.append(.mark(.downloaded)) }
-        if !query.rule.isEmpty { conditions.append(try EpisodeRule(query.rule).condition) }
-        condition = conditions.isEmpty ? nil : EpisodeRule(.all(conditions)).condition
+        condition = try Self.condition(of: query)
         podcast = query.podcast
         order = query.order
         context = EpisodeRule.Context(now: now)
@@ -42,6 +37,20 @@ struct EpisodeSelection {
         }
         search = SearchText.query(query.search, podcast: podcast.isEmpty ? nil : podcast)
         if search == nil { return nil }
+    }
+
+    /// The condition of a query’s rule and flags; nil if all episodes meet it.
+    ///
+    /// - Throws: `invalidArgument` for an invalid rule or podcast ID.
+    static func condition(of query: WireEpisodesQuery) throws(Failure) -> EpisodeRule.Condition? {
+        guard query.podcast.isEmpty || PodcastID(query.podcast) != nil else {
+            throw Failure(.invalidArgument, "“\(query.podcast)” isn’t a valid podcast ID.")
+        }
+        var conditions: [EpisodeRule.Condition] = []
+        if query.unplayedOnly { conditions.append(.not(.mark(.played))) }
+        if query.downloadedOnly { conditions.append(.mark(.downloaded)) }
+        if !query.rule.isEmpty { conditions.append(try EpisodeRule(query.rule).condition) }
+        return conditions.isEmpty ? nil : EpisodeRule(.all(conditions)).condition
     }
 
     /// A position in a list: the key of a row by which the list is ordered, and what distinguishes equal keys.
@@ -87,6 +96,8 @@ struct EpisodeSelection {
         var key: String
         var tie = "episode.place"
         var isDescending: Bool
+        /// The clause that names the index in this order.
+        var index: String
         /// The condition of rows with a known key, and of the others.
         var known = ""
         var unknown: String?
@@ -101,6 +112,15 @@ struct EpisodeSelection {
             return isByRowID ? "\(key) \(direction)" : "\(plus)\(key) \(direction), \(plus)\(tie) \(direction)"
         }
 
+        /// The row IDs between two positions; all if the order isn’t by row ID.
+        func rows(after: Cursor?, upTo bound: Cursor?) -> ClosedRange<Int64> {
+            func row(_ position: Cursor?) -> Int64? { position.flatMap { Int64.fromDatabaseValue($0.tie) } }
+            guard isByRowID else { return RuleSQL.allRows }
+            let first = isDescending ? row(bound) : row(after)
+            let last = max(isDescending ? row(after) ?? .max : row(bound) ?? .max, first ?? .min)
+            return (first ?? .min)...last
+        }
+
         /// The condition of rows after a position, or, with `isUpTo`, of those up to it.
         func condition(
             _ position: Cursor, isUpTo: Bool = false
@@ -113,17 +133,22 @@ struct EpisodeSelection {
     }
 
     private var sort: Sort {
-        switch order {
-        case .oldest: Sort(key: "episode.place", isDescending: false)
+        let byLength = "INDEXED BY episode_by_length"
+        return switch order {
+        case .oldest: Sort(key: "episode.place", isDescending: false, index: "NOT INDEXED")
         case .shortest:
             Sort(
-                key: "episode.seconds", isDescending: false, known: "episode.seconds > 0",
+                key: "episode.seconds", isDescending: false, index: byLength, known: "episode.seconds > 0",
                 unknown: "episode.seconds = 0")
-        case .longest: Sort(key: "episode.seconds", isDescending: true)
-        case .title: Sort(key: "episode.title", isDescending: false)
-        case .heard: Sort(key: "h.heard_at", tie: "h.episode", isDescending: true, known: "h.heard_at > 0")
-        case .added: Sort(key: "episode.seen", isDescending: true)
-        case .newest, .UNRECOGNIZED: Sort(key: "episode.place", isDescending: true)
+        case .longest: Sort(key: "episode.seconds", isDescending: true, index: byLength)
+        case .title: Sort(key: "episode.title", isDescending: false, index: "INDEXED BY episode_by_title")
+        case .heard:
+            Sort(
+                key: "h.heard_at", tie: "h.episode", isDescending: true, index: "INDEXED BY state_heard",
+                known: "h.heard_at > 0")
+        case .added: Sort(key: "episode.seen", isDescending: true, index: "INDEXED BY episode_by_seen")
+        case .newest, .UNRECOGNIZED:
+            Sort(key: "episode.place", isDescending: true, index: "NOT INDEXED")
         }
     }
 
@@ -147,9 +172,16 @@ struct EpisodeSelection {
         var statementArguments: StatementArguments { StatementArguments(arguments.map(\.databaseValue)) }
     }
 
-    /// - Parameter isPlain: whether only the row IDs of a search are needed, not the columns of its episodes.
-    private func source(isPlain: Bool) -> String {
+    /// - Parameters:
+    ///   - isPlain: whether only the row IDs of a search are needed, not the columns of its episodes.
+    ///   - index: the clause that names the index to follow; empty if SQLite chooses one. It would begin with the index
+    ///     of a condition such as `length < 20m`, and sort the many rows that it finds there.
+    private func source(isPlain: Bool, index: String = "") -> String {
         if isPlain { return "episode_search" }
+        if !index.isEmpty {
+            return order == .heard
+                ? "episode_state AS h \(index) CROSS JOIN episode ON episode.id = h.episode" : "episode \(index)"
+        }
         let search =
             search == nil ? "episode" : "episode_search CROSS JOIN episode ON episode.place = episode_search.rowid"
         return order == .heard ? "\(search) JOIN episode_state AS h ON h.episode = episode.id" : search
@@ -157,7 +189,7 @@ struct EpisodeSelection {
 
     /// Whether only the search selects episodes, so that the search index suffices.
     private var isPlainSearch: Bool {
-        search != nil && condition == nil && [.newest, .oldest].contains(order)
+        search != nil && condition == nil && sort.isByRowID
     }
 
     /// Prepares a query. Those of rules aren’t cached, because there is an unlimited number of them.
@@ -166,7 +198,9 @@ struct EpisodeSelection {
     }
 
     /// The conditions of the list, without a position.
-    private func query() -> Query {
+    ///
+    /// - Parameter rows: the rows that a page examines, if the list follows an index.
+    private func query(testing rows: ClosedRange<Int64>? = nil) -> Query {
         var query = Query()
         if let search { query.add("episode_search MATCH ?", [search]) }
         // The query of a search selects its podcast itself.
@@ -175,7 +209,7 @@ struct EpisodeSelection {
             query.add(candidates)
         }
         if let condition {
-            let rule = RuleSQL(condition, context)
+            let rule = RuleSQL(condition, context, testing: rows)
             query.add(rule.sql, rule.arguments)
         }
         return query
@@ -196,7 +230,7 @@ struct EpisodeSelection {
         }
         guard let unknown = sort.unknown else { return (found, nil) }
         if found.count == limit { return (found, found.last?.cursor) }
-        let rest = Sort(key: sort.key, isDescending: true, known: unknown)
+        let rest = Sort(key: sort.key, isDescending: true, index: sort.index, known: unknown)
         let part = try rows(db, rest, after: isInUnknown ? after : nil, limit: limit - found.count)
         return (found + part.rows, part.next)
     }
@@ -204,20 +238,21 @@ struct EpisodeSelection {
     private func rows(
         _ db: Database, _ sort: Sort, after: Cursor?, limit: Int
     ) throws -> (rows: [(rowID: Int64, cursor: Cursor)], next: Cursor?) {
-        var query = query()
+        // An index contains the unplayed episodes alone.
+        let isIndexed = condition == nil || sort.isByRowID && condition == .not(.mark(.played))
+        let isFilter = !isSmall && !isIndexed
+        let bound = isFilter ? try bound(db, sort, after: after) : nil
+        var query = query(testing: isFilter ? sort.rows(after: after, upTo: bound) : nil)
         if !sort.known.isEmpty { query.add(sort.known) }
         var sort = sort
         // The row ID of a search is its own column, by which FTS5 returns matches in order.
         if search != nil, sort.isByRowID { (sort.key, sort.tie) = ("episode_search.rowid", "episode_search.rowid") }
         if let after { query.add(sort.condition(after)) }
-        // An index contains the unplayed episodes alone.
-        let isIndexed = condition == nil || sort.isByRowID && condition == .not(.mark(.played))
-        let bound = isSmall || isIndexed ? nil : try bound(db, sort, after: after)
         if let bound { query.add(sort.condition(bound, isUpTo: true)) }
         query.arguments.append(limit + 1)
         let sql = """
             SELECT \(isPlainSearch ? "episode_search.rowid" : "episode.place"), \(sort.key), \(sort.tie)
-            FROM \(source(isPlain: isPlainSearch)) \(query.filter)
+            FROM \(source(isPlain: isPlainSearch, index: isFilter ? sort.index : "")) \(query.filter)
             ORDER BY \(sort.ordering(sorting: isSmall)) LIMIT ?
             """
         let rows = try Row.fetchAll(
@@ -235,7 +270,7 @@ struct EpisodeSelection {
         if let after { query.add(sort.condition(after)) }
         let sql = """
             SELECT \(sort.key), \(sort.tie) FROM \(table) \(query.filter)
-            ORDER BY \(sort.ordering()) LIMIT 1 OFFSET \(Self.examinedLimit - 1)
+            ORDER BY \(sort.ordering()) LIMIT 1 OFFSET \((sort.isByRowID ? Self.examinedLimit : Self.scatteredLimit) - 1)
             """
         let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: query.statementArguments)
         return row.map { Cursor(key: $0[0], tie: $0[1]) }

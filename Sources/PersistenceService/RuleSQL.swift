@@ -8,9 +8,15 @@ struct RuleSQL {
     private(set) var sql = ""
     private(set) var arguments: [any DatabaseValueConvertible] = []
     private let context: EpisodeRule.Context
+    private let rows: ClosedRange<Int64>?
 
-    init(_ condition: EpisodeRule.Condition, _ context: EpisodeRule.Context) {
-        self.context = context
+    /// Every row.
+    static let allRows = Int64.min...Int64.max
+
+    /// - Parameter rows: the rows that the condition tests, if they are found in another way; nil if the condition may
+    ///   find them.
+    init(_ condition: EpisodeRule.Condition, _ context: EpisodeRule.Context, testing rows: ClosedRange<Int64>? = nil) {
+        (self.context, self.rows) = (context, rows)
         append(condition)
     }
 
@@ -124,7 +130,11 @@ struct RuleSQL {
         else {
             return add("0")
         }
-        add("episode.place IN (SELECT rowid FROM episode_search WHERE episode_search MATCH ?)", query)
+        let matches = "SELECT rowid FROM episode_search WHERE episode_search MATCH ?"
+        guard let rows else { return add("episode.place IN (\(matches))", query) }
+        // The unary plus keeps SQLite from looking each match up in the table.
+        guard rows != Self.allRows else { return add("+episode.place IN (\(matches))", query) }
+        add("+episode.place IN (\(matches) AND rowid BETWEEN ? AND ?)", query, rows.lowerBound, rows.upperBound)
     }
 
     /// The length after the position, in seconds.
@@ -184,6 +194,12 @@ extension EpisodeRule.Condition {
         case .tag(let tag): return ("episode.podcast IN (SELECT podcast FROM podcast_tag WHERE tag = ?)", [tag])
         case .podcast(let name): return RuleSQL.isOf(podcast: name)
         case .all(let parts): return parts.lazy.compactMap(\.candidates).first
+        case .any(let parts):
+            let sets = parts.compactMap(\.candidates)
+            guard sets.count == parts.count else { return nil }
+            // Each set is read by its index.
+            let union = sets.map { "SELECT place FROM episode WHERE \($0.sql)" }.joined(separator: " UNION ")
+            return ("episode.place IN (\(union))", sets.flatMap(\.arguments))
         default: return nil
         }
     }

@@ -195,6 +195,70 @@ private struct RandomLibrary {
         store.close()
     }
 
+    @Test func `a page by length examines fewer rows and continues`() throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        let count = EpisodeSelection.scatteredLimit + 1
+        let changes = (0..<count).map { number in
+            WireChange.with { change in
+                change.putEpisode = .with {
+                    ($0.id, $0.podcastID, $0.duration) = ("e\(number)", "p1", Double(number + 1))
+                    ($0.title, $0.published) = (number == 0 ? "Needle" : "Hay", Int64(number + 1))
+                }
+            }
+        }
+        _ = try store.commit(WireCommitBatch("feeds", [WireCommit("c", at: 0, [.podcast("p1")] + changes)]))
+        let first = try store.episodes { ($0.rule, $0.order) = ("title ~ needle", .longest) }
+        #expect(first.episodes.isEmpty && !first.next.isEmpty)
+        #expect(try store.ids { ($0.rule, $0.order) = ("title ~ needle", .longest) } == ["e0"])
+        store.close()
+    }
+
+    /// The plan of SQLite for the statements that read the first page of a list.
+    private static func plan(of rule: String, _ order: WireEpisodeOrder, _ store: Store) throws -> [String] {
+        let query = WireEpisodesQuery.with { ($0.rule, $0.order) = (rule, order) }
+        let list = try #require(try EpisodeSelection(query, now: StoreFixture.moment()))
+        return try store.pool.read { db in
+            var statements: [String] = []
+            db.trace { event in
+                if case .statement(let statement) = event { statements.append(statement.expandedSQL) }
+            }
+            _ = try list.rows(db, after: nil, limit: 20)
+            db.trace(nil)
+            return try statements.filter { $0.hasPrefix("SELECT") }.flatMap { sql in
+                try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql)").map { $0["detail"] as String }
+            }
+        }
+    }
+
+    /// The conditions of other columns would otherwise be found by their own index, and tens of thousands of rows sorted.
+    @Test(arguments: ["length < 20m", "text ~ word", "title ~ word", "played", "published < 7d", "not queued"])
+    func `a list without candidates follows the index of its order`(rule: String) throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        for order in Self.orders {
+            let plan = try Self.plan(of: rule, order, store)
+            #expect(!plan.contains { $0.contains("B-TREE") || $0.contains("(rowid=?)") }, "\(order), \(plan)")
+        }
+        store.close()
+    }
+
+    @Test func `a choice of sets starts from their indexes`() throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        try store.apply(
+            "feeds", [.podcast("p1")] + (0..<20).map { .episode("e\($0)", published: Int64($0)) })
+        try store.apply("playback", [.state("e3"), .state("e7"), .state("e9", played: true)])
+        try store.apply("queue", [.putting("entry/main", "q1", WireQueueEntryRecord(), about: ("e11", 0))])
+        for order in Self.orders where order != .heard {
+            let rule = "(started or queued or new) and not title ~ other"
+            #expect(try store.ids { ($0.rule, $0.order) = (rule, order) }.sorted() == ["e11", "e3", "e7"])
+        }
+        let plan = try Self.plan(of: "started or queued or new", .title, store)
+        #expect(!plan.contains { "\($0) ".hasPrefix("SCAN episode ") && !$0.contains("episode_new") }, "\(plan)")
+        store.close()
+    }
+
     @Test func `totals count the time left after positions`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
