@@ -147,7 +147,7 @@ struct EpisodeSelection {
                 key: "h.heard_at", tie: "h.episode", isDescending: true, index: "INDEXED BY state_heard",
                 known: "h.heard_at > 0")
         case .added: Sort(key: "episode.seen", isDescending: true, index: "INDEXED BY episode_by_seen")
-        case .newest, .UNRECOGNIZED:
+        case .newest, .relevance, .UNRECOGNIZED:
             Sort(key: "episode.place", isDescending: true, index: "NOT INDEXED")
         }
     }

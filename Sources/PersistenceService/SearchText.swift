@@ -11,7 +11,7 @@ enum SearchText {
     /// The maximum number of words of a query; the rest are ignored.
     static let termLimit = 16
     /// The maximum number of characters of a query; the rest are ignored.
-    static let queryLimit = 500
+    static let queryLimit = RequestSizes.searchText
 
     /// Returns the words of an HTML text: tags and comments become spaces, and character references are decoded.
     static func plain(html: String) -> String {
@@ -39,6 +39,20 @@ enum SearchText {
         return result
     }
 
+    /// A word or a quoted phrase of a query.
+    struct Term {
+        var text: String
+        var isQuoted = false
+        /// Whether the last word may be the beginning of a longer one.
+        var isPrefix = false
+
+        /// Whether it has a word that the index could contain.
+        var hasWord: Bool { indexed(text).unicodeScalars.contains(where: isWordScalar) }
+        /// Whether it is of a script without spaces between words that the index doesn’t split either: it is found
+        /// as a word only between other punctuation.
+        var isUnsegmented: Bool { text.unicodeScalars.contains { SearchText.isUnsegmented($0) } }
+    }
+
     /// The FTS5 query for a user’s input; nil if it has no words.
     ///
     /// Words must all occur; `"quoted words"` occur together and in order; the last word may be the beginning of a
@@ -48,43 +62,98 @@ enum SearchText {
     ///   - podcast: the ID of the episode’s podcast, or nil for any.
     ///   - columns: the columns in which the words may occur.
     static func query(_ input: String, podcast: String?, columns: String = "title notes") -> String? {
-        var phrases: [String] = []
         let terms = terms(of: String(input.prefix(queryLimit)))
-        for (index, term) in terms.prefix(termLimit).enumerated() {
-            let words = indexed(term.text)
-            guard words.unicodeScalars.contains(where: isWordScalar) else { continue }
-            let isPrefix = index == terms.count - 1 && !term.isQuoted && term.text.count >= 3
-            phrases.append(quoted(words) + (isPrefix ? " *" : ""))
-        }
+        return query(Array(terms.prefix(termLimit)), podcast: podcast, columns: columns)
+    }
+
+    /// The FTS5 query for terms; nil if they have no words.
+    static func query(_ terms: [Term], podcast: String?, columns: String) -> String? {
+        let phrases = terms.filter(\.hasWord).map { quoted(indexed($0.text)) + ($0.isPrefix ? " *" : "") }
         guard !phrases.isEmpty else { return nil }
         let text = "{\(columns)} : (" + phrases.joined(separator: " AND ") + ")"
         guard let podcast else { return text }
         return "podcast : " + quoted(podcast) + " AND " + text
     }
 
-    private static func quoted(_ text: String) -> String { "\"" + text.filter { $0 != "\"" } + "\"" }
-
-    private static func terms(of input: String) -> [(text: String, isQuoted: Bool)] {
-        var terms: [(String, Bool)] = []
-        for (index, part) in input.split(separator: "\"", omittingEmptySubsequences: false).enumerated() {
-            if index.isMultiple(of: 2) {
-                terms += part.split(whereSeparator: \.isWhitespace).map { (String($0), false) }
-            } else if !part.isEmpty {
-                terms.append((String(part), true))
+    /// The terms of a search; a word that ends with `*` may be the beginning of a longer one.
+    ///
+    /// - Throws: `invalidArgument` for an input without words, with too many, or with a prefix below three letters.
+    static func searchTerms(_ input: String) throws(Failure) -> [Term] {
+        if let failure = RequestSizes.refusal(ofSearch: input) { throw failure }
+        var terms = terms(of: input).filter(\.hasWord)
+        guard !terms.isEmpty else {
+            throw Failure(.invalidArgument, "The search has no word. Enter words of a title or of show notes.")
+        }
+        guard terms.count <= termLimit else {
+            throw Failure(
+                .invalidArgument, "The search has \(terms.count) words; at most \(termLimit) are allowed.")
+        }
+        for index in terms.indices where !terms[index].isQuoted && terms[index].text.hasSuffix("*") {
+            let typed = terms[index].text
+            while terms[index].text.hasSuffix("*") { terms[index].text.removeLast() }
+            let text = terms[index].text
+            terms[index].isPrefix = text.count >= prefixLength
+            // An ideograph is a word by itself, so that its text needs no prefix.
+            if text.count < prefixLength, !text.unicodeScalars.contains(where: isSyllable) {
+                throw Failure(
+                    .invalidArgument,
+                    "“\(typed)” is too short: the beginning of a word has at least three letters before the “*”.")
             }
         }
         return terms
+    }
+
+    /// The minimum length of a word that may be the beginning of a longer one, for which the index is prepared.
+    private static let prefixLength = 3
+
+    private static func quoted(_ text: String) -> String { "\"" + text.filter { $0 != "\"" } + "\"" }
+
+    private static func terms(of input: String) -> [Term] {
+        var terms: [Term] = []
+        for (index, part) in input.split(separator: "\"", omittingEmptySubsequences: false).enumerated() {
+            if index.isMultiple(of: 2) {
+                terms += part.split(whereSeparator: \.isWhitespace).map { Term(text: String($0)) }
+            } else if !part.isEmpty {
+                terms.append(Term(text: String(part), isQuoted: true))
+            }
+        }
+        if let last = terms.last, !last.isQuoted, last.text.count >= prefixLength {
+            terms[terms.count - 1].isPrefix = true
+        }
+        return terms
+    }
+
+    /// Whether the index contains a scalar as a separate word: ideographs, kana and hangul syllables.
+    static func isSyllable(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x3040...0x30FF, 0x3400...0x9FFF, 0xAC00...0xD7AF, 0xF900...0xFAFF, 0x20000...0x3FFFF: true
+        default: false
+        }
+    }
+
+    /// Whether the index contains a scalar as a word that names its code point.
+    static func isEmoji(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value >= 0x2190 && (scalar.properties.isEmoji || (0x1F000...0x1FFFF).contains(scalar.value))
+    }
+
+    /// Thai, Lao, Burmese, Khmer and halfwidth kana.
+    private static func isUnsegmented(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x0E00...0x0EFF, 0x1000...0x109F, 0x1780...0x17FF, 0xA9E0...0xA9FF, 0xAA60...0xAA7F, 0xFF66...0xFF9F:
+            true
+        default: false
+        }
     }
 
     private static func append(_ scalar: Unicode.Scalar, to result: inout String.UnicodeScalarView) {
         switch scalar.value {
         case 0, 0x200D, 0xFE0F:  // NUL ends a text in SQLite; joiners and variation selectors are parts of emoji
             result.append(" ")
-        case 0x3040...0x30FF, 0x3400...0x9FFF, 0xAC00...0xD7AF, 0xF900...0xFAFF, 0x20000...0x3FFFF:
+        case _ where isSyllable(scalar):
             result.append(" ")
             result.append(scalar)
             result.append(" ")
-        case 0x2190... where scalar.properties.isEmoji || (0x1F000...0x1FFFF).contains(scalar.value):
+        case _ where isEmoji(scalar):
             result.append(contentsOf: " u\(String(scalar.value, radix: 16)) ".unicodeScalars)
         default:
             result.append(scalar)

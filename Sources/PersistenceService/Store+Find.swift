@@ -34,25 +34,27 @@ extension Store {
     func find(_ query: WireFindPodcast) throws(Failure) -> WirePodcastsPage {
         let search = NameSearch(what: "podcast", table: "podcast", text: query.text, filter: "", scope: [])
         return try read("looking for a podcast") { db in
-            func podcast(_ id: String) throws -> WirePodcast? {
-                let row = try Row.fetchOne(
-                    db.cachedStatement(
-                        sql: """
-                            SELECT podcast.value, episodes, played FROM podcast
-                            JOIN podcast_count ON podcast_count.podcast = podcast.id WHERE id = ?
-                            """), arguments: [id])
-                return try row.map(Self.podcast)
-            }
             let id =
                 if let address = WebAddress(query.text) {
                     try Self.podcast(at: address, db)
                 } else {
-                    try search.run(db) { id in try podcast(id).map { ($0.title, $0.url) } ?? (id, "") }
+                    try search.run(db) { id in try Self.podcast(id, db).map { ($0.title, $0.url) } ?? (id, "") }
                 }
             var page = WirePodcastsPage()
-            page.podcasts = try [podcast(id)].compactMap { $0 }
+            page.podcasts = try [Self.podcast(id, db)].compactMap { $0 }
             return page
         }
+    }
+
+    /// The podcast with this ID, with its counts; nil if there is none.
+    static func podcast(_ id: String, _ db: Database) throws -> WirePodcast? {
+        let row = try Row.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT podcast.value, episodes, played FROM podcast
+                    JOIN podcast_count ON podcast_count.podcast = podcast.id WHERE id = ?
+                    """), arguments: [id])
+        return try row.map(podcast)
     }
 
     /// Finds the ID of the podcast whose feed is, or was, at an address: the ID derived from it, or a podcast whose

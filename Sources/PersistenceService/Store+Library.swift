@@ -53,6 +53,7 @@ extension Store {
 
     /// A page of the episodes that a query selects, in its order.
     func episodes(_ query: WireEpisodesQuery, now: Timestamp) throws(Failure) -> WireEpisodesPage {
+        if query.hasSearchOptions { return try search(query, now: now) }
         let limit = query.limit == 0 ? 20 : min(Int(query.limit), Self.rowLimit)
         let list = try EpisodeSelection(query, now: now)
         let after = EpisodeSelection.Cursor(query.after)

@@ -4,6 +4,18 @@ public enum RequestSizes {
     public static let episodes = 500
     /// The maximum number of entries of a queue.
     public static let queueEntries = 10_000
+    /// The maximum number of episodes that a search finds.
+    public static let searchResults = 200
+    /// The maximum length of the text of a search, in Unicode scalars.
+    package static let searchText = 500
+
+    /// The refusal of the text of a search that is too long; nil if it isn’t.
+    package static func refusal(ofSearch text: String) -> Failure? {
+        let count = text.unicodeScalars.count
+        guard count > searchText else { return nil }
+        return Failure(
+            .invalidArgument, "The text of the search has \(count) characters; at most \(searchText) are allowed.")
+    }
 }
 
 extension Array {

@@ -85,4 +85,47 @@ import Testing
             }
         }
     }
+
+    @Test func `a search finds podcasts and episodes and shows where the words occur`() async throws {
+        try await HTTPTestServer.with { server in
+            let items = [("Swifts in town", "Birds of the air."), ("Gardens", "No bird but a <b>swift</b>, once.")]
+            let feed = items.enumerated().map { index, item in
+                """
+                <item><title>\(item.0)</title><guid>\(index)</guid><description><![CDATA[\(item.1)]]></description>
+                <pubDate>Tue, 1\(index) Jan 2026 08:00:00 GMT</pubDate>
+                <enclosure url="\(server.url("/\(index).wav"))" type="audio/wav"/></item>
+                """
+            }
+            server.route(
+                "/feed.xml",
+                .feed("<rss version=\"2.0\"><channel><title>Nätur Talk</title>\(feed.joined())</channel></rss>"))
+            try await ProcessFleet.with { fleet in
+                try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                let list = try await fleet.succeed("search", "swift")
+                let lines = list.split(separator: "\n").map(String.init)
+                #expect(lines.count == 5 && lines[1].contains("Swifts in town"), "\(list)")
+                #expect(lines[3] == "    No bird but a swift, once." && lines[4] == "2 episodes.", "\(list)")
+                let json = try await fleet.succeed("search", "--json", "swift", "--sort", "newest", "--limit", "1")
+                #expect(json.contains(#""snippet":"No bird but a swift, once.","marks":[[14,5]]"#), "\(json)")
+                #expect(json.hasPrefix(#"{"podcasts":[],"episodes":[{"id":"e"#), "\(json)")
+                #expect(json.hasSuffix("],\"total\":2}\n"), "\(json)")
+                try await fleet.run([
+                    CommandStep("search natur", 0, "Podcasts:\n  Nätur Talk  2 episodes  p"),
+                    CommandStep("search natur --in notes", 0, "Nothing matches “natur”."),
+                    CommandStep("search \"of_the_air\"", 0, "date"),
+                    CommandStep("search swift nothing", 0, "Nothing matches “swift nothing”."),
+                    CommandStep("search", 64, "lockstep: "),
+                    CommandStep("search !!!", 64, "lockstep: The search has no word."),
+                    CommandStep("search swi* ai*", 64, "lockstep: “ai*” is too short"),
+                    CommandStep(
+                        "search \(String(repeating: "w", count: 501))", 64, "lockstep: The text of the search has"),
+                    CommandStep(
+                        "search \(Array(repeating: "word", count: 90).joined(separator: " "))", 64,
+                        "lockstep: The search has 90 words"),
+                    CommandStep("search swift --limit 201", 64, "lockstep: --limit must be"),
+                    CommandStep("search swift --in titels", 64, "lockstep: "),
+                ])
+            }
+        }
+    }
 }

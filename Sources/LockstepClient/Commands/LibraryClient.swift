@@ -87,7 +87,7 @@ public struct LibraryClient: Sendable {
         return page.episodes
     }
 
-    fileprivate func page(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
+    func page(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
         try await ask({ $0.episodes = query }, { $0.episodes })
     }
 

@@ -211,7 +211,11 @@ struct Episodes: FleetCommand {
     }
 
     static func lines(_ listing: EpisodeListing) -> [String] {
-        let rows = listing.episodes.map { episode in
+        table(listing.episodes).lines() + [totals(listing)]
+    }
+
+    static func table(_ episodes: [Episode]) -> TextTable {
+        let rows = episodes.map { episode in
             [
                 TimeText.day(milliseconds: episode.published?.milliseconds ?? 0), episode.title, episode.podcast,
                 ClockText.format(episode.duration),
@@ -219,9 +223,8 @@ struct Episodes: FleetCommand {
                 episode.id.text,
             ]
         }
-        let table = TextTable(
+        return TextTable(
             ["date", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
-        return table.lines() + [totals(listing)]
     }
 
     /// `20 of 1234 episodes, 812 h 20 min, 640 h left; --all shows all.`

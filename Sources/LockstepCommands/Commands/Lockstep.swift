@@ -20,9 +20,9 @@ package struct Lockstep: AsyncParsableCommand {
             CommandGroup(
                 name: "The library",
                 subcommands: [
-                    Subscribe.self, Unsubscribe.self, Podcasts.self, Episodes.self, InboxCommands.self,
-                    ShowEpisode.self, Why.self,
-                    Mark.self, Refresh.self, FeedCommands.self, DownloadCommands.self, Downloads.self,
+                    Subscribe.self, Unsubscribe.self, Podcasts.self, Episodes.self, Search.self, InboxCommands.self,
+                    ShowEpisode.self, Why.self, Mark.self, Refresh.self, FeedCommands.self, DownloadCommands.self,
+                    Downloads.self,
                 ]),
             CommandGroup(
                 name: "The player",

@@ -27,6 +27,46 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
+public nonisolated enum WireSearchScope: SwiftProtobuf.Enum, Swift.CaseIterable {
+  public typealias RawValue = Int
+  case titlesAndNotes // = 0
+
+  /// of episodes, and of podcasts
+  case titles // = 1
+  case notes // = 2
+  case UNRECOGNIZED(Int)
+
+  public init() {
+    self = .titlesAndNotes
+  }
+
+  public init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .titlesAndNotes
+    case 1: self = .titles
+    case 2: self = .notes
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  public var rawValue: Int {
+    switch self {
+    case .titlesAndNotes: return 0
+    case .titles: return 1
+    case .notes: return 2
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  public static let allCases: [WireSearchScope] = [
+    .titlesAndNotes,
+    .titles,
+    .notes,
+  ]
+
+}
+
 public nonisolated enum WireEpisodeOrder: SwiftProtobuf.Enum, Swift.CaseIterable {
   public typealias RawValue = Int
 
@@ -44,6 +84,9 @@ public nonisolated enum WireEpisodeOrder: SwiftProtobuf.Enum, Swift.CaseIterable
 
   /// last found in a feed first
   case added // = 6
+
+  /// best first; only with `search_options`, which have no other order than this and NEWEST
+  case relevance // = 7
   case UNRECOGNIZED(Int)
 
   public init() {
@@ -59,6 +102,7 @@ public nonisolated enum WireEpisodeOrder: SwiftProtobuf.Enum, Swift.CaseIterable
     case 4: self = .title
     case 5: self = .heard
     case 6: self = .added
+    case 7: self = .relevance
     default: self = .UNRECOGNIZED(rawValue)
     }
   }
@@ -72,6 +116,7 @@ public nonisolated enum WireEpisodeOrder: SwiftProtobuf.Enum, Swift.CaseIterable
     case .title: return 4
     case .heard: return 5
     case .added: return 6
+    case .relevance: return 7
     case .UNRECOGNIZED(let i): return i
     }
   }
@@ -85,6 +130,7 @@ public nonisolated enum WireEpisodeOrder: SwiftProtobuf.Enum, Swift.CaseIterable
     .title,
     .heard,
     .added,
+    .relevance,
   ]
 
 }
@@ -891,6 +937,36 @@ public nonisolated struct WireEpisodesQuery: Sendable {
   /// the first page has `total`, `seconds` and `seconds_left` of all matches, also with a rule
   public var withTotals: Bool = false
 
+  public var searchOptions: WireSearchOptions {
+    get {_searchOptions ?? WireSearchOptions()}
+    set {_searchOptions = newValue}
+  }
+  /// Returns true if `searchOptions` has been explicitly set.
+  public var hasSearchOptions: Bool {self._searchOptions != nil}
+  /// Clears the value of `searchOptions`. Subsequent reads from it will return its default value.
+  public mutating func clearSearchOptions() {self._searchOptions = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _searchOptions: WireSearchOptions? = nil
+}
+
+/// Makes the query a search: it has a single page of at most 200 episodes, and an invalid `search` is refused.
+public nonisolated struct WireSearchOptions: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var scope: WireSearchScope = .titlesAndNotes
+
+  /// the reply has the text around the matches in the show notes
+  public var snippets: Bool = false
+
+  /// the maximum number of podcasts in the reply whose titles match; at most 5
+  public var podcasts: UInt32 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -921,6 +997,47 @@ public nonisolated struct WireEpisodesPage: Sendable {
 
   /// with_totals: the length of all matches after their positions; played ones count as 0
   public var secondsLeft: Double = 0
+
+  /// `search_options` were applied; a service of an earlier version ignores them
+  public var searchDetails: WireSearchDetails {
+    get {_searchDetails ?? WireSearchDetails()}
+    set {_searchDetails = newValue}
+  }
+  /// Returns true if `searchDetails` has been explicitly set.
+  public var hasSearchDetails: Bool {self._searchDetails != nil}
+  /// Clears the value of `searchDetails`. Subsequent reads from it will return its default value.
+  public mutating func clearSearchDetails() {self._searchDetails = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _searchDetails: WireSearchDetails? = nil
+}
+
+public nonisolated struct WireSearchDetails: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var podcasts: [WirePodcast] = []
+
+  /// one for each episode, empty if its show notes don't match
+  public var snippets: [WireSnippet] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// A part of a text around matches.
+public nonisolated struct WireSnippet: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// alternately outside and within a match; the first one is outside
+  public var parts: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1133,8 +1250,12 @@ public nonisolated struct WirePersistenceStatus: Sendable {
 
 fileprivate nonisolated let _protobuf_package = "lockstep.persistence"
 
+nonisolated extension WireSearchScope: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0TITLES_AND_NOTES\0\u{1}TITLES\0\u{1}NOTES\0")
+}
+
 nonisolated extension WireEpisodeOrder: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0NEWEST\0\u{1}OLDEST\0\u{1}SHORTEST\0\u{1}LONGEST\0\u{1}TITLE\0\u{1}HEARD\0\u{1}ADDED\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0NEWEST\0\u{1}OLDEST\0\u{1}SHORTEST\0\u{1}LONGEST\0\u{1}TITLE\0\u{1}HEARD\0\u{1}ADDED\0\u{1}RELEVANCE\0")
 }
 
 nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -2577,7 +2698,7 @@ nonisolated extension WirePodcastsPage: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesQuery"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{3}unplayed_only\0\u{1}search\0\u{1}after\0\u{1}limit\0\u{3}with_description\0\u{3}downloaded_only\0\u{1}rule\0\u{1}order\0\u{3}with_totals\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{3}unplayed_only\0\u{1}search\0\u{1}after\0\u{1}limit\0\u{3}with_description\0\u{3}downloaded_only\0\u{1}rule\0\u{1}order\0\u{3}with_totals\0\u{3}search_options\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2595,12 +2716,17 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
       case 8: try { try decoder.decodeSingularStringField(value: &self.rule) }()
       case 9: try { try decoder.decodeSingularEnumField(value: &self.order) }()
       case 10: try { try decoder.decodeSingularBoolField(value: &self.withTotals) }()
+      case 11: try { try decoder.decodeSingularMessageField(value: &self._searchOptions) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.podcast.isEmpty {
       try visitor.visitSingularStringField(value: self.podcast, fieldNumber: 1)
     }
@@ -2631,6 +2757,9 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.withTotals != false {
       try visitor.visitSingularBoolField(value: self.withTotals, fieldNumber: 10)
     }
+    try { if let v = self._searchOptions {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2645,6 +2774,47 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.rule != rhs.rule {return false}
     if lhs.order != rhs.order {return false}
     if lhs.withTotals != rhs.withTotals {return false}
+    if lhs._searchOptions != rhs._searchOptions {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSearchOptions: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SearchOptions"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}scope\0\u{1}snippets\0\u{1}podcasts\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularEnumField(value: &self.scope) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.snippets) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.podcasts) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.scope != .titlesAndNotes {
+      try visitor.visitSingularEnumField(value: self.scope, fieldNumber: 1)
+    }
+    if self.snippets != false {
+      try visitor.visitSingularBoolField(value: self.snippets, fieldNumber: 2)
+    }
+    if self.podcasts != 0 {
+      try visitor.visitSingularUInt32Field(value: self.podcasts, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSearchOptions, rhs: WireSearchOptions) -> Bool {
+    if lhs.scope != rhs.scope {return false}
+    if lhs.snippets != rhs.snippets {return false}
+    if lhs.podcasts != rhs.podcasts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2652,7 +2822,7 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesPage"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0\u{3}downloaded_only\0\u{3}rule_applied\0\u{1}seconds\0\u{3}seconds_left\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0\u{3}downloaded_only\0\u{3}rule_applied\0\u{1}seconds\0\u{3}seconds_left\0\u{3}search_details\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2667,12 +2837,17 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 5: try { try decoder.decodeSingularBoolField(value: &self.ruleApplied) }()
       case 6: try { try decoder.decodeSingularDoubleField(value: &self.seconds) }()
       case 7: try { try decoder.decodeSingularDoubleField(value: &self.secondsLeft) }()
+      case 8: try { try decoder.decodeSingularMessageField(value: &self._searchDetails) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.episodes.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.episodes, fieldNumber: 1)
     }
@@ -2694,6 +2869,9 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.secondsLeft.bitPattern != 0 {
       try visitor.visitSingularDoubleField(value: self.secondsLeft, fieldNumber: 7)
     }
+    try { if let v = self._searchDetails {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2705,6 +2883,72 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.ruleApplied != rhs.ruleApplied {return false}
     if lhs.seconds != rhs.seconds {return false}
     if lhs.secondsLeft != rhs.secondsLeft {return false}
+    if lhs._searchDetails != rhs._searchDetails {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSearchDetails: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SearchDetails"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcasts\0\u{1}snippets\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.podcasts) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.snippets) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.podcasts.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.podcasts, fieldNumber: 1)
+    }
+    if !self.snippets.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.snippets, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSearchDetails, rhs: WireSearchDetails) -> Bool {
+    if lhs.podcasts != rhs.podcasts {return false}
+    if lhs.snippets != rhs.snippets {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSnippet: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Snippet"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}parts\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.parts) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.parts.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.parts, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSnippet, rhs: WireSnippet) -> Bool {
+    if lhs.parts != rhs.parts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
