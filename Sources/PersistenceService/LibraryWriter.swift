@@ -62,7 +62,8 @@ struct LibraryWriter {
         return old.flatMap { try? WirePodcast(serializedBytes: $0) }
     }
 
-    /// Deletes a podcast, if it exists, with its episodes, their states and aliases.
+    /// Deletes a podcast, if it exists, with its episodes, their states and aliases. Play sessions stay, so that the
+    /// statistics don’t change.
     mutating func deletePodcast(_ id: String) throws {
         try finish()
         podcasts.remove(id)
@@ -76,7 +77,6 @@ struct LibraryWriter {
                 DELETE FROM alias WHERE podcast = :id;
                 DELETE FROM podcast_address WHERE podcast = :id;
                 DELETE FROM podcast_tag WHERE podcast = :id;
-                DELETE FROM play_session WHERE podcast = :id;
                 DELETE FROM episode WHERE podcast = :id;
                 DELETE FROM podcast WHERE id = :id;
                 """, arguments: ["id": id])

@@ -20,6 +20,8 @@ extension Store {
         case .findEpisode(let query): reply.episodes = try find(query)
         case .findPodcast(let query): reply.podcasts = try find(query)
         case .aliases(let query): reply.aliases = try aliases(query)
+        case .history(let query): reply.history = try history(query)
+        case .statistics(let query): reply.statistics = try statistics(query)
         case .listBackups: reply.backups = listBackups()
         case .check: reply.check = try check()
         case .load, .commit, .backup, .answerAlert:

@@ -233,6 +233,9 @@ struct WriteSession {
         case .putEpisodeState(let state):
             try Self.require(.playback, owner, "the states of episodes")
             try library.put(state)
+        case .putPlaySession(let session):
+            try Self.require(.playback, owner, "play sessions")
+            try PlaySessionTable(db: db).put(session)
         case .putPodcast, .deletePodcast, .putEpisode, .deleteEpisode, .putAlias, .setFlags:
             try Self.require(.feeds, owner, "podcasts and episodes")
             changed.insert(.library)

@@ -159,6 +159,12 @@ extension WireChange {
         return change
     }
 
+    static func putting(_ session: WirePlaySession) -> WireChange {
+        var change = WireChange()
+        change.putPlaySession = session
+        return change
+    }
+
     fileprivate var recordKey: String? {
         switch change {
         case .put(let record)?: record.key

@@ -1,3 +1,4 @@
+import BusKit
 import OwnerKit
 import PodcastModel
 import WireMessages
@@ -15,6 +16,15 @@ struct PendingWrites: Sendable {
         case chapters(String)
         /// A bookmark of a forgotten podcast; other bookmarks have transactions of their own.
         case bookmark(String)
+        case playSession(String)
+
+        /// Whether the item is written again after it was refused as invalid.
+        var isKeptIfRefused: Bool {
+            switch self {
+            case .episodeState, .playSession: false
+            default: true
+            }
+        }
     }
 
     enum Entry: Sendable {
@@ -27,6 +37,9 @@ struct PendingWrites: Sendable {
     private(set) var dirty: Set<Item> = []
     private var entries: [TransactionID: Entry] = [:]
     private(set) var unsavedStates: [String: WireEpisodeState] = [:]
+    private(set) var unsavedSessions: [String: WirePlaySession] = [:]
+    /// The unsaved play sessions that have ended.
+    private var endedSessions: Set<String> = []
     /// The number of consecutive refused transactions.
     private(set) var refusals = 0
     /// An episode’s end that is not durable yet. Until then, the stream shows the episode as playing and
@@ -61,6 +74,23 @@ struct PendingWrites: Sendable {
     mutating func mark(_ episodeState: WireEpisodeState) {
         unsavedStates[episodeState.episode] = episodeState
         dirty.insert(.episodeState(episodeState.episode))
+    }
+
+    /// - Parameter hasEnded: whether the session’s end is published when it is saved.
+    mutating func mark(_ session: WirePlaySession, hasEnded: Bool = false) {
+        unsavedSessions[session.id] = session
+        if hasEnded { endedSessions.insert(session.id) } else { endedSessions.remove(session.id) }
+        dirty.insert(.playSession(session.id))
+    }
+
+    /// The event that is published when an item is saved; nil if there is none.
+    func event(of item: Item) -> Publication? {
+        switch item {
+        case .episodeState(let id): unsavedStates[id].map { Publication(.event, .episodeState(id), $0.wireBytes) }
+        case .playSession(let id) where endedSessions.contains(id):
+            unsavedSessions[id].map { Publication(.event, .playSession, $0.wireBytes) }
+        default: nil
+        }
     }
 
     /// Updates an unsaved state of an episode whose state is being committed separately: the later write must not be
@@ -104,11 +134,10 @@ struct PendingWrites: Sendable {
     }
 
     private mutating func forget() {
-        var needed: Set<String> = []
-        for case .episodeState(let episode) in dirty { needed.insert(episode) }
-        for case .state(let items) in entries.values {
-            for case .episodeState(let episode) in items { needed.insert(episode) }
-        }
-        unsavedStates = unsavedStates.filter { needed.contains($0.key) }
+        var needed = dirty
+        for case .state(let items) in entries.values { needed.formUnion(items) }
+        unsavedStates = unsavedStates.filter { needed.contains(.episodeState($0.key)) }
+        unsavedSessions = unsavedSessions.filter { needed.contains(.playSession($0.key)) }
+        endedSessions.formIntersection(unsavedSessions.keys)
     }
 }

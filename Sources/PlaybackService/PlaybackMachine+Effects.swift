@@ -17,6 +17,7 @@ extension PlaybackMachine {
             prepareEngine()
         }
         followDevice()
+        recordPlaySession()
         for case .engine(let command) in pending.actions { liveness.record(command) }
         setTimers()
         var effects: [Effect] = []
@@ -57,14 +58,16 @@ extension PlaybackMachine {
     private mutating func commitOrReply() -> Effect? {
         let reply = pending.answer.map { ($0.request, $0.reply(state, output.wire).wireBytes) }
         guard pending.commit || reply != nil else { return nil }
+        if pending.writes.dirty.contains(.session), let heard = playSessions.takeUnsaved() {
+            pending.writes.mark(heard)
+        }
         guard !pending.writes.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
         let items = pending.writes.dirty.sorted()
         for case .episodeState(let episode) in items { prepared.forgetAnswer(about: episode) }
         let id = TransactionID(pending.nextSerial())
         pending.writes.begin(id, .state(items))
         if case .awaitingCommit(nil)? = session?.engine { session?.engine = .awaitingCommit(id) }
-        let events = pending.writes.unsavedStates.filter { items.contains(.episodeState($0.key)) }
-            .sorted { $0.key < $1.key }.map { Publication(.event, .episodeState($0.key), $0.value.wireBytes) }
+        let events = items.compactMap(pending.writes.event)
         return .commit(
             Transaction(
                 id, changes: items.map(change), publications: events, answering: reply,
@@ -100,6 +103,7 @@ extension PlaybackMachine {
         case .sleep: return sleepTimer.change(bootID: context.bootID)
         case .chapters(let episode): return chapters.files.change(episode)
         case .bookmark(let id): return bookmarks.bookmarks.change(id)
+        case .playSession(let id): return .putting(pending.writes.unsavedSessions[id] ?? WirePlaySession())
         }
     }
 
@@ -111,6 +115,7 @@ extension PlaybackMachine {
         }
         changes += settings.everything + bookmarks.bookmarks.everything
         if sleepTimer.phase != .off { changes.append(change(.sleep)) }
+        if let heard = playSessions.current { changes.append(.putting(heard)) }
         return changes + chapters.files.everything + pending.alerts.everything
     }
 
@@ -127,9 +132,9 @@ extension PlaybackMachine {
     }
 
     mutating func handleRefused(_ id: TransactionID, _ failure: Failure) {
-        // The state of an episode that is no longer in the library is dropped.
+        // The state of an episode that is no longer in the library is dropped, and so is a refused play session.
         let forgotten = failure.known == .notFound || failure.known == .invalidArgument
-        switch pending.writes.refused(id, keeping: { if case .episodeState = $0 { !forgotten } else { true } }) {
+        switch pending.writes.refused(id, keeping: { !forgotten || $0.isKeptIfRefused }) {
         case .answer(let answer)?:
             pending.writes.mark(.alert(answer.answer.alert))
             processAnswers(pending.alerts.refused(answer.answer.alert))

@@ -8,11 +8,14 @@ package struct PlaybackContext: Sendable, Hashable {
     package var bootID: String
     /// The supervisor’s run; empty if there is no supervisor, and playback doesn’t resume by itself.
     package var fleetRun: String
+    /// The name of the computer, which play sessions contain; empty if unknown.
+    package var device: String
     package var limits: PlaybackLimits
 
-    package init(bootID: String, fleetRun: String, limits: PlaybackLimits = PlaybackLimits()) {
+    package init(bootID: String, fleetRun: String, device: String = "", limits: PlaybackLimits = PlaybackLimits()) {
         self.bootID = bootID
         self.fleetRun = fleetRun
+        self.device = device
         self.limits = limits
     }
 }
@@ -121,10 +124,12 @@ package struct PlaybackMachine: OwnerMachine {
     var prepared = PreparedEpisode()
     var heldSeeks = HeldSeeks()
     var liveness = EngineLiveness()
+    var playSessions: PlaySessionRecorder
 
     package init(context: PlaybackContext) {
         self.context = context
         output = SoundOutput(limits: context.limits)
+        playSessions = PlaySessionRecorder(device: context.device)
     }
 
     package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
@@ -142,6 +147,7 @@ package struct PlaybackMachine: OwnerMachine {
         case .input(.suspends): suspend()
         case .input(.wakes):
             isSuspending = false
+            playSessions.interrupt()
             session?.woke(&pending)
         case .podcastForgotten(let podcast): forget(podcast: podcast.text)
         case .observed, .databaseReplaced: break
@@ -165,6 +171,7 @@ package struct PlaybackMachine: OwnerMachine {
         state.status = .idle
         session?.fill(&state)
         if session != nil { chapters.fill(&state) }
+        state.playSession = playSessions.currentID
         state.speed = speed.factor
         state.sound = sound
         if sleepTimer.phase != .over, let sleep = sleepTimer.wire(bootID: context.bootID) { state.sleep = sleep }

@@ -33,7 +33,8 @@ package final class PlaybackShell: Service {
         let playback =
             playback
             ?? PlaybackContext(
-                bootID: SystemClocks.bootID, fleetRun: context.environment[ChildGuard.fleetRunVariable] ?? "")
+                bootID: SystemClocks.bootID, fleetRun: context.environment[ChildGuard.fleetRunVariable] ?? "",
+                device: Self.hostName)
         let probe = StreamProbe()
         self.probe = probe
         let secrets = SecretsReader(context.home.secretsFile)
@@ -68,6 +69,13 @@ package final class PlaybackShell: Service {
             }
         }
         observer.withLockedValue { $0 = owner.inputs }
+    }
+
+    /// The name of this computer; empty if it is unknown.
+    private static var hostName: String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "" }
+        return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
     /// Serves until graceful shutdown, then closes the engine.

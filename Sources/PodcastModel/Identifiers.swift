@@ -139,3 +139,16 @@ public struct BookmarkID: Identifier {
         self.text = text
     }
 }
+
+/// The ID of a play session: a period in which an episode was heard. Begins with `s`.
+public struct PlaySessionID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "s"
+    /// The identifier for users and the wire.
+    public let text: String
+    /// Creates an ID; nil unless `text` has this kind’s form.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}

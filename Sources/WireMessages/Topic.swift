@@ -23,6 +23,8 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
     /// An event: the positions or played marks of many episodes changed.
     package static let episodeStates = stream(.playback, "states")
+    /// An event: a play session has ended.
+    package static let playSession = stream(.playback, "session")
     /// A queue, by name; the default one is `main`.
     package static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
     /// The entry that plays next.

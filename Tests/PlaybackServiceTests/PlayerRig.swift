@@ -26,6 +26,7 @@ final class PlayerRig: OwnerRig {
 
     // State that survives a process.
     var library: [String: WireEpisode] = [:]
+    var playSessions: [String: WirePlaySession] = [:]
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
     /// The sound devices that the engine of the next process lists; nil means the simulated one.
     var devices: [OutputDevice]?
@@ -286,6 +287,7 @@ final class PlayerRig: OwnerRig {
         for change in changes {
             switch change.change {
             case .put?, .delete?: break
+            case .putPlaySession(let session)?: playSessions[session.id] = session
             case .putEpisodeState(let state)?: library[state.episode]?.state = state
             default: Issue.record("a change that the player never makes: \(change)")
             }

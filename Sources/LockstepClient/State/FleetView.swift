@@ -136,7 +136,7 @@ package struct FleetView: Sendable {
         case .database:
             database = decoded()
             return .service(.persistence)
-        case .episode, .episodeStates, .episodes, .inbox, .downloadProgress, nil: return nil
+        case .episode, .episodeStates, .playSession, .episodes, .inbox, .downloadProgress, nil: return nil
         }
     }
 }

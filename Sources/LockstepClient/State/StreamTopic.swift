@@ -2,7 +2,7 @@ import WireMessages
 
 /// The kind of a topic’s message. IDs and names are parsed from the topic.
 enum StreamTopic: Sendable, Hashable {
-    case player, output, episode, episodeStates, bookmarks(String)
+    case player, output, episode, episodeStates, playSession, bookmarks(String)
     case queue(String), next, playlist(String)
     case podcast(String), episodes, inbox
     case download(String), downloadProgress
@@ -22,6 +22,7 @@ enum StreamTopic: Sendable, Hashable {
         case (3, "playback", "output"): self = .output
         case (4, "playback", "episode"): self = .episode
         case (3, "playback", "states"): self = .episodeStates
+        case (3, "playback", "session"): self = .playSession
         case (4, "playback", "bookmarks"): self = .bookmarks(String(last))
         case (4, "queue", "queue"): self = .queue(String(last))
         case (3, "queue", "next"): self = .next

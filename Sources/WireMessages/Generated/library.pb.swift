@@ -524,6 +524,54 @@ public nonisolated struct WireEpisodeState: Sendable {
   public init() {}
 }
 
+/// A period in which an episode was heard on one computer. A pause of less than a minute and seeks don't end it. Playback writes
+/// it with each saved position, so a crash loses at most 10 s of it. Event stream/playback/session when it has ended.
+public nonisolated struct WirePlaySession: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// begins with `s`
+  public var id: String = String()
+
+  public var episode: String = String()
+
+  /// empty: unknown
+  public var podcast: String = String()
+
+  public var started: Int64 = 0
+
+  /// `started` and the time until the sound last stopped, by the monotonic clock
+  public var ended: Int64 = 0
+
+  /// the positions at which it was started and left, in seconds
+  public var began: Double = 0
+
+  public var leftAt: Double = 0
+
+  /// the seconds of audio that were heard; parts heard twice count twice
+  public var heard: Double = 0
+
+  /// the real seconds of sound
+  public var wall: Double = 0
+
+  /// the real seconds saved by shortening silence
+  public var silence: Double = 0
+
+  /// the name of the computer; empty: unknown
+  public var device: String = String()
+
+  /// set by persistence in replies; not stored. Empty: the episode was deleted
+  public var title: String = String()
+
+  /// set by persistence in replies; not stored. Empty: the podcast was deleted
+  public var podcastTitle: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// The part of an episode that queue entries and the player's state contain, so that a screen needs no query.
 public nonisolated struct WireEpisodeSummary: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1317,6 +1365,96 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.updatedAt != rhs.updatedAt {return false}
     if lhs.reason != rhs.reason {return false}
     if lhs.audioTag != rhs.audioTag {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaySession: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaySession"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}episode\0\u{1}podcast\0\u{1}started\0\u{1}ended\0\u{1}began\0\u{3}left_at\0\u{1}heard\0\u{1}wall\0\u{1}silence\0\u{1}device\0\u{1}title\0\u{3}podcast_title\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
+      case 4: try { try decoder.decodeSingularInt64Field(value: &self.started) }()
+      case 5: try { try decoder.decodeSingularInt64Field(value: &self.ended) }()
+      case 6: try { try decoder.decodeSingularDoubleField(value: &self.began) }()
+      case 7: try { try decoder.decodeSingularDoubleField(value: &self.leftAt) }()
+      case 8: try { try decoder.decodeSingularDoubleField(value: &self.heard) }()
+      case 9: try { try decoder.decodeSingularDoubleField(value: &self.wall) }()
+      case 10: try { try decoder.decodeSingularDoubleField(value: &self.silence) }()
+      case 11: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 12: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 13: try { try decoder.decodeSingularStringField(value: &self.podcastTitle) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
+    }
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 2)
+    }
+    if !self.podcast.isEmpty {
+      try visitor.visitSingularStringField(value: self.podcast, fieldNumber: 3)
+    }
+    if self.started != 0 {
+      try visitor.visitSingularInt64Field(value: self.started, fieldNumber: 4)
+    }
+    if self.ended != 0 {
+      try visitor.visitSingularInt64Field(value: self.ended, fieldNumber: 5)
+    }
+    if self.began.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.began, fieldNumber: 6)
+    }
+    if self.leftAt.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.leftAt, fieldNumber: 7)
+    }
+    if self.heard.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.heard, fieldNumber: 8)
+    }
+    if self.wall.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.wall, fieldNumber: 9)
+    }
+    if self.silence.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.silence, fieldNumber: 10)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 11)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 12)
+    }
+    if !self.podcastTitle.isEmpty {
+      try visitor.visitSingularStringField(value: self.podcastTitle, fieldNumber: 13)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaySession, rhs: WirePlaySession) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.episode != rhs.episode {return false}
+    if lhs.podcast != rhs.podcast {return false}
+    if lhs.started != rhs.started {return false}
+    if lhs.ended != rhs.ended {return false}
+    if lhs.began != rhs.began {return false}
+    if lhs.leftAt != rhs.leftAt {return false}
+    if lhs.heard != rhs.heard {return false}
+    if lhs.wall != rhs.wall {return false}
+    if lhs.silence != rhs.silence {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.podcastTitle != rhs.podcastTitle {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -222,6 +222,22 @@ public nonisolated struct WirePersistenceRequest: Sendable {
     set {command = .aliases(newValue)}
   }
 
+  public var history: WirePlayHistoryQuery {
+    get {
+      if case .history(let v)? = command {return v}
+      return WirePlayHistoryQuery()
+    }
+    set {command = .history(newValue)}
+  }
+
+  public var statistics: WireStatisticsQuery {
+    get {
+      if case .statistics(let v)? = command {return v}
+      return WireStatisticsQuery()
+    }
+    set {command = .statistics(newValue)}
+  }
+
   public var backup: WireBackup {
     get {
       if case .backup(let v)? = command {return v}
@@ -267,6 +283,8 @@ public nonisolated struct WirePersistenceRequest: Sendable {
     case findEpisode(WireFindEpisode)
     case findPodcast(WireFindPodcast)
     case aliases(WireAliasQuery)
+    case history(WirePlayHistoryQuery)
+    case statistics(WireStatisticsQuery)
     case backup(WireBackup)
     case listBackups(WireListBackups)
     case answerAlert(WireAnswerAlert)
@@ -340,6 +358,22 @@ public nonisolated struct WirePersistenceReply: Sendable {
     set {result = .aliases(newValue)}
   }
 
+  public var history: WirePlayHistory {
+    get {
+      if case .history(let v)? = result {return v}
+      return WirePlayHistory()
+    }
+    set {result = .history(newValue)}
+  }
+
+  public var statistics: WireStatistics {
+    get {
+      if case .statistics(let v)? = result {return v}
+      return WireStatistics()
+    }
+    set {result = .statistics(newValue)}
+  }
+
   public var backup: WireBackupDone {
     get {
       if case .backup(let v)? = result {return v}
@@ -382,6 +416,8 @@ public nonisolated struct WirePersistenceReply: Sendable {
     case podcasts(WirePodcastsPage)
     case episodes(WireEpisodesPage)
     case aliases(WireAliasMatches)
+    case history(WirePlayHistory)
+    case statistics(WireStatistics)
     case backup(WireBackupDone)
     case backups(WireBackups)
     case alertAnswered(WireAlertAnswered)
@@ -653,6 +689,15 @@ public nonisolated struct WireChange: Sendable {
     set {change = .setFlags(newValue)}
   }
 
+  /// only playback commits it
+  public var putPlaySession: WirePlaySession {
+    get {
+      if case .putPlaySession(let v)? = change {return v}
+      return WirePlaySession()
+    }
+    set {change = .putPlaySession(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Change: Equatable, Sendable {
@@ -671,6 +716,8 @@ public nonisolated struct WireChange: Sendable {
     /// all documents of a collection
     case deleteDocuments(String)
     case setFlags(WireSetFlags)
+    /// only playback commits it
+    case putPlaySession(WirePlaySession)
 
   }
 
@@ -1129,6 +1176,166 @@ public nonisolated struct WireAliasMatches: Sendable {
   public init() {}
 }
 
+/// Play sessions, those that were started last first.
+public nonisolated struct WirePlayHistoryQuery: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// an ID; empty: all episodes
+  public var episode: String = String()
+
+  /// the cursor of the last page
+  public var after: String = String()
+
+  /// 0: 20, at most 500
+  public var limit: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WirePlayHistory: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var sessions: [WirePlaySession] = []
+
+  /// empty: this was the last page
+  public var next: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Sums over the play sessions that were started in [from, to), in ms since 1970.
+public nonisolated struct WireStatisticsQuery: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var from: Int64 = 0
+
+  /// 0: no end
+  public var to: Int64 = 0
+
+  public var by: WireStatisticsQuery.By = .total
+
+  /// Of DAY: the starts of the days in the client's time zone, ascending, and the end of the last one; at most 401. They
+  /// replace `from` and `to`.
+  public var days: [Int64] = []
+
+  /// of rows by podcast or episode; 0: 20, at most 500
+  public var limit: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum By: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case total // = 0
+    case podcast // = 1
+    case episode // = 2
+    case day // = 3
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .total
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .total
+      case 1: self = .podcast
+      case 2: self = .episode
+      case 3: self = .day
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .total: return 0
+      case .podcast: return 1
+      case .episode: return 2
+      case .day: return 3
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireStatisticsQuery.By] = [
+      .total,
+      .podcast,
+      .episode,
+      .day,
+    ]
+
+  }
+
+  public init() {}
+}
+
+public nonisolated struct WireStatistics: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var total: WireStatistics.Row {
+    get {_total ?? WireStatistics.Row()}
+    set {_total = newValue}
+  }
+  /// Returns true if `total` has been explicitly set.
+  public var hasTotal: Bool {self._total != nil}
+  /// Clears the value of `total`. Subsequent reads from it will return its default value.
+  public mutating func clearTotal() {self._total = nil}
+
+  /// by podcast or episode: the most heard first; by day: all days, in order
+  public var rows: [WireStatistics.Row] = []
+
+  /// the number of podcasts, episodes or days, which may exceed that of the rows
+  public var groups: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated struct Row: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// the ID of the podcast or episode; empty: a day
+    public var key: String = String()
+
+    /// the start of the day
+    public var day: Int64 = 0
+
+    /// of the episode or podcast; empty: it was deleted
+    public var title: String = String()
+
+    /// of the episode's podcast
+    public var podcastTitle: String = String()
+
+    /// as in PlaySession
+    public var heard: Double = 0
+
+    public var wall: Double = 0
+
+    public var silence: Double = 0
+
+    public var sessions: UInt32 = 0
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+  }
+
+  public init() {}
+
+  fileprivate var _total: WireStatistics.Row? = nil
+}
+
 public nonisolated struct WireBackup: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1260,7 +1467,7 @@ nonisolated extension WireEpisodeOrder: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PersistenceRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}load_records\0\u{1}commit\0\u{3}find_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{3}episodes_by_id\0\u{3}find_episode\0\u{3}find_podcast\0\u{1}aliases\0\u{2}\u{5}backup\0\u{3}list_backups\0\u{3}answer_alert\0\u{1}check\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}load_records\0\u{1}commit\0\u{3}find_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{3}episodes_by_id\0\u{3}find_episode\0\u{3}find_podcast\0\u{1}aliases\0\u{1}history\0\u{1}statistics\0\u{2}\u{3}backup\0\u{3}list_backups\0\u{3}answer_alert\0\u{1}check\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1398,6 +1605,32 @@ nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtob
           self.command = .aliases(v)
         }
       }()
+      case 16: try {
+        var v: WirePlayHistoryQuery?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .history(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .history(v)
+        }
+      }()
+      case 17: try {
+        var v: WireStatisticsQuery?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .statistics(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .statistics(v)
+        }
+      }()
       case 20: try {
         var v: WireBackup?
         var hadOneofValue = false
@@ -1501,6 +1734,14 @@ nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtob
       guard case .aliases(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 15)
     }()
+    case .history?: try {
+      guard case .history(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+    }()
+    case .statistics?: try {
+      guard case .statistics(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
+    }()
     case .backup?: try {
       guard case .backup(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 20)
@@ -1531,7 +1772,7 @@ nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WirePersistenceReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PersistenceReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}loaded\0\u{1}records\0\u{1}outcomes\0\u{3}found_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{2}\u{4}aliases\0\u{2}\u{5}backup\0\u{1}backups\0\u{3}alert_answered\0\u{1}check\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}loaded\0\u{1}records\0\u{1}outcomes\0\u{3}found_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{2}\u{4}aliases\0\u{1}history\0\u{1}statistics\0\u{2}\u{3}backup\0\u{1}backups\0\u{3}alert_answered\0\u{1}check\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1630,6 +1871,32 @@ nonisolated extension WirePersistenceReply: SwiftProtobuf.Message, SwiftProtobuf
           self.result = .aliases(v)
         }
       }()
+      case 16: try {
+        var v: WirePlayHistory?
+        var hadOneofValue = false
+        if let current = self.result {
+          hadOneofValue = true
+          if case .history(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.result = .history(v)
+        }
+      }()
+      case 17: try {
+        var v: WireStatistics?
+        var hadOneofValue = false
+        if let current = self.result {
+          hadOneofValue = true
+          if case .statistics(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.result = .statistics(v)
+        }
+      }()
       case 20: try {
         var v: WireBackupDone?
         var hadOneofValue = false
@@ -1720,6 +1987,14 @@ nonisolated extension WirePersistenceReply: SwiftProtobuf.Message, SwiftProtobuf
     case .aliases?: try {
       guard case .aliases(let v)? = self.result else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 15)
+    }()
+    case .history?: try {
+      guard case .history(let v)? = self.result else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+    }()
+    case .statistics?: try {
+      guard case .statistics(let v)? = self.result else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
     }()
     case .backup?: try {
       guard case .backup(let v)? = self.result else { preconditionFailure() }
@@ -2066,7 +2341,7 @@ nonisolated extension WireCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Change"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}put\0\u{1}delete\0\u{3}delete_collection\0\u{4}\u{7}put_podcast\0\u{3}delete_podcast\0\u{3}put_episode\0\u{3}delete_episode\0\u{3}put_episode_state\0\u{3}put_alias\0\u{3}put_document\0\u{3}delete_document\0\u{3}delete_documents\0\u{3}set_flags\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}put\0\u{1}delete\0\u{3}delete_collection\0\u{4}\u{7}put_podcast\0\u{3}delete_podcast\0\u{3}put_episode\0\u{3}delete_episode\0\u{3}put_episode_state\0\u{3}put_alias\0\u{3}put_document\0\u{3}delete_document\0\u{3}delete_documents\0\u{3}set_flags\0\u{3}put_play_session\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2223,6 +2498,19 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
           self.change = .setFlags(v)
         }
       }()
+      case 20: try {
+        var v: WirePlaySession?
+        var hadOneofValue = false
+        if let current = self.change {
+          hadOneofValue = true
+          if case .putPlaySession(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.change = .putPlaySession(v)
+        }
+      }()
       default: break
       }
     }
@@ -2285,6 +2573,10 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     case .setFlags?: try {
       guard case .setFlags(let v)? = self.change else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
+    }()
+    case .putPlaySession?: try {
+      guard case .putPlaySession(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 20)
     }()
     case nil: break
     }
@@ -3134,6 +3426,244 @@ nonisolated extension WireAliasMatches: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.aliases != rhs.aliases {return false}
     if lhs.next != rhs.next {return false}
     if lhs.taken != rhs.taken {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlayHistoryQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlayHistoryQuery"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}after\0\u{1}limit\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.after) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 1)
+    }
+    if !self.after.isEmpty {
+      try visitor.visitSingularStringField(value: self.after, fieldNumber: 2)
+    }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt32Field(value: self.limit, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlayHistoryQuery, rhs: WirePlayHistoryQuery) -> Bool {
+    if lhs.episode != rhs.episode {return false}
+    if lhs.after != rhs.after {return false}
+    if lhs.limit != rhs.limit {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlayHistory: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlayHistory"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}sessions\0\u{1}next\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.sessions) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.next) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.sessions.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.sessions, fieldNumber: 1)
+    }
+    if !self.next.isEmpty {
+      try visitor.visitSingularStringField(value: self.next, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlayHistory, rhs: WirePlayHistory) -> Bool {
+    if lhs.sessions != rhs.sessions {return false}
+    if lhs.next != rhs.next {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStatisticsQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".StatisticsQuery"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}from\0\u{1}to\0\u{1}by\0\u{1}days\0\u{1}limit\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularInt64Field(value: &self.from) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.to) }()
+      case 3: try { try decoder.decodeSingularEnumField(value: &self.by) }()
+      case 4: try { try decoder.decodeRepeatedInt64Field(value: &self.days) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.from != 0 {
+      try visitor.visitSingularInt64Field(value: self.from, fieldNumber: 1)
+    }
+    if self.to != 0 {
+      try visitor.visitSingularInt64Field(value: self.to, fieldNumber: 2)
+    }
+    if self.by != .total {
+      try visitor.visitSingularEnumField(value: self.by, fieldNumber: 3)
+    }
+    if !self.days.isEmpty {
+      try visitor.visitPackedInt64Field(value: self.days, fieldNumber: 4)
+    }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt32Field(value: self.limit, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireStatisticsQuery, rhs: WireStatisticsQuery) -> Bool {
+    if lhs.from != rhs.from {return false}
+    if lhs.to != rhs.to {return false}
+    if lhs.by != rhs.by {return false}
+    if lhs.days != rhs.days {return false}
+    if lhs.limit != rhs.limit {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStatisticsQuery.By: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0TOTAL\0\u{1}PODCAST\0\u{1}EPISODE\0\u{1}DAY\0")
+}
+
+nonisolated extension WireStatistics: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Statistics"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}total\0\u{1}rows\0\u{1}groups\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._total) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.rows) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.groups) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._total {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.rows.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.rows, fieldNumber: 2)
+    }
+    if self.groups != 0 {
+      try visitor.visitSingularUInt32Field(value: self.groups, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireStatistics, rhs: WireStatistics) -> Bool {
+    if lhs._total != rhs._total {return false}
+    if lhs.rows != rhs.rows {return false}
+    if lhs.groups != rhs.groups {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStatistics.Row: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireStatistics.protoMessageName + ".Row"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}day\0\u{1}title\0\u{3}podcast_title\0\u{1}heard\0\u{1}wall\0\u{1}silence\0\u{1}sessions\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.key) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.day) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.podcastTitle) }()
+      case 5: try { try decoder.decodeSingularDoubleField(value: &self.heard) }()
+      case 6: try { try decoder.decodeSingularDoubleField(value: &self.wall) }()
+      case 7: try { try decoder.decodeSingularDoubleField(value: &self.silence) }()
+      case 8: try { try decoder.decodeSingularUInt32Field(value: &self.sessions) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.key.isEmpty {
+      try visitor.visitSingularStringField(value: self.key, fieldNumber: 1)
+    }
+    if self.day != 0 {
+      try visitor.visitSingularInt64Field(value: self.day, fieldNumber: 2)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 3)
+    }
+    if !self.podcastTitle.isEmpty {
+      try visitor.visitSingularStringField(value: self.podcastTitle, fieldNumber: 4)
+    }
+    if self.heard.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.heard, fieldNumber: 5)
+    }
+    if self.wall.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.wall, fieldNumber: 6)
+    }
+    if self.silence.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.silence, fieldNumber: 7)
+    }
+    if self.sessions != 0 {
+      try visitor.visitSingularUInt32Field(value: self.sessions, fieldNumber: 8)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireStatistics.Row, rhs: WireStatistics.Row) -> Bool {
+    if lhs.key != rhs.key {return false}
+    if lhs.day != rhs.day {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.podcastTitle != rhs.podcastTitle {return false}
+    if lhs.heard != rhs.heard {return false}
+    if lhs.wall != rhs.wall {return false}
+    if lhs.silence != rhs.silence {return false}
+    if lhs.sessions != rhs.sessions {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

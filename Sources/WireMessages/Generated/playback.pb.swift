@@ -1130,6 +1130,12 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._skippedAlert = newValue}
   }
 
+  /// the ID of the play session that goes on; empty: none
+  public var playSession: String {
+    get {_storage._playSession}
+    set {_uniqueStorage()._playSession = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Status: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -3294,7 +3300,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0\u{1}queue\0\u{3}paused_by\0\u{3}skipped_alert\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0\u{1}queue\0\u{3}paused_by\0\u{3}skipped_alert\0\u{3}play_session\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -3321,6 +3327,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
     var _queue: String = String()
     var _pausedBy: WirePlaybackState.PausedBy = .somebody
     var _skippedAlert: String = String()
+    var _playSession: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -3355,6 +3362,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       _queue = source._queue
       _pausedBy = source._pausedBy
       _skippedAlert = source._skippedAlert
+      _playSession = source._playSession
     }
   }
 
@@ -3397,6 +3405,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         case 22: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
         case 23: try { try decoder.decodeSingularEnumField(value: &_storage._pausedBy) }()
         case 24: try { try decoder.decodeSingularStringField(value: &_storage._skippedAlert) }()
+        case 25: try { try decoder.decodeSingularStringField(value: &_storage._playSession) }()
         default: break
         }
       }
@@ -3481,6 +3490,9 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       if !_storage._skippedAlert.isEmpty {
         try visitor.visitSingularStringField(value: _storage._skippedAlert, fieldNumber: 24)
       }
+      if !_storage._playSession.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._playSession, fieldNumber: 25)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3514,6 +3526,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._queue != rhs_storage._queue {return false}
         if _storage._pausedBy != rhs_storage._pausedBy {return false}
         if _storage._skippedAlert != rhs_storage._skippedAlert {return false}
+        if _storage._playSession != rhs_storage._playSession {return false}
         return true
       }
       if !storagesAreEqual {return false}
