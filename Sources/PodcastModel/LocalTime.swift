@@ -30,6 +30,19 @@ public enum LocalTime {
         return Timestamp(milliseconds: Int64(mktime(&parts)) * 1_000)
     }
 
+    /// The starts of the days from the one that contains `first` to the one that contains `last`, and the end of the
+    /// last one, in this machine’s time zone; nil if there are more than `limit` days.
+    public static func days(from first: Timestamp, through last: Timestamp, limit: Int) -> [Timestamp]? {
+        guard var day = CalendarDay(calendar(first).dayText) else { return nil }
+        var starts = [startOfDay(day)]
+        repeat {
+            guard starts.count <= limit, day.next != day else { return nil }
+            day = day.next
+            starts.append(startOfDay(day))
+        } while starts[starts.count - 1] <= last
+        return starts
+    }
+
     private static func parts(of moment: Timestamp) -> tm {
         var seconds = time_t(moment.milliseconds / 1_000)
         var parts = tm()

@@ -105,6 +105,15 @@ final class FleetObserver: Sendable {
         throw ProcessFleet.Unexpected(description: "waited for: \(what); seen: \(summary)")
     }
 
+    /// Waits until the received events meet a condition.
+    /// - Throws: the observed state, after the limit.
+    func untilEvents(
+        _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable ([StreamEvent]) -> Bool
+    ) async throws {
+        guard await state.first(within: limit, where: { condition($0.events) }) == nil else { return }
+        throw ProcessFleet.Unexpected(description: "waited for: \(what); seen: \(summary)")
+    }
+
     /// A summary of the observed state.
     var summary: String {
         let view = view

@@ -141,7 +141,7 @@ public struct LibraryClient: Sendable {
             sqliteVersion: DisplayText.sanitised(check.sqliteVersion))
     }
 
-    private func ask<Result>(
+    func ask<Result>(
         within limit: Duration = .seconds(10), _ fill: (inout WirePersistenceRequest) -> Void,
         _ read: (WirePersistenceReply) -> Result
     ) async throws(Failure) -> Result {

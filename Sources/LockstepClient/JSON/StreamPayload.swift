@@ -21,6 +21,7 @@ package enum StreamPayload {
         case .output: return try WireOutputState(wireBytes: bytes).json
         case .episodeStates: return .object(["episodes": list(try WireEpisodeStatesChanged(wireBytes: bytes).episodes)])
         case .episode: return try WireEpisodeState(wireBytes: bytes).json
+        case .playSession: return try WirePlaySession(wireBytes: bytes).json
         case .queue:
             return event.header.kind == .delta
                 ? json(try WireQueueDelta(wireBytes: bytes)) : try WireQueueState(wireBytes: bytes).json
@@ -65,6 +66,7 @@ package enum StreamPayload {
             "chapter": .known(state.chapter),
             "sound": state.hasSound ? state.sound.json : .null, "local": .bool(state.local),
             "skipped": .bool(state.skip), "pausedBy": .text(state.pauseWord),
+            "playSession": .text(state.playSession),
         ])
     }
 

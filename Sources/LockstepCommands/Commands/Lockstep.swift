@@ -21,8 +21,8 @@ package struct Lockstep: AsyncParsableCommand {
                 name: "The library",
                 subcommands: [
                     Subscribe.self, Unsubscribe.self, Podcasts.self, Episodes.self, Search.self, InboxCommands.self,
-                    ShowEpisode.self, Why.self, Mark.self, Refresh.self, FeedCommands.self, DownloadCommands.self,
-                    Downloads.self,
+                    ShowEpisode.self, Why.self, HistoryCommand.self, StatsCommand.self, Mark.self, Refresh.self,
+                    FeedCommands.self, DownloadCommands.self, Downloads.self,
                 ]),
             CommandGroup(
                 name: "The player",

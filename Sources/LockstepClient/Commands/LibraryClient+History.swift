@@ -1,0 +1,62 @@
+public import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+extension LibraryClient {
+    /// The newest play sessions, the newest first.
+    ///
+    /// - Parameters:
+    ///   - episode: the episode; nil for all.
+    ///   - limit: the maximum number of sessions; nil for all.
+    public func history(of episode: EpisodeID? = nil, limit: Int?) async throws(Failure) -> [PlaySession] {
+        var query = WirePlayHistoryQuery.with { $0.episode = episode?.text ?? "" }
+        var sessions: [PlaySession] = []
+        while true {
+            query.limit = UInt32(min(RequestSizes.episodes, max(1, (limit ?? .max) - sessions.count)))
+            let page = try await ask({ $0.history = query }, { $0.history })
+            sessions += page.sessions.compactMap(PlaySession.init)
+            guard !page.next.isEmpty, page.next != query.after, sessions.count < limit ?? .max else { break }
+            query.after = page.next
+        }
+        let current = fleet.state.isStale(.player) ? "" : fleet.state.player.wire.playSession
+        return sessions.map { session in
+            var session = session
+            session.isPlaying = session.id.text == current
+            return session
+        }
+    }
+
+    /// Sums over the play sessions that were started since a time.
+    ///
+    /// - Parameters:
+    ///   - first: the time; by day, the whole day that contains it counts.
+    ///   - limit: the maximum number of podcasts or episodes, at most 500.
+    /// - Throws: `invalidArgument` if the time is in the future, or by day more than 400 days ago.
+    public func statistics(
+        by grouping: ListeningStatistics.Grouping, since first: Timestamp, limit: Int = 20,
+        now: Timestamp = SystemClocks.wall()
+    ) async throws(Failure) -> ListeningStatistics {
+        guard first <= now else {
+            throw Failure(.invalidArgument, "The statistics can’t begin in the future.")
+        }
+        var query = WireStatisticsQuery()
+        var from = first
+        // A clock that was set back has left sessions in the future.
+        (query.from, query.to) = (first.milliseconds, 0)
+        query.limit = UInt32(clamping: limit)
+        switch grouping {
+        case .podcast: query.by = .podcast
+        case .episode: query.by = .episode
+        case .day:
+            query.by = .day
+            guard let days = LocalTime.days(from: first, through: now, limit: 400) else {
+                throw Failure(.invalidArgument, "Statistics by day reach back at most 400 days.")
+            }
+            query.days = days.map(\.milliseconds)
+            from = days.first ?? first
+        }
+        let asked = query
+        return ListeningStatistics(
+            try await ask({ $0.statistics = asked }, { $0.statistics }), grouping, from: from, to: now)
+    }
+}
