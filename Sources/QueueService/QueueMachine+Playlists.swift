@@ -113,9 +113,30 @@ extension QueueMachine {
         let anchor = Array(queue.entries).prefix(last + 1).last { !moved.contains($0.id) }?.id ?? ""
         var steps: [WireQueueStep] = held.map { .removing($0.id) }
         steps += WireQueueStep.inserting(entries, after: anchor)
+        let description = "Played the playlist \(playlist.shown)"
         guard let start = first.episode == current?.episode ? current?.wire : entries.first else { return }
+        if let player, upcomingLoad == nil, player.isLoaded, player.queueEntry == start.id {
+            return resume(player, adding: steps, description, context, &effects)
+        }
         steps.append(.settingCurrent(start.id))
-        load(start, in: QueueName.default, steps, "Played the playlist \(playlist.shown)", context, &effects)
+        load(start, in: QueueName.default, steps, description, context, &effects)
+    }
+
+    /// Adds the items after the loaded entry, which is the first one, and resumes it without loading it again.
+    private mutating func resume(
+        _ player: WirePlaybackState, adding steps: [WireQueueStep], _ description: String, _ context: CommandContext,
+        _ effects: inout [Effect]
+    ) {
+        var named = main
+        let change = named.edit(steps, description, origin: context.command.origin, now: context.now.wall)
+        let reply = WireQueueReply.with {
+            $0.entries = [named.queue.entry(player.queueEntry)?.wire].compactMap(\.self)
+            $0.loadID = player.loadID
+            $0.player = player
+        }
+        commit(named, change, answering: context.answer(reply, about: named.name), &effects)
+        guard player.status != .playing else { return }
+        send(.playback, WirePlaybackRequest.with { $0.setPaused = WireSetPaused() }.wireBytes, &effects)
     }
 }
 

@@ -71,6 +71,21 @@ import WireMessages
         #expect(rig.current == 12)
     }
 
+    @Test func `a playlist that begins with the loaded episode continues it without another load`() {
+        let rig = rig(with: [11, 5])
+        rig.add(10, 11, 12)
+        rig.play(11)
+        let loads = rig.playerRequests.count
+        let reply = play(rig)
+        #expect(rig.numbers == [10, 11, 5, 12])
+        #expect(rig.current == 11 && rig.playerRequests.count == loads)
+        #expect(throws: Never.self) { try #expect(reply?.get().changed == true) }
+        rig.playerChanges { $0.status = .paused }
+        play(rig)
+        #expect(rig.numbers == [10, 11, 5, 12])
+        #expect(rig.player.status == .playing)
+    }
+
     @Test func `equal seeds shuffle equally, and the chosen first item stays first`() {
         func order(_ seed: UInt64, from: Int? = nil) -> [Int] {
             let rig = rig(with: Array(1...20))
