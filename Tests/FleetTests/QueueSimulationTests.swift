@@ -31,7 +31,7 @@ struct QueueSimulationTests {
     }
 
     @Test func `the simulations produce every kind of fault`() throws {
-        let runs = try (1...20).map { try Self.simulate($0) }
+        let runs = try (1...40).map { try Self.simulate($0) }
         let met = { (count: (QueueSimulation) -> Int) in runs.map(count).reduce(0, +) }
         #expect(met(\.checks.advances) > 10)
         #expect(met(\.checks.failures) > 10)
