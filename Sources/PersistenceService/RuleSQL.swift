@@ -10,7 +10,7 @@ struct RuleSQL {
     private let context: EpisodeRule.Context
     private let rows: ClosedRange<Int64>?
 
-    /// Every row.
+    /// The range that contains every row.
     static let allRows = Int64.min...Int64.max
 
     /// - Parameter rows: the rows that the condition tests, if they are found in another way; nil if the condition may

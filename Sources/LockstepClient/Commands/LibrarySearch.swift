@@ -66,7 +66,7 @@ public struct LibrarySearch: Sendable, Hashable {
 public struct SearchResults: Sendable {
     /// An episode that a search found.
     public struct Hit: Sendable {
-        /// The episode.
+        /// The episode that matches.
         public let episode: Episode
         /// The part of its show notes around the matches; nil if only its title matches.
         public let snippet: Snippet?

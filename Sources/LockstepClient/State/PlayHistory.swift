@@ -71,7 +71,7 @@ public struct ListeningStatistics: Sendable, Hashable {
     public let grouping: Grouping
     /// The sums of the whole period.
     public let total: Sums
-    /// The rows.
+    /// The rows in the order of the grouping.
     public let rows: [Sums]
     /// The number of podcasts, episodes or days; more than the rows if their number is limited.
     public let groups: Int
@@ -83,7 +83,7 @@ public struct ListeningStatistics: Sendable, Hashable {
         groups = Int(wire.groups)
     }
 
-    /// Compares everything.
+    /// Whether all sums and the period are equal.
     public static func == (left: Self, right: Self) -> Bool {
         left.period == right.period
             && (left.grouping, left.total, left.rows, left.groups)
