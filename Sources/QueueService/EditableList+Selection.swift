@@ -5,6 +5,13 @@ import WireMessages
 
 // Checks the arguments of commands against the entries of one list, and selects entries.
 
+/// The position to which entries are moved: before or after the entry with an ID, or an index.
+enum MoveTarget {
+    case before(String)
+    case after(String)
+    case index(Int)
+}
+
 extension EditableList {
     func checkRoom(for count: Int) throws(Failure) {
         guard count == 0 || queue.entries.count + count <= limit else {
@@ -31,39 +38,45 @@ extension EditableList {
         guard !remove.entries.isEmpty || !remove.episodes.isEmpty else {
             throw Failure(.invalidArgument, "The request names no entries to remove.")
         }
-        var ids = Set(remove.entries)
-        guard ids.allSatisfy({ queue.index(of: $0) != nil }) else {
-            throw Failure(.notFound, "An entry to remove is no longer in \(shown); nothing was removed.")
+        var indices: Set<Int> = []
+        for id in Set(remove.entries) {
+            guard let index = queue.index(of: id) else {
+                throw Failure(.notFound, "An entry to remove is no longer in \(shown); nothing was removed.")
+            }
+            indices.insert(index)
         }
-        let episodes = Set(remove.episodes)
-        return queue.entries.filter { ids.remove($0.id) != nil || episodes.contains($0.episode) }
+        if !remove.episodes.isEmpty {
+            let episodes = Set(remove.episodes)
+            for (index, entry) in queue.entries.enumerated() where episodes.contains(entry.episode) {
+                indices.insert(index)
+            }
+        }
+        return indices.sorted().map { queue.entries[$0] }
     }
 
-    /// Returns the index that the entry at `from` will have after a move.
-    func index(of move: WireMoveEntry, from: Int) throws(Failure) -> Int {
+    /// Returns the index that the first moved entry will have after a move, counted without the moved entries.
+    ///
+    /// - Parameter moved: the indices of the entries to move, in order.
+    func index(of target: MoveTarget, moving moved: [Int]) throws(Failure) -> Int {
         func index(of id: String) throws(Failure) -> Int {
-            guard id != move.entry else {
+            guard let index = queue.index(of: id) else {
+                throw Failure(.notFound, "The other entry is no longer in \(shown); nothing was moved.")
+            }
+            guard !moved.contains(index) else {
                 throw Failure(.notApplicable, "An entry can’t be moved before or after itself.")
             }
-            guard let index = queue.index(of: id) else {
-                throw Failure(
-                    .notFound, "The other entry is no longer in \(shown); nothing was moved.")
-            }
-            // The index is counted without the moved entry.
-            return index > from ? index - 1 : index
+            return index - moved.count { $0 < index }
         }
-        switch move.to {
+        switch target {
         case .before(let id): return try index(of: id)
         case .after(let id): return try index(of: id) + 1
         case .index(let index):
-            guard index < queue.entries.count else {
+            guard index <= queue.entries.count - moved.count else {
                 throw Failure(
                     .notApplicable,
-                    "\(shown) has \(queue.counted); there is no position \(index + 1).")
+                    "\(shown) has \(queue.counted); there is no position \(index + moved.count).")
             }
-            return Int(index)
-        case .beforeText, .afterText, nil:
-            throw Failure(.invalidArgument, "The request has no position to which to move the entry.")
+            return index
         }
     }
 
@@ -74,7 +87,7 @@ extension EditableList {
         guard let path = history.path(to: revision, from: queue.revision) else {
             throw Failure(
                 .notFound,
-                "The history of \(shown) has no revision \(revision). `lockstep \(id.historyCommand)` shows those that can be restored."
+                "The history of \(shown) has no revision \(revision). `lockstep \(id.command("history"))` shows those that can be restored."
             )
         }
         var past = queue
@@ -85,7 +98,7 @@ extension EditableList {
         guard target.count <= max(limit, queue.entries.count) else {
             throw Failure(
                 .limitReached,
-                "At revision \(revision) \(shown) held \(Queue.counted(target.count)), and it holds at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep \(id.undoCommand)`."
+                "At revision \(revision) \(shown) held \(Queue.counted(target.count)), and it holds at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep \(id.command("undo"))`."
             )
         }
         return (target, entries.count - target.count)
@@ -180,7 +193,7 @@ extension WirePlay {
 }
 
 extension WireQueueEntry {
-    /// Creates an entry that a command adds.
+    /// Creates an entry for an episode that was looked up for a command.
     ///
     /// - Parameter index: The entry’s index in the command. A repeated command creates the same entry.
     static func adding(
@@ -190,11 +203,18 @@ extension WireQueueEntry {
             throw Failure(.notFound, "Episode “\(episode)” doesn’t exist; nothing was added.")
         }
         try summary.requireAudio()
-        return .with {
+        return .adding(summary, index, context, reason: "\(verb) \(CommandOrigin(context.command.origin).phrase)")
+    }
+
+    /// Creates an entry that a command adds.
+    static func adding(
+        _ episode: WireEpisodeSummary, _ index: Int, _ context: CommandContext, reason: String
+    ) -> WireQueueEntry {
+        .with {
             $0.id = QueueEntryID.derived(from: "\(context.command.id)/\(index)").text
-            $0.episode = summary
+            $0.episode = episode
             $0.addedAt = context.now.wall.milliseconds
-            $0.reason = "\(verb) \(CommandOrigin(context.command.origin).phrase)"
+            $0.reason = reason
         }
     }
 }

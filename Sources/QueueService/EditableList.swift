@@ -44,30 +44,35 @@ enum ListID: Sendable, Hashable, CustomStringConvertible {
     var showCommand: String {
         switch self {
         case .queue(let name): "queue\(QueueName.option(name))"
-        case .playlist(let id): "playlist show \(id)"
+        case .playlist: command("show")
         }
     }
 
-    /// The command that shows the list’s history, without `lockstep`, for messages.
-    var historyCommand: String {
+    /// A command to the list, such as `undo`, without `lockstep`, for messages.
+    func command(_ verb: String) -> String {
         switch self {
-        case .queue(let name): "queue history\(QueueName.option(name))"
-        case .playlist(let id): "playlist history \(id)"
+        case .queue(let name): "queue \(verb)\(QueueName.option(name))"
+        case .playlist(let id): "playlist \(verb) \(id)"
         }
     }
 
-    /// The command that undoes the newest change of the list, without `lockstep`, for messages.
-    var undoCommand: String {
-        switch self {
-        case .queue(let name): "queue undo\(QueueName.option(name))"
-        case .playlist(let id): "playlist undo \(id)"
-        }
+    /// The failure for a list that doesn’t exist.
+    func missing(among lists: [String]) -> Failure {
+        let (kind, name, command) =
+            switch self {
+            case .queue(let name): ("queue", name, "queues")
+            case .playlist(let id): ("playlist", id, "playlist")
+            }
+        let advice = NearestWord.among(lists.sorted(), to: name).map { "Did you mean \($0)? " } ?? ""
+        return Failure(.notFound, "There is no \(kind) “\(name)”. \(advice)`lockstep \(command)` lists them.")
     }
 }
 
 /// A list of episodes with a history: a queue or a playlist.
 protocol EditableList: Sendable {
-    var id: ListID { get }
+    /// A queue’s name, or a playlist’s ID.
+    var name: String { get }
+    static func id(_ name: String) -> ListID
     var queue: Queue { get set }
     var history: QueueHistory { get set }
     /// The maximum number of entries.
@@ -81,7 +86,20 @@ protocol EditableList: Sendable {
     mutating func header(after outcome: Queue.Outcome, at time: Timestamp?) -> OwnerChange
 }
 
+extension Dictionary where Key == String, Value: EditableList {
+    /// The lists in order of their names.
+    var inOrder: [Value] { values.sorted { $0.name < $1.name } }
+
+    /// - Throws: `notFound`, whose message suggests the most similar name.
+    func existing(_ name: String) throws(Failure) -> Value {
+        guard let list = self[name] else { throw Value.id(name).missing(among: Array(keys)) }
+        return list
+    }
+}
+
 extension EditableList {
+    var id: ListID { Self.id(name) }
+
     /// Applies a change by a command, a rule or an advance. It increments the revision and can be undone.
     mutating func edit(_ steps: [WireQueueStep], _ description: String, origin: String, now: Timestamp) -> OwnerChange {
         let outcome = queue.apply(steps)

@@ -88,20 +88,54 @@ struct ListEdit<List: EditableList> {
     }
 
     private mutating func move(_ move: WireMoveEntry) throws(Failure) {
-        let queue = list.queue
-        guard let entry = queue.entry(move.entry), let from = queue.index(of: move.entry) else {
+        guard let from = list.queue.index(of: move.entry) else {
             throw Failure(
                 .notFound, "That entry is no longer in \(list.shown); nothing was moved.")
         }
-        let index = try list.index(of: move, from: from)
-        reply.entries = [entry.wire]
+        switch move.to {
+        case .before(let id): try self.move([from], to: .before(id))
+        case .after(let id): try self.move([from], to: .after(id))
+        case .index(let index): try self.move([from], to: .index(Int(index)))
+        case .beforeText, .afterText, nil:
+            throw Failure(.invalidArgument, "The request has no position to which to move the entry.")
+        }
+    }
+
+    mutating func move(_ move: WireMoveItems) throws(Failure) {
+        guard !move.texts.isEmpty, move.texts.count <= List.textLimit else {
+            throw Failure(.invalidArgument, "A request moves 1 to \(List.textLimit) items, not \(move.texts.count).")
+        }
+        var finder = EntryFinder(in: list)
+        func id(_ text: String) throws(Failure) -> String { try finder.entry(text).entry.id }
+        var moved: Set<Int> = []
+        for text in move.texts { moved.formUnion([list.queue.index(of: try id(text))].compactMap(\.self)) }
+        switch move.to {
+        case .beforeText(let text): try self.move(moved.sorted(), to: .before(try id(text)))
+        case .afterText(let text): try self.move(moved.sorted(), to: .after(try id(text)))
+        case .index(let index): try self.move(moved.sorted(), to: .index(Int(index)))
+        case nil: throw Failure(.invalidArgument, "The request has no position to which to move the items.")
+        }
+    }
+
+    /// Moves the entries at these indices, which are in order, as one change.
+    private mutating func move(_ moved: [Int], to target: MoveTarget) throws(Failure) {
+        let queue = list.queue
+        let index = try list.index(of: target, moving: moved)
+        let entries = moved.map { queue.entries[$0].wire }
+        reply.entries = Array(entries.prefix(Self.replyLimit))
         reply.index = UInt32(index)
-        guard index != from else { return }
-        let anchor = index == 0 ? nil : queue.entries[index <= from ? index - 1 : index]
-        var steps: [WireQueueStep] = [.removing(move.entry), .inserting(entry.wire, after: anchor?.id ?? "")]
-        // The entry remains current after the move.
-        if queue.current == move.entry { steps.append(.settingCurrent(move.entry)) }
-        edit(steps, "Moved “\(entry.wire.episode.title)” to position \(index + 1)")
+        guard moved != Array(index..<index + moved.count) else { return }
+        // The present index of the entry that they will follow.
+        let before = moved.reduce(index - 1) { $1 <= $0 ? $0 + 1 : $0 }
+        let anchor = index == 0 ? "" : queue.entries[before].id
+        var steps = entries.reversed().map { WireQueueStep.removing($0.id) }
+        steps += WireQueueStep.inserting(entries, after: anchor)
+        // The current entry remains current after the move.
+        if let current = queue.current, entries.contains(where: { $0.id == current }) {
+            steps.append(.settingCurrent(current))
+        }
+        let what = entries.count == 1 ? "“\(entries[0].episode.title)”" : Queue.counted(entries.count)
+        edit(steps, "Moved \(what) to position \(index + 1)")
     }
 
     private mutating func sort(_ sort: WireSortEntries) throws(Failure) {

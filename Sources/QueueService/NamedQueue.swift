@@ -35,7 +35,7 @@ struct NamedQueue: EditableList {
         pending = header.hasPending ? header.pending : nil
     }
 
-    var id: ListID { .queue(name) }
+    static func id(_ name: String) -> ListID { .queue(name) }
     var shown: String { QueueName.shown(name) }
     var limit: Int { modes.limit == 0 ? Queue.limit : min(Int(modes.limit), Queue.limit) }
 

@@ -42,7 +42,7 @@ struct Playlist: EditableList {
         PlaylistName.favourites, title: PlaylistName.title(PlaylistName.favourites),
         createdAt: Timestamp(milliseconds: 0))
 
-    var id: ListID { .playlist(name) }
+    static func id(_ name: String) -> ListID { .playlist(name) }
     var limit: Int { Queue.limit }
     var shown: String { "“\(title)”" }
 
@@ -116,46 +116,6 @@ struct Playlist: EditableList {
         return headerChange
     }
 
-    /// Moves items to a position relative to another one, as one change.
-    mutating func move(_ move: WireMoveItems, origin: String, now: Timestamp) throws(Failure) -> (
-        change: OwnerChange, moved: [WireQueueEntry], index: Int
-    ) {
-        guard !move.texts.isEmpty, move.texts.count <= Self.textLimit else {
-            throw Failure(.invalidArgument, "A request moves 1 to \(Self.textLimit) items, not \(move.texts.count).")
-        }
-        var finder = EntryFinder(in: self)
-        var ids: Set<String> = []
-        for text in move.texts { ids.insert(try finder.entry(text).entry.id) }
-        let moved = queue.entries.filter { ids.contains($0.id) }
-        let rest = queue.entries.filter { !ids.contains($0.id) }
-        func index(of text: String) throws(Failure) -> Int {
-            let other = try finder.entry(text).entry.id
-            guard let index = rest.firstIndex(where: { $0.id == other }) else {
-                throw Failure(.notApplicable, "An item can’t be moved before or after itself.")
-            }
-            return index
-        }
-        let index =
-            switch move.to {
-            case .beforeText(let text): try index(of: text)
-            case .afterText(let text): try index(of: text) + 1
-            case .index(let index): Int(index)
-            case nil: throw Failure(.invalidArgument, "The request has no position to which to move the items.")
-            }
-        guard index <= rest.count else {
-            throw Failure(
-                .notApplicable, "\(shown) has \(queue.counted); there is no position \(index + moved.count).")
-        }
-        let anchor = index == 0 ? "" : rest[index - 1].id
-        let target = Array(rest[..<index]) + moved + Array(rest[index...])
-        guard target.map(\.id) != queue.entries.map(\.id) else { return (OwnerChange(), moved.map(\.wire), index) }
-        let what = moved.count == 1 ? "“\(moved[0].wire.episode.title)”" : Queue.counted(moved.count)
-        let change = edit(
-            moved.reversed().map { .removing($0.id) } + WireQueueStep.inserting(moved.map(\.wire), after: anchor),
-            "Moved \(what) to position \(index + 1)", origin: origin, now: now)
-        return (change, moved.map(\.wire), index)
-    }
-
     /// Returns the items to play in order.
     ///
     /// - Throws: `queueEmpty`; `notFound` or `ambiguous` for the first item.
@@ -182,21 +142,3 @@ struct Playlist: EditableList {
 }
 
 typealias Playlists = [String: Playlist]
-
-extension Playlists {
-    /// The playlists in order of their titles, the favourites first.
-    var inOrder: [Playlist] {
-        values.sorted { left, right in
-            let favourites = PlaylistName.favourites
-            guard left.name != favourites, right.name != favourites else { return left.name == favourites }
-            return (left.title, left.name) < (right.title, right.name)
-        }
-    }
-
-    /// - Throws: `notFound`, whose message suggests the most similar ID.
-    func existing(_ id: String) throws(Failure) -> Playlist {
-        if let playlist = self[id] { return playlist }
-        let advice = NearestWord.among(keys.sorted(), to: id).map { "Did you mean \($0)? " } ?? ""
-        throw Failure(.notFound, "There is no playlist “\(id)”. \(advice)`lockstep playlist` lists them.")
-    }
-}

@@ -19,13 +19,6 @@ extension QueueMachine {
             let change = try playlist.apply(change, now: context.now.wall)
             commit(playlist, change, answering: context.answer(aboutPlaylist: id), &effects)
         case .delete(let deletion): try delete(playlist, deletion, context, &effects)
-        case .move(let move):
-            let (change, moved, index) = try playlist.move(move, origin: context.command.origin, now: context.now.wall)
-            let reply = WireQueueReply.with {
-                $0.entries = Array(moved.prefix(RequestSizes.episodes))
-                $0.index = UInt32(index)
-            }
-            commit(playlist, change, answering: context.answer(reply, aboutPlaylist: id), &effects)
         case .history(let query):
             let limit = query.limit == 0 ? QueueHistory.limit : Int(query.limit)
             reply(context.answer(.with { $0.history = playlist.history.newest(limit) }, aboutPlaylist: id), &effects)
@@ -36,7 +29,11 @@ extension QueueMachine {
             reply(context.answer(.with { $0.entries = items }, aboutPlaylist: id), &effects)
         default:
             var edit = ListEdit(list: playlist, context: context, player: nil, forgotten: rules.forgottenPodcasts)
-            try edit.apply(request.command?.edit)
+            if case .move(let move) = request.command {
+                try edit.move(move)
+            } else {
+                try edit.apply(request.command?.edit)
+            }
             commit(edit.list, edit.change, answering: context.answer(edit.reply, aboutPlaylist: id), &effects)
             // The restored episodes may have been played in the meantime.
             refreshEpisodes(edit.restoredEpisodes, &effects)
@@ -95,23 +92,20 @@ extension QueueMachine {
         let current = queue.current.flatMap { queue.entry($0) }
         // The current entry stays where it is; the others are moved behind it or inserted there.
         let others = items.filter { $0.episode != current?.episode }
-        let held = others.compactMap { queue.entry(episode: $0.episode) }
+        let wanted = Set(others.map(\.episode))
+        let held = queue.entries.filter { wanted.contains($0.episode) }
         try main.checkRoom(for: others.count - held.count)
         let known = Dictionary(held.map { ($0.episode, $0.wire) }) { first, _ in first }
         let entries = others.enumerated().map { index, item in
             known[item.episode]
-                ?? .with {
-                    $0.id = QueueEntryID.derived(from: "\(context.command.id)/\(index)").text
-                    $0.episode = item.wire.episode
-                    $0.addedAt = context.now.wall.milliseconds
-                    $0.reason = "Played from the playlist \(playlist.shown)"
-                }
+                ?? .adding(item.wire.episode, index, context, reason: "Played from the playlist \(playlist.shown)")
         }
         let moved = Set(held.map(\.id))
         // The entry before the inserted ones must not be one that is moved.
-        let last = queue.index(of: main.anchor(next: true, loaded: player?.queueEntry ?? "")) ?? -1
-        let anchor = Array(queue.entries).prefix(last + 1).last { !moved.contains($0.id) }?.id ?? ""
-        var steps: [WireQueueStep] = held.map { .removing($0.id) }
+        var before = queue.index(of: main.anchor(next: true, loaded: player?.queueEntry ?? "")) ?? -1
+        while before >= 0, moved.contains(queue.entries[before].id) { before -= 1 }
+        let anchor = before < 0 ? "" : queue.entries[before].id
+        var steps: [WireQueueStep] = held.reversed().map { .removing($0.id) }
         steps += WireQueueStep.inserting(entries, after: anchor)
         let description = "Played the playlist \(playlist.shown)"
         guard let start = first.episode == current?.episode ? current?.wire : entries.first else { return }

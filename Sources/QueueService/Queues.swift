@@ -6,18 +6,8 @@ import WireMessages
 typealias Queues = [String: NamedQueue]
 
 extension Queues {
-    /// The queues in order of their names.
-    var inOrder: [NamedQueue] { values.sorted { $0.name < $1.name } }
-
     /// Returns the queue with this name, or an empty one if it doesn’t exist.
     func named(_ name: String) -> NamedQueue { self[name] ?? NamedQueue(name: name) }
-
-    /// - Throws: `notFound`, whose message suggests the most similar name.
-    func existing(_ name: String) throws(Failure) -> NamedQueue {
-        if let named = self[name] { return named }
-        let advice = NearestWord.among(keys.sorted(), to: name).map { "Did you mean \($0)? " } ?? ""
-        throw Failure(.notFound, "There is no queue “\(name)”. \(advice)`lockstep queues` lists them.")
-    }
 
     func contain(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
