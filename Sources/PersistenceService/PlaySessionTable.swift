@@ -160,13 +160,14 @@ extension Store {
 /// The titles of podcasts and episodes; empty if they were deleted.
 private struct LibraryTitles {
     private let db: Database
-    private var podcasts: [String: String] = [:]
+    private var podcasts: PodcastTitles
     private var episodes: [String: WireEpisode] = [:]
     /// The size of the rows for which titles were read, roughly, in bytes.
     private(set) var size = 0
 
     init(_ db: Database) {
         self.db = db
+        podcasts = PodcastTitles(db)
     }
 
     /// The episode with its title and podcast only.
@@ -186,12 +187,7 @@ private struct LibraryTitles {
     }
 
     mutating func podcast(_ id: String) throws -> String {
-        if podcasts[id] == nil {
-            let value = try Data.fetchOne(
-                db.cachedStatement(sql: "SELECT value FROM podcast WHERE id = ?"), arguments: [id])
-            podcasts[id] = try value.map { try WirePodcast(serializedBytes: $0).title } ?? ""
-        }
-        let title = podcasts[id] ?? ""
+        let title = try podcasts.title(of: id)
         size += title.utf8.count + 64
         return title
     }

@@ -155,7 +155,13 @@ struct EpisodeReader {
     var withChapters = true
     /// The number of bytes that have been read.
     private(set) var size = 0
-    var titles: [String: String] = [:]
+    private var titles: PodcastTitles
+
+    init(db: Database, withDescription: Bool) {
+        self.db = db
+        self.withDescription = withDescription
+        titles = PodcastTitles(db)
+    }
 
     mutating func episode(_ id: String) throws -> WireEpisode? {
         let rowID = try Int64.fetchOne(
@@ -180,7 +186,7 @@ struct EpisodeReader {
         var episode = try WireEpisode(serializedBytes: value)
         if !withChapters { episode.chapters = [] }
         episode.flags = UInt32(clamping: row[4] as Int64)
-        episode.podcastTitle = try title(of: episode.podcastID)
+        episode.podcastTitle = try titles.title(of: episode.podcastID)
         if let state { episode.state = try WireEpisodeState(serializedBytes: state) }
         if withDescription {
             episode.description_p =
@@ -214,8 +220,18 @@ struct EpisodeReader {
         episode.chaptersOfFile = true
         size += value.count
     }
+}
 
-    private mutating func title(of podcast: String) throws -> String {
+/// The titles of podcasts, each read once; empty if a podcast doesn’t exist.
+struct PodcastTitles {
+    private let db: Database
+    private var titles: [String: String] = [:]
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    mutating func title(of podcast: String) throws -> String {
         if let title = titles[podcast] { return title }
         let value = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT value FROM podcast WHERE id = ?"), arguments: [podcast])
