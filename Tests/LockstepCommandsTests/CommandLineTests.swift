@@ -219,7 +219,7 @@ import WireMessages
                 }, count: 500)
             reply.count = 1_200
         }
-        #expect(QueueAdd.sentence(QueueAnswer(reply), []) == "Added 1200 episodes to “evening”.")
+        #expect(Output.sentence(QueueAnswer(reply), []) == "Added 1200 episodes to “evening”.")
     }
 
     @Test(arguments: [

@@ -62,11 +62,10 @@ public struct FleetState: Sendable {
 
     /// The playlists: the favourites, then the others by title.
     public var playlists: [PlaylistState] {
-        view.playlists.values.map(PlaylistState.init).sorted { left, right in
-            let favourites = PlaylistName.favourites
-            guard left.id != favourites, right.id != favourites else { return left.id == favourites }
-            return (left.title, left.id) < (right.title, right.id)
+        func key(_ list: PlaylistState) -> (Int, String, String) {
+            (list.id == PlaylistName.favourites ? 0 : 1, list.title, list.id)
         }
+        return view.playlists.values.map(PlaylistState.init).sorted { key($0) < key($1) }
     }
 
     /// Returns a queue by its name, such as “main”; nil if it doesn’t exist.

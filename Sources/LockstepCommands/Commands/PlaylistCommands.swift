@@ -188,12 +188,11 @@ struct PlaylistAdd: PlaylistCommand {
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
         let found = try await added.find(in: fleet.library)
-        guard !found.episodes.isEmpty else {
-            let none = try await fleet.playlists.history(of: id, limit: 1)
-            return try output.change(none.json, if: false, "", else: found.reasonIfEmpty)
-        }
-        let answer = try await fleet.playlists.add(found.episodes.map(\.id), to: id, atFront: front)
-        try output.change(answer.json, QueueAdd.sentence(answer, found.episodes))
+        let answer =
+            found.episodes.isEmpty
+            ? try await fleet.playlists.history(of: id, limit: 1)
+            : try await fleet.playlists.add(found.episodes.map(\.id), to: id, atFront: front)
+        try output.added(answer, found.episodes, else: found.reasonIfEmpty)
     }
 }
 
@@ -252,11 +251,8 @@ struct PlaylistMove: PlaylistCommand {
         let target =
             before.map { QueueClient.MoveTarget.before(CommandLineWords.typed($0)) }
             ?? after.map { .after(CommandLineWords.typed($0)) } ?? .index((to ?? 1) - 1)
-        let answer = try await fleet.playlists.move(named: entries.map(CommandLineWords.typed), to: target, in: id)
-        let shown = "position \((answer.index ?? 0) + 1)"
-        let verb = answer.entries.count == 1 ? "is" : "are"
-        try output.change(
-            answer, "Moved \(answer.names) to \(shown).", else: "\(answer.names) \(verb) already at \(shown)")
+        try output.moved(
+            try await fleet.playlists.move(named: entries.map(CommandLineWords.typed), to: target, in: id))
     }
 }
 
@@ -284,9 +280,7 @@ struct PlaylistSort: PlaylistCommand {
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.playlists.sort(id, by: key, descending: descending)
-        let order = "by \(key.words)\(descending ? ", descending" : "")"
-        try output.change(
-            answer, "Sorted \(answer.title) \(order).", else: "\(answer.title) is already sorted \(order)")
+        try output.sorted(answer, by: key, descending: descending)
     }
 }
 
@@ -297,8 +291,7 @@ struct PlaylistDedupe: PlaylistCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.playlists.deduplicate(id)
-        try output.change(answer, answer.removed, else: "\(answer.title) has no duplicates")
+        try output.deduplicated(try await fleet.playlists.deduplicate(id))
     }
 }
 
@@ -324,9 +317,6 @@ struct PlaylistPlay: PlaylistCommand {
 struct PlaylistSet: PlaylistCommand {
     enum Setting: String, ExpressibleByArgument, CaseIterable {
         case shuffle, continuous
-    }
-    enum Switch: String, ExpressibleByArgument, CaseIterable {
-        case on, off
     }
 
     static let configuration = CommandConfiguration(
@@ -362,8 +352,7 @@ struct PlaylistUndo: PlaylistCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.playlists.undo(in: id)
-        try output.change(answer, "Undone: \(Sentence.stopped(answer.summary))", else: "there is nothing to undo")
+        try output.undone(try await fleet.playlists.undo(in: id))
     }
 }
 
@@ -373,8 +362,7 @@ struct PlaylistRedo: PlaylistCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.playlists.redo(in: id)
-        try output.change(answer, "Redone: \(Sentence.stopped(answer.summary))", else: "there is nothing to redo")
+        try output.redone(try await fleet.playlists.redo(in: id))
     }
 }
 
@@ -398,11 +386,7 @@ struct PlaylistRestore: PlaylistCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.playlists.restore(id, revision: revision)
-        try output.change(
-            answer,
-            "\(answer.title) is as it was at revision \(revision): \(answer.summary). `lockstep playlist undo \(id)` undoes this change.",
-            else: "it is already as it was at revision \(revision)")
+        try output.restored(try await fleet.playlists.restore(id, revision: revision), revision: revision)
     }
 }
 
@@ -433,12 +417,11 @@ struct FavouriteAdd: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
         let id = PlaylistName.favourites
-        guard !found.isEmpty else {
-            let none = try await fleet.playlists.history(of: id, limit: 1)
-            return try output.change(none.json, if: false, "", else: "no episode matches")
-        }
-        let answer = try await fleet.playlists.add(found.map(\.id), to: id)
-        try output.change(answer.json, QueueAdd.sentence(answer, found))
+        let answer =
+            found.isEmpty
+            ? try await fleet.playlists.history(of: id, limit: 1)
+            : try await fleet.playlists.add(found.map(\.id), to: id)
+        try output.added(answer, found, else: "no episode matches")
     }
 }
 

@@ -17,27 +17,11 @@ struct QueueAdd: FleetCommand {
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let found = try await added.find(in: fleet.library)
-        guard !found.episodes.isEmpty else {
-            let none = try await fleet.queue.history(of: queue.name, limit: 1)
-            return try output.change(none.json, if: false, "", else: found.reasonIfEmpty)
-        }
-        let answer = try await fleet.queue.add(found.episodes.map(\.id), next: next, to: queue.name)
-        try output.change(answer.json, Self.sentence(answer, found.episodes))
-    }
-
-    static func sentence(_ answer: QueueAnswer, _ found: [Episode]) -> String {
-        var parts: [String] = []
-        if !answer.entries.isEmpty {
-            parts.append(
-                "Added \(Titles.shown(answer.entries.map(\.episode.title), count: answer.count))\(answer.suffix("to"))")
-        }
-        if !answer.alreadyThere.isEmpty {
-            let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
-            let names = Titles.shown(answer.alreadyThere.map { titles[$0] ?? $0.text })
-            let already = "already in \(answer.title): \(names)"
-            parts.append(parts.isEmpty ? "No change: \(already)" : already)
-        }
-        return Sentence.stopped(parts.joined(separator: "; "))
+        let answer =
+            found.episodes.isEmpty
+            ? try await fleet.queue.history(of: queue.name, limit: 1)
+            : try await fleet.queue.add(found.episodes.map(\.id), next: next, to: queue.name)
+        try output.added(answer, found.episodes, else: found.reasonIfEmpty)
     }
 }
 
@@ -92,10 +76,8 @@ struct QueueMove: FleetCommand {
         let target =
             before.map { QueueClient.MoveTarget.before(CommandLineWords.typed($0)) }
             ?? after.map { .after(CommandLineWords.typed($0)) } ?? .index((position ?? to ?? 1) - 1)
-        let answer = try await fleet.queue.move(named: CommandLineWords.typed(entry), to: target, in: queue.name)
-        let shown = "position \((answer.index ?? 0) + 1)"
-        try output.change(
-            answer, "Moved \(answer.names) to \(shown).", else: "\(answer.names) is already at \(shown)")
+        try output.moved(
+            try await fleet.queue.move(named: CommandLineWords.typed(entry), to: target, in: queue.name))
     }
 }
 
@@ -123,22 +105,7 @@ struct QueueSort: FleetCommand {
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.queue.sort(queue.name, by: key, descending: descending)
-        let order = "by \(key.words)\(descending ? ", descending" : "")"
-        try output.change(
-            answer, "Sorted \(answer.title) \(order).", else: "\(answer.title) is already sorted \(order)")
-    }
-}
-
-extension QueueClient.SortKey: ExpressibleByArgument {
-    /// The key’s name in the history.
-    var words: String {
-        switch self {
-        case .title, .podcast: rawValue
-        case .published: "publication"
-        case .duration: "length"
-        case .added: "time of adding"
-        case .remaining: "remaining time"
-        }
+        try output.sorted(answer, by: key, descending: descending)
     }
 }
 
@@ -149,41 +116,8 @@ struct QueueDedupe: FleetCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.queue.deduplicate(queue.name)
-        try output.change(answer, answer.removed, else: "\(answer.title) has no duplicates")
+        try output.deduplicated(try await fleet.queue.deduplicate(queue.name))
     }
-}
-
-extension Output {
-    func change(
-        _ answer: QueueAnswer, _ sentence: @autoclosure () -> String, else reason: @autoclosure () -> String
-    ) throws {
-        try change(answer.json, if: answer.changed, sentence(), else: reason())
-    }
-
-    fileprivate func change(_ answer: QueueAnswer, mode: String) throws {
-        try change(answer, "\(answer.title) \(mode).", else: "\(answer.title) already \(mode)")
-    }
-}
-
-extension QueueAnswer {
-    /// ` to “evening”`; empty for Up Next.
-    func suffix(_ word: String) -> String {
-        playlist == nil && queue == QueueName.default ? "" : " \(word) \(title)"
-    }
-
-    /// `` `lockstep queue undo` restores it. ``
-    var undoAdvice: String {
-        let command = playlist.map { "playlist undo \($0.id)" } ?? "queue undo\(QueueName.option(queue))"
-        return "`lockstep \(command)` restores \(entries.count == 1 ? "it" : "them")."
-    }
-
-    /// The entries in the answer: up to three titles, otherwise their number.
-    var names: String {
-        Titles.shown(entries.map(\.episode.title), count: max(count, entries.count), "entries")
-    }
-
-    var removed: String { "Removed \(names)\(suffix("from")). \(undoAdvice)" }
 }
 
 struct QueueUndo: FleetCommand {
@@ -194,8 +128,7 @@ struct QueueUndo: FleetCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.queue.undo(in: queue.name)
-        try output.change(answer, "Undone: \(Sentence.stopped(answer.summary))", else: "there is nothing to undo")
+        try output.undone(try await fleet.queue.undo(in: queue.name))
     }
 }
 
@@ -206,8 +139,7 @@ struct QueueRedo: FleetCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.queue.redo(in: queue.name)
-        try output.change(answer, "Redone: \(Sentence.stopped(answer.summary))", else: "there is nothing to redo")
+        try output.redone(try await fleet.queue.redo(in: queue.name))
     }
 }
 
@@ -219,12 +151,7 @@ struct QueueRestore: FleetCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.queue.restore(queue.name, revision: revision)
-        try output.change(
-            answer,
-            "\(answer.title) is as it was at revision \(revision): \(answer.summary). "
-                + "`lockstep queue undo\(QueueName.option(answer.queue))` undoes this change.",
-            else: "it is already as it was at revision \(revision)")
+        try output.restored(try await fleet.queue.restore(queue.name, revision: revision), revision: revision)
     }
 }
 
@@ -238,19 +165,6 @@ struct QueueHistory: FleetCommand {
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         try output.history(try await fleet.queue.history(of: queue.name, limit: limit).history)
-    }
-}
-
-extension Output {
-    func history(_ changes: [QueueChange]) throws {
-        let rows = changes.map { change in
-            [
-                "\(change.revision)", TimeText.minute(milliseconds: change.at.milliseconds),
-                change.summary + (change.isUndone ? " (undone)" : ""), change.origin.name, "\(change.entryCount)",
-            ]
-        }
-        let table = TextTable([.right("revision"), "when (UTC)", .flexible("what"), "by", .right("entries")], rows)
-        try value(.array(changes.map(\.json)), lines: changes.isEmpty ? ["There are no changes yet."] : table.lines())
     }
 }
 
@@ -275,10 +189,6 @@ struct QueueRepeat: FleetCommand {
 extension QueueModes.Repeat: ExpressibleByArgument {}
 
 struct QueueConsume: FleetCommand {
-    enum Switch: String, ExpressibleByArgument, CaseIterable {
-        case on, off
-    }
-
     static let configuration = CommandConfiguration(
         commandName: "consume", abstract: "Choose whether entries are removed when they have ended.")
     @Argument(help: ArgumentHelp("on or off.", valueName: "on|off")) var isOn: Switch
