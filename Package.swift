@@ -173,7 +173,8 @@ let package = Package(
         tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
         tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard", "OwnerHarness"]),
         tests(
-            "PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite], exclude: ["Fixtures"]),
+            "PersistenceServiceTests", shared + ["PersistenceService", "FleetHome", "OwnerKit", grdb, sqlite],
+            exclude: ["Fixtures"]),
         tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit", "OwnerHarness", "EngineDouble"]),
         tests("QueueServiceTests", shared + ["QueueService", "OwnerKit", "OwnerHarness"]),
         tests(

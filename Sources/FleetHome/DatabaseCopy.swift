@@ -7,7 +7,7 @@ package struct DatabaseCopy: Sendable, Hashable {
     package enum Kind: String, CaseIterable, Sendable {
         /// A complete copy of the database.
         case backup
-        /// A copy of queue, session, positions and subscriptions.
+        /// A copy of queues, session, positions, recent play sessions and subscriptions.
         case snapshot
     }
 
@@ -22,6 +22,17 @@ package struct DatabaseCopy: Sendable, Hashable {
 
     package init(kind: Kind, path: String, at: Timestamp, bytes: UInt64) {
         (self.kind, self.path, self.at, self.bytes) = (kind, path, at, bytes)
+    }
+
+    /// The number of bytes of backups for each day.
+    private static let backupBytesPerDay: UInt64 = 24 << 20
+    private static let longestInterval: UInt64 = 28
+
+    /// The time from this backup to the next one, in ms: the larger, the longer, because a library of hundreds of MB
+    /// would wear out an SD card. Side snapshots save what users did in between, and feeds return their episodes.
+    package var interval: Int64 {
+        let days = min(max((bytes + Self.backupBytesPerDay - 1) / Self.backupBytesPerDay, 1), Self.longestInterval)
+        return Int64(days) * 86_400_000
     }
 
     package var name: String { path.split(separator: "/").last.map(String.init) ?? path }

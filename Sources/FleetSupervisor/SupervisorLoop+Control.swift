@@ -110,6 +110,7 @@ extension SupervisorLoop {
         return (services + [own]).map { report in
             var report = report
             report.pss = report.pid.flatMap(ProcessFacts.proportionalMemory)
+            report.written = report.pid.flatMap(ProcessFacts.bytesWritten)
             report.cpu = report.pid.flatMap(ProcessFacts.processorTime)
             report.crashReport = crashed.first { $0.service == report.name }?.path
             return report

@@ -6,13 +6,15 @@ import PodcastModel
 /// Days are measured on the wall clock (a machine that sleeps at night makes its backup in the morning), the other
 /// intervals on the monotonic clock.
 struct MaintenanceSchedule: Sendable {
-    /// The interval between daily backups, in ms.
-    static let backupInterval: Int64 = 86_400_000
+    /// A day in ms: the shortest interval between backups, and the interval between side snapshots of positions.
+    static let day: Int64 = 86_400_000
     /// The delay from the start to the first backup.
     static let backupDelay = Duration.seconds(300)
     static let backupBackoff = Backoff.constant(.seconds(900))
     /// The delay from a change of queue, session or subscriptions to its side snapshot, which may take a minute.
     static let snapshotDelay = Duration.seconds(240)
+    /// The number of bytes of side snapshots that changes may cause in an hour: flash memory wears out.
+    static let snapshotBytesPerHour: UInt64 = 6 << 20
     static let snapshotBackoff = Backoff.constant(.seconds(30))
     static let pruneInterval = Duration.seconds(3_600)
     /// The retention time of replies and commit IDs, in ms.
@@ -30,6 +32,8 @@ struct MaintenanceSchedule: Sendable {
     /// The delay after a checkpoint that failed or could not copy everything.
     static let checkpointBackoff = Backoff.constant(.seconds(30))
     static let checkDelay = Duration.seconds(60)
+    /// The interval between checks of the whole database while the service runs.
+    static let checkInterval = Duration.seconds(7 * 86_400)
     /// The maximum sleep, so that the wall clock is checked.
     static let longestSleep = Duration.seconds(300)
 
@@ -53,9 +57,15 @@ struct MaintenanceSchedule: Sendable {
     var wantsBackup = false
     /// Whether the search index is damaged and must be rebuilt.
     var wantsRebuild = false
-    private var lastBackup: Timestamp?
+    /// The newest backup, and the newest copy of any kind.
+    private var lastBackup: DatabaseCopy?
+    private var lastCopy: DatabaseCopy?
     private var backup: Job
     private var snapshot = Job()
+    /// The earliest time of the next side snapshot that a change causes.
+    private var snapshotNotBefore: MonotonicTime?
+    /// Whether anything was written since the newest copy began.
+    private var hasUncopiedWrites = true
     private var hadLastSnapshot = false
     private var prune: Job
     private var count = Job()
@@ -67,11 +77,13 @@ struct MaintenanceSchedule: Sendable {
     private var loggedPages = 0
     private var probeAt: MonotonicTime?
 
-    init(lastBackup: Timestamp?, needsCheck: Bool, loggedPages: Int, now: Moment) {
-        self.lastBackup = lastBackup
+    /// - Parameter copies: the copies that exist, newest first.
+    init(copies: [DatabaseCopy], needsCheck: Bool, loggedPages: Int, now: Moment) {
+        lastBackup = copies.first { $0.kind == .backup }
+        lastCopy = copies.first
         backup = Job(at: now.monotonic.advanced(by: Self.backupDelay))
         prune = Job(at: now.monotonic.advanced(by: .seconds(60)))
-        check = Job(at: needsCheck ? now.monotonic.advanced(by: Self.checkDelay) : nil)
+        check = Job(at: now.monotonic.advanced(by: needsCheck ? Self.checkDelay : Self.checkInterval))
         wrote(pages: loggedPages, now: now)
     }
 
@@ -81,7 +93,9 @@ struct MaintenanceSchedule: Sendable {
     }
 
     mutating func changed(now: Moment) {
-        snapshot.at = snapshot.at ?? now.monotonic.advanced(by: Self.snapshotDelay)
+        guard snapshot.at == nil else { return }
+        let time = now.monotonic.advanced(by: Self.snapshotDelay)
+        snapshot.at = max(time, snapshotNotBefore ?? time)
     }
 
     mutating func libraryChanged(now: Moment) {
@@ -90,15 +104,28 @@ struct MaintenanceSchedule: Sendable {
 
     mutating func diskIsFull(now: Moment) { probeAt = now.monotonic.advanced(by: Self.probeBackoff.wait()) }
 
-    mutating func snapshotEnded(failed: Bool = false, now: Moment) {
+    /// - Parameter copy: the side snapshot; nil if it failed.
+    mutating func snapshotEnded(_ copy: DatabaseCopy?, now: Moment) {
         snapshot.isRunning = false
-        if failed { snapshot.at = now.monotonic.advanced(by: Self.snapshotBackoff.wait()) }
+        guard let copy else {
+            hasUncopiedWrites = true
+            snapshot.at = now.monotonic.advanced(by: Self.snapshotBackoff.wait())
+            return
+        }
+        lastCopy = copy
+        snapshotNotBefore = now.monotonic.advanced(by: Self.pause(after: copy))
+        snapshot.at = snapshot.at.map { max($0, snapshotNotBefore ?? $0) }
+    }
+
+    /// The interval after a side snapshot, by its size.
+    private static func pause(after copy: DatabaseCopy) -> Duration {
+        .seconds(Int64(clamping: copy.bytes / (snapshotBytesPerHour / 3_600)))
     }
 
     /// - Parameter copy: the backup; nil if it failed.
     mutating func backupEnded(_ copy: DatabaseCopy?, now: Moment) {
         backup.isRunning = false
-        if let copy { lastBackup = copy.at }
+        if let copy { (lastBackup, lastCopy) = (copy, copy) } else { hasUncopiedWrites = true }
         backup.at = copy == nil ? now.monotonic.advanced(by: Self.backupBackoff.wait()) : now.monotonic
     }
 
@@ -108,8 +135,13 @@ struct MaintenanceSchedule: Sendable {
 
     mutating func rebuilt() { rebuild.isRunning = false }
 
+    mutating func checked(now: Moment) {
+        check = Job(at: now.monotonic.advanced(by: Self.checkInterval))
+    }
+
     mutating func wrote(pages: Int, now: Moment) {
         loggedPages += pages
+        if pages > 0 { hasUncopiedWrites = true }
         guard loggedPages >= Self.checkpointPages else { return }
         let isUrgent = loggedPages >= Self.urgentCheckpointPages
         let time = now.monotonic.advanced(by: isUrgent ? Self.urgentCheckpointDelay : Self.checkpointDelay)
@@ -129,9 +161,19 @@ struct MaintenanceSchedule: Sendable {
 
     private func isBackupDue(now: Moment) -> Bool {
         guard backup.isDue(now) else { return false }
-        guard let lastBackup else { return true }
-        let age = now.wall.milliseconds - lastBackup.milliseconds
-        return age >= Self.backupInterval || age < -Self.backupInterval  // or it is dated in the future
+        return Self.isDue(after: lastBackup, interval: lastBackup?.interval ?? 0, now: now)
+    }
+
+    /// Whether a day’s positions must be saved, which don’t cause a side snapshot by themselves.
+    private func isDailySnapshotDue(now: Moment) -> Bool {
+        guard hasUncopiedWrites, snapshot.at == nil, !backup.isRunning, backup.isDue(now) else { return false }
+        return Self.isDue(after: lastCopy, interval: Self.day, now: now)
+    }
+
+    private static func isDue(after copy: DatabaseCopy?, interval: Int64, now: Moment) -> Bool {
+        guard let copy else { return true }
+        let age = now.wall.milliseconds - copy.at.milliseconds
+        return age >= interval || age < -day  // or it is dated in the future
     }
 
     /// Starts the work that is due; `isIdle`: nothing is being written. When the service stops, only changes since the
@@ -149,10 +191,14 @@ struct MaintenanceSchedule: Sendable {
             snapshot.at = nil
             return
         }
-        if snapshot.begin(if: snapshot.isDue(now)) { effects.append(.copy(.snapshot)) }
         if backup.begin(if: wantsBackup || isBackupDue(now: now)) {
             wantsBackup = false
+            hasUncopiedWrites = false
             effects.append(.copy(.backup))
+        }
+        if snapshot.begin(if: snapshot.isDue(now) || isDailySnapshotDue(now: now)) {
+            hasUncopiedWrites = false
+            effects.append(.copy(.snapshot))
         }
         if prune.begin(if: prune.isDue(now)) {
             effects.append(.prune(before: Timestamp(milliseconds: now.wall.milliseconds - Self.retention)))

@@ -1,4 +1,5 @@
 package import BusKit
+package import FleetHome
 package import OwnerKit
 package import PodcastModel
 package import WireMessages
@@ -9,10 +10,12 @@ package struct StoreFacts: Sendable {
     package var incarnation: String
     /// The service’s own records: alerts and their answers.
     package var ownRecords: [WireRecord] = []
-    package var lastBackup: Timestamp?
+    /// The existing copies, newest first.
+    package var copies: [DatabaseCopy] = []
     package var podcasts: UInt64 = 0
     package var episodes: UInt64 = 0
-    /// Whether only a part of the database was read at the start, because it is large.
+    /// Whether the whole database must be read soon: it is large, so that only a part was read at the start, and it
+    /// wasn’t closed or the last check is old.
     package var needsCheck = false
     /// Whether a backup is made regardless of the last one’s age, because it replaces copies with passwords.
     package var needsBackup = false

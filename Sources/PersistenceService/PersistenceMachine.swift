@@ -17,8 +17,8 @@ package struct PersistenceMachine: Sendable {
     enum Purpose: Sendable {
         case request(Ticket)
         case alert(AlertAnswer)
-        /// Tests whether the disk accepts data again.
-        case probe
+        /// No one waits for the result.
+        case maintenance
     }
 
     private let incarnation: String
@@ -57,13 +57,13 @@ package struct PersistenceMachine: Sendable {
         }
         recordedAlerts = Set(alerts.active.keys)
         schedule = MaintenanceSchedule(
-            lastBackup: facts.needsBackup ? nil : facts.lastBackup, needsCheck: facts.needsCheck,
+            copies: facts.needsBackup ? [] : facts.copies, needsCheck: facts.needsCheck,
             loggedPages: facts.loggedPages, now: now)
         status.incarnation = facts.incarnation
         status.schemaVersion = UInt32(Schema.version)
         status.podcasts = facts.podcasts
         status.episodes = facts.episodes
-        status.lastBackup = facts.lastBackup?.milliseconds ?? 0
+        status.lastBackup = facts.copies.first { $0.kind == .backup }?.at.milliseconds ?? 0
     }
 
     /// All events that are now retained on the stream under the service’s name.
@@ -120,7 +120,10 @@ package struct PersistenceMachine: Sendable {
             schedule.counted()
             if case .success(let counts) = result { (status.podcasts, status.episodes) = counts }
             handleDamage(result.failure, &effects)
-        case .checked(nil): effects.append(.log(.info, "The database passed the integrity check."))
+        case .checked(nil):
+            schedule.checked(now: now)
+            enqueue(.checked, for: .maintenance)
+            effects.append(.log(.info, "The database passed the integrity check."))
         case .checked(let damage?):
             effects.append(.log(.error, "The database check found damage: \(damage.details)"))
             let failure = Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)")
@@ -213,7 +216,7 @@ package struct PersistenceMachine: Sendable {
                 let reply = outcome.map(\.wireBytes)
                 effects += ([ticket] + intake.answered(ticket, reply)).map { .reply($0, reply) }
             case .alert(let request): alertAnswered(request, outcome.failure, now: now, &effects)
-            case .probe: break
+            case .maintenance: break
             }
         }
         for failure in result.failures { handleDamage(failure, &effects) }
@@ -253,10 +256,10 @@ package struct PersistenceMachine: Sendable {
     ) {
         switch (kind, result) {
         case (.snapshot, .success(let copy)):
-            schedule.snapshotEnded(now: now)
+            schedule.snapshotEnded(copy, now: now)
             effects.append(.log(.debug, "A side snapshot was written: \(copy.path)"))
         case (.snapshot, .failure(let failure)):
-            schedule.snapshotEnded(failed: true, now: now)
+            schedule.snapshotEnded(nil, now: now)
             effects.append(.log(.warning, "No side snapshot was written: \(failure.message)"))
         case (.backup, .success(let copy)):
             schedule.backupEnded(copy, now: now)
@@ -284,7 +287,7 @@ package struct PersistenceMachine: Sendable {
     private mutating func startMaintenance(now: Moment, _ effects: inout [Effect]) {
         let isIdle = writing.isEmpty && pendingWrites.isEmpty
         if status.diskFull, isIdle, !isStopping, schedule.isProbeDue(now: now) {
-            enqueue(.probe, for: .probe)
+            enqueue(.probe, for: .maintenance)
             return startWriting(&effects)
         }
         schedule.start(now: now, isIdle: isIdle, isStopping: isStopping, &effects)

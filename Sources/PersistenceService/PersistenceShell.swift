@@ -31,7 +31,8 @@ package final class PersistenceShell: Service {
             context.logger.error("\(recovery.reason)")
             if let damage = recovery.damage { context.logger.error("All findings: \(damage.details)") }
         }
-        let machine = PersistenceMachine(try store.facts(), now: SystemClocks.now())
+        let now = SystemClocks.now()
+        let machine = PersistenceMachine(try store.facts(now: now.wall), now: now)
         let queues = StoreQueues()
         let loop = ServiceLoop<PersistenceHandler>(context, observes: nil) { inputs in
             PersistenceHandler(machine: machine, store: store, queues: queues, inputs: inputs)

@@ -221,6 +221,8 @@ enum Schema {
         static let reaches = "reaches"
         /// A value that is written to test whether the disk accepts data.
         static let probe = "probe"
+        /// The time of the last check of the whole database that found no damage, in ms since 1970.
+        static let checked = "checked"
         /// The mark that deleted rows may still be readable in the file.
         static let traces = "traces"
     }

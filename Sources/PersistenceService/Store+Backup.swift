@@ -29,7 +29,11 @@ extension Store {
         return copy
     }
 
-    /// Copies owners with their records, podcasts without episodes, and positions: small data that changes often.
+    /// The age up to which a side snapshot contains play sessions, in ms: backups are made at least that often.
+    private static let sessionAge: Int64 = 35 * MaintenanceSchedule.day
+
+    /// Copies owners with their records, podcasts without episodes, positions and recent play sessions: small data that
+    /// changes often and that feeds can’t return.
     ///
     /// - Throws: `diskFull`, `storageFailed`.
     package func sideSnapshot(now: Timestamp) throws(Failure) -> DatabaseCopy {
@@ -38,11 +42,10 @@ extension Store {
             try target.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH ? AS live", arguments: [files.database])
                 try db.inTransaction(.immediate) {
-                    for table in ["owner", "record", "podcast", "podcast_address", "podcast_tag", "episode_state"] {
-                        let columns = try db.columns(in: table).map(\.name).joined(separator: ", ")
-                        try db.execute(
-                            sql: "INSERT INTO main.\(table) (\(columns)) SELECT \(columns) FROM live.\(table)")
-                    }
+                    let tables = ["owner", "record", "podcast", "podcast_address", "podcast_tag", "episode_state"]
+                    for table in tables { try Store.copy(table, db) }
+                    let oldest = now.milliseconds - Store.sessionAge
+                    try Store.copy("play_session", where: "started >= \(oldest)", db)
                     return .commit
                 }
                 try db.execute(sql: "DETACH live")
@@ -50,6 +53,12 @@ extension Store {
         }
         rotate(now: now)
         return copy
+    }
+
+    private static func copy(_ table: String, where condition: String = "true", _ db: Database) throws {
+        let columns = try db.columns(in: table).map(\.name).joined(separator: ", ")
+        try db.execute(
+            sql: "INSERT INTO main.\(table) (\(columns)) SELECT \(columns) FROM live.\(table) WHERE \(condition)")
     }
 
     package func listBackups() -> WireBackups {
@@ -103,23 +112,25 @@ extension Store {
 
 /// Decides which copies are kept.
 enum BackupRotation {
-    /// The number of newest backups that are kept at any age.
-    static let newestBackups = 3
-    /// The number of days for each of which the newest backup is kept.
+    /// The number of newest copies of each kind that are kept at any age.
+    static let newest = 3
+    /// The number of days for each of which the newest copy of each kind is kept.
     static let days = 7
-    static let newestSnapshots = 3
 
     /// The copies that are no longer needed.
     static func expired(_ copies: [DatabaseCopy], now: Timestamp) -> [DatabaseCopy] {
         let newestFirst = copies.sorted { $0.at > $1.at }
-        let backups = newestFirst.filter { $0.kind == .backup }
-        var kept = Set(backups.prefix(newestBackups))
-        var seen: Set<String> = []
-        let oldest = now.milliseconds - Int64(days) * 86_400_000
-        for copy in backups where copy.at.milliseconds > oldest && seen.insert(CalendarTime(copy.at).dayText).inserted {
-            kept.insert(copy)
+        var kept: Set<DatabaseCopy> = []
+        let oldest = now.milliseconds - Int64(days) * MaintenanceSchedule.day
+        for kind in DatabaseCopy.Kind.allCases {
+            let copies = newestFirst.filter { $0.kind == kind }
+            kept.formUnion(copies.prefix(newest))
+            var seen: Set<String> = []
+            kept.formUnion(
+                copies.filter {
+                    $0.at.milliseconds > oldest && seen.insert(CalendarTime($0.at).dayText).inserted
+                })
         }
-        kept.formUnion(newestFirst.filter { $0.kind == .snapshot }.prefix(newestSnapshots))
         return newestFirst.filter { !kept.contains($0) }
     }
 }

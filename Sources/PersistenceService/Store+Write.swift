@@ -14,6 +14,8 @@ package enum StoreWrite: Sendable {
     case own([WireChange])
     /// A meaningless value, written to test whether the disk accepts data.
     case probe
+    /// The time of this check of the whole database, which found no damage.
+    case checked
 }
 
 /// The results of a group of writes.
@@ -84,7 +86,7 @@ extension Store {
             switch write {
             case .load(let load) where failure.known == .diskFull: loadInMemory(load)
             case .commit(let batch): .success(refusal(of: batch, failure))
-            case .load, .own, .probe: .failure(failure)
+            case .load, .own, .probe, .checked: .failure(failure)
             }
         }
         return StoreBatchResult(results: results, failures: [failure])

@@ -14,6 +14,8 @@ package final class Store: Sendable {
     package let files: StoreFiles
     /// The identity of the database; it changes when a copy is restored.
     package let incarnation: String
+    /// Whether the database wasn’t closed before it was opened: after a crash or a power failure.
+    let wasInterrupted: Bool
     let pool: DatabasePool
     /// Generations by owner that could not be written because the disk was full; they fence until the process ends.
     let unwrittenGenerations = NIOLockedValueBox<[String: UInt32]>([:])
@@ -38,22 +40,24 @@ package final class Store: Sendable {
         _ files: StoreFiles, now: Timestamp, progress: OpeningProgress = OpeningProgress {}
     ) throws(Failure) -> (store: Store, recovery: Recovery?) {
         try files.prepare()
+        // A closed database has no log, or an empty one.
+        let wasInterrupted = (DatabaseCopy.size(of: files.database + "-wal") ?? 0) > 0
         do {
             let recovery = try StoreRecovery(files: files, now: now, progress: progress).run()
             do {
-                return (try Store(files, progress), recovery)
+                return (try Store(files, wasInterrupted: wasInterrupted, progress), recovery)
             } catch  where StorageFailure.isDamage(error) {
                 // The partial check missed damage: the repeated check reads everything.
                 try files.suspect()
                 let recovery = try StoreRecovery(files: files, now: now, progress: progress).run()
-                return (try Store(files, progress), recovery)
+                return (try Store(files, wasInterrupted: wasInterrupted, progress), recovery)
             }
         } catch {
             throw StorageFailure.of(error, doing: "opening", path: files.database)
         }
     }
 
-    private init(_ files: StoreFiles, _ progress: OpeningProgress) throws {
+    private init(_ files: StoreFiles, wasInterrupted: Bool, _ progress: OpeningProgress) throws {
         var configuration = Store.configuration
         configuration.maximumReaderCount = Store.readerLimit
         let pool = try DatabasePool(path: files.database, configuration: configuration)
@@ -73,6 +77,7 @@ package final class Store: Sendable {
             return incarnation
         }
         self.files = files
+        self.wasInterrupted = wasInterrupted
         self.pool = pool
         pool.writeWithoutTransaction { db in
             try? Store.removeTraces(db)
@@ -152,13 +157,23 @@ package final class Store: Sendable {
         return nil
     }
 
-    package func facts() throws(Failure) -> StoreFacts {
+    /// Whether a database that is too large to be read completely at its start must be read now.
+    private func needsCheck(now: Timestamp) throws(Failure) -> Bool {
+        guard (DatabaseCopy.size(of: files.database) ?? 0) > StoreRecovery.wholeCheckLimit else { return false }
+        guard !wasInterrupted, let text = try read("opening", { db in try db.meta(Schema.Meta.checked) }),
+            let checked = Int64(text)
+        else { return true }
+        return !(0..<MaintenanceSchedule.day).contains(
+            now.milliseconds.subtractingReportingOverflow(checked).partialValue)
+    }
+
+    package func facts(now: Timestamp) throws(Failure) -> StoreFacts {
         var facts = StoreFacts(incarnation: incarnation)
         facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
-        facts.lastBackup = files.copies().first { $0.kind == .backup }?.at
+        facts.copies = files.copies()
         facts.needsBackup = !files.copiesWithPasswords().isEmpty
         (facts.podcasts, facts.episodes) = try counts()
-        facts.needsCheck = (DatabaseCopy.size(of: files.database) ?? 0) > StoreRecovery.wholeCheckLimit
+        facts.needsCheck = try needsCheck(now: now)
         facts.loggedPages = Int(clamping: (DatabaseCopy.size(of: files.database + "-wal") ?? 0) / 4_096)
         return facts
     }

@@ -163,7 +163,7 @@ struct StoreRecovery {
                             SELECT id, title, subscribed, value FROM side.podcast WHERE true
                             ON CONFLICT (id) DO UPDATE SET
                                 title = excluded.title, subscribed = excluded.subscribed, value = excluded.value;
-                        INSERT OR REPLACE INTO main.episode_state SELECT * FROM side.episode_state;
+                        INSERT OR REPLACE INTO main.play_session SELECT * FROM side.play_session;
                         DELETE FROM main.podcast_address;
                         INSERT INTO main.podcast_address SELECT * FROM side.podcast_address;
                         DELETE FROM main.podcast_tag;
@@ -173,16 +173,24 @@ struct StoreRecovery {
                     db, sql: "SELECT id FROM main.podcast WHERE id NOT IN (SELECT id FROM side.podcast)")
                 var library = LibraryWriter(db: db, now: now)
                 for id in forgotten { try library.deletePodcast(id) }
-                try library.finish()
-                try db.execute(
+                let states = try Data.fetchAll(
+                    db,
                     sql: """
-                        UPDATE main.episode SET played = s.played FROM main.episode_state AS s
-                        WHERE s.episode = main.episode.id AND s.played <> main.episode.played
+                        SELECT s.value FROM side.episode_state AS s
+                        LEFT JOIN main.episode_state AS m USING (episode) WHERE m.value IS NOT s.value
                         """)
+                for value in states { try Self.restoreState(value, library) }
+                try library.finish()
                 return .commit
             }
             try db.execute(sql: "DETACH side")
         }
+    }
+
+    /// Stores the state of an episode, on which the episode’s row depends; an invalid one is skipped.
+    private static func restoreState(_ value: Data, _ library: LibraryWriter) throws {
+        guard let state = try? WireEpisodeState(serializedBytes: value) else { return }
+        do { try library.put(state) } catch is Failure { return }
     }
 
     /// Clears the validators of feeds: a server that finds them current would never send the missing episodes.

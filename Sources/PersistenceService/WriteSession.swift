@@ -39,6 +39,7 @@ struct WriteSession {
             return .success(.with { $0.outcomes = outcomes })
         case .own(let changes): for change in changes { try apply(change, by: ServiceName.persistence.text) }
         case .probe: try db.setMeta(Schema.Meta.probe, String(now.milliseconds))
+        case .checked: try db.setMeta(Schema.Meta.checked, String(now.milliseconds))
         }
         return .success(WirePersistenceReply())
     }

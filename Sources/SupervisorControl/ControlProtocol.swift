@@ -57,6 +57,8 @@ package struct ServiceReport: Sendable, Hashable, Codable {
     package var pss: Int?
     /// The processor time in seconds.
     package var cpu: Double?
+    /// The number of bytes that its process caused to be written to disks.
+    package var written: Int?
     package var status: String?
     /// A description of how and why its last process ended.
     package var lastEnd: String?

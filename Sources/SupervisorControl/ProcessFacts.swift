@@ -19,6 +19,17 @@ package enum ProcessFacts {
         return (user + system) / Double(max(sysconf(Int32(_SC_CLK_TCK)), 1))
     }
 
+    /// The number of bytes that it caused to be written to disks.
+    package static func bytesWritten(by pid: Int32) -> Int? {
+        var counts: [Substring: Int] = [:]
+        for line in SmallFile.text(of: "/proc/\(pid)/io").split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            if fields.count == 2 { counts[fields[0]] = Int(fields[1]) }
+        }
+        // Data of a file that was deleted before it reached the disk was not written.
+        return counts["write_bytes:"].map { max(0, $0 - (counts["cancelled_write_bytes:"] ?? 0)) }
+    }
+
     /// The time of its start, in ticks since the boot: with the pid it identifies one process.
     package static func startTime(of pid: Int32) -> UInt64? {
         let fields = statistics(of: pid)

@@ -286,6 +286,22 @@ import WireMessages
         #expect(LibraryCheck.messaging(version).level == level)
     }
 
+    @Test func `the bytes that services write are reported by day once the fleet has run for an hour`() {
+        func service(_ name: String, written: Int?, uptime: Double) -> ServiceReport {
+            var report = ServiceReport(name: name, state: "ready", pid: 1)
+            (report.written, report.uptime) = (written, uptime)
+            return report
+        }
+        #expect(FleetCheck.written([service("bus", written: nil, uptime: 9)]) == nil)
+        let young = [service("bus", written: 1_000_000, uptime: 600), service("downloads", written: 0, uptime: 600)]
+        #expect(FleetCheck.written(young)?.message == "1.0 MB written in 10 min.")
+        let old = [
+            service("persistence", written: 2_000_000, uptime: 7_200),
+            service("downloads", written: 5_000_000, uptime: 7_200),
+        ]
+        #expect(FleetCheck.written(old)?.message == "2.0 MB written in 2 h, 24.0 MB a day; 5.0 MB by downloads.")
+    }
+
     @Test func `the libraries of this machine are found`() {
         #expect(Fleet.messagingVersion.major >= 4)
         #expect(LibraryCheck(environment: ["LOCKSTEP_AO": "null"]).sound().level == .ok)

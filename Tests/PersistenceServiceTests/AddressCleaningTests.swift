@@ -1,4 +1,5 @@
 import BusKit
+import FleetHome
 import Foundation
 import GRDB
 import NIOConcurrencyHelpers
@@ -210,12 +211,12 @@ import WireMessages
             try FileManager.default.copyItem(at: database, to: URL(fileURLWithPath: path))
         }
         let store = try fixture.open()
-        #expect(try store.facts().needsBackup)
+        #expect(try store.facts(now: StoreFixture.moment()).needsBackup)
         _ = try store.sideSnapshot(now: StoreFixture.moment())
         #expect(try holders(fixture).count == 3, "they stay until there is a whole copy")
         let copy = try store.backup(now: StoreFixture.moment(60))
         #expect(try holders(fixture) == ["state/secrets.moved.json"])
-        #expect(try !store.facts().needsBackup)
+        #expect(try !store.facts(now: StoreFixture.moment()).needsBackup)
         #expect(fixture.files.copies().contains { $0.path == copy.path })
         store.close()
         try FileManager.default.removeItem(at: database)
@@ -228,7 +229,7 @@ import WireMessages
     @Test func `an upgrade makes a backup soon after the start, even if the last one is new`() {
         let now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: StoreFixture.moment())
         var facts = StoreFacts(incarnation: "d1")
-        facts.lastBackup = StoreFixture.moment(-60)
+        facts.copies = [StoreFixture.copy(.backup, at: -60)]
         let later = Moment(
             monotonic: now.monotonic.advanced(by: MaintenanceSchedule.backupDelay + .seconds(1)),
             wall: StoreFixture.moment(301))

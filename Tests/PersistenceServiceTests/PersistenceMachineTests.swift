@@ -1,4 +1,5 @@
 import BusKit
+import FleetHome
 import Foundation
 import PodcastModel
 import Testing
@@ -14,7 +15,7 @@ struct MachineBench {
 
     init(_ change: (inout StoreFacts) -> Void = { _ in }) {
         var facts = StoreFacts(incarnation: "d1")
-        facts.lastBackup = StoreFixture.moment(-60)
+        facts.copies = [StoreFixture.copy(.backup, at: -60)]
         change(&facts)
         machine = PersistenceMachine(facts, now: now)
     }
@@ -265,16 +266,79 @@ extension [PersistenceMachine.Effect] {
         let done = bench.send(.copied(.backup, .success(copy)))
         #expect(done.work.prefix(2) == ["reply 1", "reply 2"])
         #expect(done.status?.lastBackup == bench.now.wall.milliseconds)
-        var again = MachineBench { $0.lastBackup = StoreFixture.moment(-86_400) }
+        var again = MachineBench { $0.copies = [StoreFixture.copy(.backup, at: -86_400)] }
         #expect(!again.send(.started).work.contains("copy backup"))
         #expect(again.pass(300).work.contains("copy backup"))
-        var never = MachineBench { $0.lastBackup = nil }
+        var never = MachineBench { $0.copies = [] }
         #expect(never.pass(299).work.contains("copy backup") == false)
         #expect(never.pass(1).work.contains("copy backup"))
     }
 
+    @Test func `a large database is backed up less often`() {
+        for (bytes, days) in [(24 << 20, 1), (24 << 20 + 1, 2), (240 << 20, 10), (9 << 30, 28)] as [(UInt64, Int64)] {
+            #expect(StoreFixture.copy(.backup, at: 0, bytes: bytes).interval == days * 86_400_000)
+        }
+        let day = Int64(86_400)
+        let snapshot = StoreFixture.copy(.snapshot, at: -60)
+        var early = MachineBench {
+            $0.copies = [snapshot, StoreFixture.copy(.backup, at: -9 * day, bytes: 240 << 20)]
+        }
+        _ = early.send(.started)
+        #expect(!early.pass(600).work.contains("copy backup"))
+        var late = MachineBench {
+            $0.copies = [snapshot, StoreFixture.copy(.backup, at: -10 * day, bytes: 240 << 20)]
+        }
+        _ = late.send(.started)
+        #expect(late.pass(300).work.contains("copy backup"))
+    }
+
+    @Test func `a side snapshot saves positions daily if anything was written`() {
+        let day = Int64(86_400)
+        var bench = MachineBench {
+            $0.copies = [
+                StoreFixture.copy(.snapshot, at: -day), StoreFixture.copy(.backup, at: -2 * day, bytes: 240 << 20),
+            ]
+        }
+        _ = bench.send(.started)
+        #expect(!bench.pass(299).work.contains("copy snapshot"))
+        #expect(bench.pass(1).work.contains("copy snapshot"))
+        func end(_ bench: inout MachineBench) {
+            let copy = DatabaseCopy(kind: .snapshot, path: "s", at: bench.now.wall, bytes: 1)
+            _ = bench.send(.copied(.snapshot, .success(copy)))
+        }
+        end(&bench)
+        #expect(!bench.pass(day).work.contains("copy snapshot"), "nothing was written")
+        _ = bench.request(1) { $0.commit.owner = "playback" }
+        #expect(bench.send(.wrote(MachineBench.done(1) { $0.pages = 1 })).work.contains("copy snapshot"))
+        end(&bench)
+        _ = bench.request(2) { $0.commit.owner = "playback" }
+        _ = bench.send(.wrote(MachineBench.done(1) { $0.pages = 1 }))
+        #expect(!bench.pass(day - 1).work.contains("copy snapshot"))
+        #expect(bench.pass(1).work.contains("copy snapshot"))
+        // A failure is retried.
+        _ = bench.send(.copied(.snapshot, .failure(full)))
+        #expect(bench.pass(30).work.contains("copy snapshot"))
+    }
+
+    @Test func `large side snapshots are made less often`() {
+        var bench = MachineBench()
+        _ = bench.send(.started)
+        func change(_ number: UInt64) {
+            _ = bench.request(number) { $0.commit.owner = "queue" }
+            _ = bench.send(.wrote(MachineBench.done(1) { $0.changed = .snapshot }))
+        }
+        change(1)
+        #expect(bench.pass(240).work.contains("copy snapshot"))
+        // A change during the snapshot, which is as large as all that may be written in half an hour.
+        change(2)
+        let copy = DatabaseCopy(kind: .snapshot, path: "s", at: bench.now.wall, bytes: 3 << 20)
+        _ = bench.send(.copied(.snapshot, .success(copy)))
+        #expect(!bench.pass(1_700).work.contains("copy snapshot"))
+        #expect(bench.pass(110).work.contains("copy snapshot"))
+    }
+
     @Test func `a failed backup raises an alert that the next success ends`() throws {
-        var bench = MachineBench { $0.lastBackup = nil }
+        var bench = MachineBench { $0.copies = [] }
         _ = bench.pass(300)
         let failed = bench.send(.copied(.backup, .failure(full)))
         let alert = try #require(failed.published.first { $0.topic.text.contains("/alert/") })
@@ -382,6 +446,10 @@ extension [PersistenceMachine.Effect] {
         #expect(!bench.send(.started).work.contains("check"))
         #expect(bench.pass(60).work.contains("check"))
         #expect(!bench.pass(60).work.contains("check"))
-        #expect(bench.send(.checked(nil)).work == [])
+        #expect(bench.send(.checked(nil)).work == ["write 1"], "its time is recorded")
+        _ = bench.send(.wrote(MachineBench.done(1)))
+        let week = Int64(7 * 86_400)
+        #expect(!bench.pass(week - 1).work.contains("check"))
+        #expect(bench.pass(1).work.contains("check"))
     }
 }

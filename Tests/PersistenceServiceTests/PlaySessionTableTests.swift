@@ -21,18 +21,6 @@ import WireMessages
             ])
     }
 
-    private static func session(
-        _ id: String, _ episode: String = "e1", of podcast: String = "p1", at started: Int64, heard: Double = 60,
-        _ change: (inout WirePlaySession) -> Void = { _ in }
-    ) -> WireChange {
-        var session = WirePlaySession.with {
-            ($0.id, $0.episode, $0.podcast, $0.started, $0.ended) = (id, episode, podcast, started, started + 40_000)
-            ($0.began, $0.leftAt, $0.heard, $0.wall, $0.silence, $0.device) = (5, 65, heard, 40, 2, "laptop")
-        }
-        change(&session)
-        return .with { $0.putPlaySession = session }
-    }
-
     private func ids(_ change: (inout WirePlayHistoryQuery) -> Void = { _ in }) throws -> [String] {
         var query = WirePlayHistoryQuery.with { $0.limit = 2 }
         change(&query)
@@ -46,8 +34,8 @@ import WireMessages
     }
 
     @Test func `a session is stored once and grows`() throws {
-        try store.apply("playback", [Self.session("s1", at: 1_000, heard: 10)])
-        try store.apply("playback", [Self.session("s1", at: 1_000, heard: 20) { $0.leftAt = 80 }])
+        try store.apply("playback", [.session("s1", at: 1_000, heard: 10)])
+        try store.apply("playback", [.session("s1", at: 1_000, heard: 20) { $0.leftAt = 80 }])
         let session = try #require(try store.history(WirePlayHistoryQuery()).sessions.first)
         #expect(session.heard == 20 && session.leftAt == 80 && session.began == 5 && session.ended == 41_000)
         #expect(session.title == "First" && session.podcastTitle == "One" && session.device == "laptop")
@@ -55,7 +43,7 @@ import WireMessages
     }
 
     @Test func `only playback stores play sessions`() throws {
-        #expect(throws: Failure.self) { try store.apply("queue", [Self.session("s1", at: 1)]) }
+        #expect(throws: Failure.self) { try store.apply("queue", [.session("s1", at: 1)]) }
         #expect(try ids().isEmpty)
     }
 
@@ -67,12 +55,12 @@ import WireMessages
             { $0.device = String(repeating: "a", count: 513) },
         ] as [@Sendable (inout WirePlaySession) -> Void])
     func `an invalid session is refused`(change: @Sendable (inout WirePlaySession) -> Void) throws {
-        #expect(throws: Failure.self) { try store.apply("playback", [Self.session("s1", at: 1, change)]) }
+        #expect(throws: Failure.self) { try store.apply("playback", [.session("s1", at: 1, change)]) }
         #expect(try ids().isEmpty)
     }
 
     @Test func `sessions are listed newest first, in pages, also of one episode`() throws {
-        let changes = (1...7).map { Self.session("s\($0)", $0 % 2 == 0 ? "e2" : "e1", at: Int64($0 / 2) * 1_000) }
+        let changes = (1...7).map { WireChange.session("s\($0)", $0 % 2 == 0 ? "e2" : "e1", at: Int64($0 / 2) * 1_000) }
         try store.apply("playback", changes)
         #expect(try ids() == ["s7", "s6", "s5", "s4", "s3", "s2", "s1"])
         #expect(try ids { $0.episode = "e2" } == ["s6", "s4", "s2"])
@@ -81,7 +69,7 @@ import WireMessages
     }
 
     @Test func `the sessions of a forgotten podcast stay, without titles`() throws {
-        try store.apply("playback", [Self.session("s1", at: 1_000)])
+        try store.apply("playback", [.session("s1", at: 1_000)])
         try store.apply("feeds", [.with { $0.deletePodcast = "p1" }])
         let session = try #require(try store.history(WirePlayHistoryQuery()).sessions.first)
         #expect(session.title.isEmpty && session.podcastTitle.isEmpty && session.podcast == "p1")
@@ -93,8 +81,8 @@ import WireMessages
         try store.apply(
             "playback",
             [
-                Self.session("s1", at: 1_000, heard: 10), Self.session("s2", "e2", at: 2_000, heard: 20),
-                Self.session("s3", "e3", of: "p2", at: 3_000, heard: 100), Self.session("s4", at: 9_000, heard: 5),
+                .session("s1", at: 1_000, heard: 10), .session("s2", "e2", at: 2_000, heard: 20),
+                .session("s3", "e3", of: "p2", at: 3_000, heard: 100), .session("s4", at: 9_000, heard: 5),
             ])
         let all = try store.statistics(WireStatisticsQuery())
         #expect(all.total.heard == 135 && all.total.sessions == 4 && all.rows.isEmpty)

@@ -1,3 +1,4 @@
+import FleetHome
 import Foundation
 import PodcastModel
 import SwiftProtobuf
@@ -20,6 +21,11 @@ final class StoreFixture: Sendable {
     /// A time in 2026, plus a number of seconds.
     static func moment(_ seconds: Int64 = 0) -> Timestamp {
         Timestamp(milliseconds: 1_790_000_000_000 + seconds * 1_000)
+    }
+
+    /// A copy that is described but doesn’t exist.
+    static func copy(_ kind: DatabaseCopy.Kind, at seconds: Int64, bytes: UInt64 = 1) -> DatabaseCopy {
+        DatabaseCopy(kind: kind, path: "\(kind)\(seconds)", at: moment(seconds), bytes: bytes)
     }
 
     func open(at seconds: Int64 = 0) throws -> Store { try Store.open(files, now: Self.moment(seconds)).store }
@@ -86,6 +92,18 @@ extension WireChange {
         change.putEpisodeState.position = position
         change.putEpisodeState.played = played
         return change
+    }
+
+    static func session(
+        _ id: String, _ episode: String = "e1", of podcast: String = "p1", at started: Int64, heard: Double = 60,
+        _ change: (inout WirePlaySession) -> Void = { _ in }
+    ) -> WireChange {
+        var session = WirePlaySession.with {
+            ($0.id, $0.episode, $0.podcast, $0.started, $0.ended) = (id, episode, podcast, started, started + 40_000)
+            ($0.began, $0.leftAt, $0.heard, $0.wall, $0.silence, $0.device) = (5, 65, heard, 40, 2, "laptop")
+        }
+        change(&session)
+        return .with { $0.putPlaySession = session }
     }
 
     static func alias(_ name: String, of podcast: String, is episode: String) -> WireChange {

@@ -162,6 +162,30 @@ import WireMessages
         #expect(try Data(contentsOf: URL(fileURLWithPath: copy.database)) == before)
     }
 
+    @Test func `a large database is checked completely once a day, or after an interruption`() throws {
+        let store = try fixture.open()
+        #expect(try !store.facts(now: StoreFixture.moment()).needsCheck, "a small one was read at its start")
+        let large = String(repeating: "x", count: Int(StoreRecovery.wholeCheckLimit))
+        try store.apply("queue", [.put("entry", "q1", large)])
+        store.close()
+        let unchecked = try fixture.open()
+        #expect(try unchecked.facts(now: StoreFixture.moment()).needsCheck)
+        #expect(unchecked.write([.checked], now: StoreFixture.moment()).failures.isEmpty)
+        unchecked.close()
+        let checked = try fixture.open()
+        #expect(try !checked.facts(now: StoreFixture.moment(86_399)).needsCheck)
+        #expect(try checked.facts(now: StoreFixture.moment(86_400)).needsCheck)
+        #expect(try checked.facts(now: StoreFixture.moment(-1)).needsCheck, "the clock was set back")
+        // The state after kill -9: the log isn’t empty.
+        try checked.apply("queue", [.put("entry", "q2", "two")])
+        let killed = StoreFiles(database: fixture.folder + "/killed.db", backups: fixture.files.backups)
+        for suffix in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: fixture.files.database + suffix, toPath: killed.database + suffix)
+        }
+        let interrupted = try Store.open(killed, now: StoreFixture.moment()).store
+        #expect(try interrupted.facts(now: StoreFixture.moment(1)).needsCheck)
+    }
+
     @Test func `an unreadable file is not replaced`() throws {
         try FileManager.default.createDirectory(
             atPath: fixture.files.database, withIntermediateDirectories: true)
@@ -174,12 +198,16 @@ import WireMessages
         let store = try fixture.open()
         try store.apply("feeds", [.podcast("p1"), .podcast("p2"), .episode("e1"), .episode("e2", of: "p2")])
         try store.apply("queue", [.put("entry", "q1", "one")])
+        try store.apply("playback", [.session("s1", at: StoreFixture.moment(1).milliseconds)])
         _ = try store.backup(now: StoreFixture.moment(60))
+        try store.apply("playback", [.session("s2", at: StoreFixture.moment(61).milliseconds)])
         var forget = WireChange()
         forget.deletePodcast = "p2"
         try store.apply("feeds", [forget, .podcast("p3", title: "New show")])
         try store.apply("queue", [.put("entry", "q1", "uno"), .put("entry", "q2", "two")])
-        try store.apply("playback", [.put("session", "", "e1"), .state("e1", position: 77, played: true)])
+        var state = WireChange.state("e1", position: 77, played: true)
+        state.putEpisodeState.duration = 1_234
+        try store.apply("playback", [.put("session", "", "e1"), state])
         let snapshot = try store.sideSnapshot(now: StoreFixture.moment(120))
         try store.apply("queue", [.put("entry", "q3", "lost")])
         let queueRevision = try store.revision("queue") - 1
@@ -196,6 +224,8 @@ import WireMessages
         let page = try restored.episodes()
         #expect(page.episodes.map(\.id) == ["e1"])
         #expect(page.episodes[0].state.position == 77)
+        #expect(try restored.history(WirePlayHistoryQuery()).sessions.map(\.id) == ["s2", "s1"])
+        #expect(try restored.pool.read { db in try Int.fetchOne(db, sql: "SELECT seconds FROM episode") } == 1_234)
         #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.last?.unplayedCount == 0)
         #expect(try alert(of: restored)?.message.contains(CalendarTime(StoreFixture.moment(120)).readable) == true)
         #expect(restored.damage() == nil)
@@ -299,7 +329,7 @@ import WireMessages
         #expect(entries.map(\.at) == [StoreFixture.moment(2).milliseconds, StoreFixture.moment(1).milliseconds])
         #expect(entries.allSatisfy { $0.bytes > 0 })
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.files.backups).count == 2)
-        #expect(try store.facts().lastBackup == StoreFixture.moment(1))
+        #expect(try store.facts(now: StoreFixture.moment(3)).copies.map(\.path) == [second.path, first.path])
         let copy = try DatabaseQueue(path: first.path)
         #expect(try copy.read { db in try db.meta(Schema.Meta.reaches) } == "\(StoreFixture.moment(1).milliseconds)")
         #expect(try copy.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM record") } == 1)
@@ -338,7 +368,11 @@ import WireMessages
         let crowded = BackupRotation.expired(daily + [copy(.backup, hoursAgo: 1)], now: StoreFixture.moment())
         #expect(!crowded.contains(copy(.backup, hoursAgo: 1)))
         #expect(BackupRotation.expired(today, now: StoreFixture.moment()).count <= 5)
-        let snapshots = (0..<6).map { copy(.snapshot, hoursAgo: Int64($0)) }
-        #expect(BackupRotation.expired(snapshots, now: StoreFixture.moment()) == Array(snapshots.dropFirst(3)))
+        let snapshots = (0..<20).map { copy(.snapshot, hoursAgo: Int64($0) * 24) }
+        let copies = BackupRotation.expired(daily + snapshots, now: StoreFixture.moment())
+        #expect(copies.filter { $0.kind == .snapshot } == Array(snapshots.dropFirst(7)))
+        let crowdedSnapshots = BackupRotation.expired(
+            (0..<9).map { copy(.snapshot, hoursAgo: $0 / 8) }, now: StoreFixture.moment())
+        #expect(crowdedSnapshots.count <= 6)
     }
 }

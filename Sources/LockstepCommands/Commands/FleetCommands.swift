@@ -98,7 +98,8 @@ extension ServiceReport {
         return .object([
             "name": .string(name), "state": .string(state), "pid": pid.map { .integer(Int64($0)) } ?? .null,
             "restarts": .integer(Int64(restarts)), "uptime": uptime.map { .seconds($0) } ?? .null,
-            "pss": pss.map { .integer(Int64($0)) } ?? .null, "cpu": cpu.map { .seconds($0) } ?? .null,
+            "pss": pss.map { .integer(Int64($0)) } ?? .null,
+            "written": written.map { .integer(Int64($0)) } ?? .null, "cpu": cpu.map { .seconds($0) } ?? .null,
             "status": text(status), "lastExit": text(lastEnd), "nextTry": nextTry.map { .seconds($0) } ?? .null,
             "warning": text(warning), "crashReport": text(crashReport),
         ])

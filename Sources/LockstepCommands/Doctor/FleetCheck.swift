@@ -20,7 +20,7 @@ struct FleetCheck: Sendable {
                 DatabaseFileCheck(home: context.home).finding(),
             ]
         }
-        let processes = services.map(Self.finding)
+        let processes = services.map(Self.finding) + [Self.written(services)].compactMap(\.self)
         // If the bus isn’t ready, the findings about the processes show the reason.
         guard Self.serves(.bus, services) else { return processes }
         let hasDatabase = Self.serves(.persistence, services)
@@ -46,6 +46,29 @@ struct FleetCheck: Sendable {
         // Two services in the same condition have two findings.
         finding.subject = service.name
         return finding
+    }
+
+    /// The number of bytes that the services wrote to disks since they started, without downloads; nil if the system
+    /// doesn’t count them.
+    static func written(_ services: [ServiceReport]) -> Finding? {
+        let counted = services.filter { $0.written != nil }
+        let longest = counted.compactMap(\.uptime).max() ?? 0
+        guard longest > 0 else { return nil }
+        let isDownloads = { (service: ServiceReport) in service.name == ServiceName.downloads.text }
+        let kept = counted.filter { !isDownloads($0) }
+        let bytes = kept.reduce(0) { $0 + UInt64($1.written ?? 0) }
+        var message = "\(NumberText.bytes(bytes)) written in \(TimeText.span(longest))"
+        if longest >= 3_600 {
+            // Services that were restarted have written for a shorter time.
+            let daily = kept.reduce(0) { sum, service in
+                sum + Double(service.written ?? 0) / max(service.uptime ?? longest, 1) * 86_400
+            }
+            message += ", \(NumberText.bytes(UInt64(daily))) a day"
+        }
+        if let downloads = counted.first(where: isDownloads)?.written, downloads > 0 {
+            message += "; \(NumberText.bytes(UInt64(downloads))) by downloads"
+        }
+        return .ok("disk writes", message + ".")
     }
 
     private static func conditionFinding(_ service: ServiceReport) -> Finding {

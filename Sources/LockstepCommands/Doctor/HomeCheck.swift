@@ -118,9 +118,9 @@ struct HomeCheck: Sendable {
 
     func backups() -> Finding {
         let database = Self.modified(home.database)
-        let newest = DatabaseCopy.all(in: home.backupDirectory).filter { $0.kind == .backup }
-            .compactMap { Self.modified($0.path) }.max()
-        guard let newest else {
+        let copies = DatabaseCopy.all(in: home.backupDirectory).filter { $0.kind == .backup }
+        let newest = copies.compactMap { copy in Self.modified(copy.path).map { (copy, at: $0) } }.max { $0.at < $1.at }
+        guard let (copy, newest) = newest else {
             guard database != nil else { return .ok("backups", "There is no database yet.") }
             // The modification time of the service’s lock file is its last start.
             guard let started = Self.modified(home.runFile("persistence.lock")), now - started > 3_600 else {
@@ -130,7 +130,9 @@ struct HomeCheck: Sendable {
         }
         let age = max(0, now - newest)
         let message = "The newest backup is \(TimeText.span(age)) old."
-        guard age > 3 * Self.day, let database, now - database < age else { return .ok("backups", message) }
+        guard age > 2 * Self.day + Double(copy.interval) / 1_000, let database, now - database < age else {
+            return .ok("backups", message)
+        }
         return .warning("backups", message, do: "Make one with `lockstep backup`; see `lockstep logs persistence`.")
     }
 
