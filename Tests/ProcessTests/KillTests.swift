@@ -92,13 +92,10 @@ struct KillTests {
                 try await observers[0].until("the last revision is published") {
                     $0.mainQueue?.revision ?? 0 >= queue.reply.revision
                 }
-                let entries = try #require(observers[0].view.mainQueue).entries
-                for (episode, expected) in editor.expectedStates where expected != .unknown {
-                    #expect(entries.count { $0.episode.id == episode } == (expected == .present ? 1 : 0))
-                }
-                #expect(editor.failures.isEmpty)
-                #expect(Int(queue.reply.revision) >= editor.changes)
-                #expect(Int(queue.reply.revision) <= editor.changes + editor.unknown)
+                let outcomes = editor.outcomes
+                outcomes.check(try #require(observers[0].view.mainQueue).entries.map(\.episode.id))
+                #expect(Int(queue.reply.revision) >= outcomes.changes)
+                #expect(Int(queue.reply.revision) <= outcomes.changes + outcomes.unknown)
             }
         }
     }

@@ -7,22 +7,9 @@ import WireMessages
 
 /// Edits the queue of a running fleet and records the acknowledged edits.
 final class QueueEditor: Sendable {
-    /// The expected state of an episode in the queue.
-    enum ExpectedState: Sendable, Hashable {
-        case present
-        case absent
-        /// A command for it had no known outcome.
-        case unknown
-    }
-
     private struct State {
-        var expectedStates: [String: ExpectedState] = [:]
+        var outcomes = ExpectedOutcomes()
         var entries: [String: String] = [:]
-        /// The number of acknowledged commands that changed the queue.
-        var changes = 0
-        /// The number of commands whose outcome is unknown.
-        var unknown = 0
-        var failures: [Failure] = []
     }
     private let state = NIOLockedValueBox(State())
     private let client: BusClient
@@ -34,11 +21,7 @@ final class QueueEditor: Sendable {
         self.episodes = episodes
     }
 
-    var expectedStates: [String: ExpectedState] { state.withLockedValue { $0.expectedStates } }
-    var changes: Int { state.withLockedValue { $0.changes } }
-    var unknown: Int { state.withLockedValue { $0.unknown } }
-    /// The refusals that were not expected.
-    var failures: [Failure] { state.withLockedValue { $0.failures } }
+    var outcomes: ExpectedOutcomes { state.withLockedValue { $0.outcomes } }
 
     /// Adds, removes and moves entries until it is cancelled or has run `limit` commands.
     func edit(seed: UInt64, limit: Int = .max) async {
@@ -47,7 +30,7 @@ final class QueueEditor: Sendable {
         while !Task.isCancelled, done < limit {
             done += 1
             let episode = episodes[random.below(episodes.count)]
-            switch state.withLockedValue({ $0.expectedStates[episode] ?? .absent }) {
+            switch state.withLockedValue({ $0.outcomes.state(episode) }) {
             case .absent, .unknown: await add(episode)
             case .present:
                 if random.below(2) == 0 { await remove(episode) } else { await move(episode, random.below(3)) }
@@ -79,7 +62,7 @@ final class QueueEditor: Sendable {
     }
 
     private func send(
-        _ request: WireQueueRequest, _ episode: String, then expected: ExpectedState,
+        _ request: WireQueueRequest, _ episode: String, then expected: ExpectedOutcomes.State,
         _ record: @Sendable (WireQueueReply, inout State) -> Void
     ) async {
         // Even a cancelled editor awaits its pending command, to record the outcome.
@@ -92,28 +75,10 @@ final class QueueEditor: Sendable {
                 return .failure(error)
             }
         }
-        switch await answer.value {
-        case .success(let reply):
-            state.withLockedValue { state in
-                if reply.changed { state.changes += 1 }
-                state.expectedStates[episode] = expected
-                record(reply, &state)
-            }
-        case .failure(let error):
-            state.withLockedValue { state in
-                switch error.known {
-                case .outcomeUnknown:
-                    state.unknown += 1
-                    state.expectedStates[episode] = .unknown
-                case .unavailable, .busy, .lostInFlight, .expired:
-                    // The refusal is final: nothing has changed.
-                    break
-                case .notFound where state.expectedStates[episode] == .unknown, .notApplicable:
-                    break
-                default:
-                    state.failures.append(error)
-                }
-            }
+        let result = await answer.value
+        state.withLockedValue { state in
+            state.outcomes.record(result.map(\.changed), [episode], then: expected)
+            if case .success(let reply) = result { record(reply, &state) }
         }
     }
 }
