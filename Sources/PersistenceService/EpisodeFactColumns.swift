@@ -34,6 +34,8 @@ struct EpisodeFlags: OptionSet {
 }
 
 extension WireEpisodeState {
+    /// Whether the episode was begun and isn’t played.
+    var isStarted: Bool { position > 0 && !played }
     /// When the episode was last played back; 0 if never. A mark by hand of an episode that the player never opened, so
     /// that its length wasn’t measured, isn’t a playback.
     var heardAt: Int64 { position > 0 ? updatedAt : duration > 0 ? completedAt : 0 }

@@ -325,7 +325,7 @@ struct EpisodeSelection {
             db.cachedStatement(
                 sql: """
                     SELECT total(min(s.position, episode.seconds)) FROM episode_state AS s
-                    CROSS JOIN episode ON episode.id = s.episode WHERE s.position > 0 AND s.played = 0 \(ofPodcast)
+                    CROSS JOIN episode ON episode.id = s.episode WHERE s.started = 1 \(ofPodcast)
                     """), arguments: arguments)
         page.seconds = sums?[0] ?? 0
         page.secondsLeft = max(0, (sums?[1] ?? 0) - (heard ?? 0))

@@ -139,23 +139,49 @@ struct LibraryWriter {
         guard PlaybackPosition(seconds: state.position) != nil, PlaybackPosition(seconds: state.duration) != nil else {
             throw Failure(.invalidArgument, "The state of \(state.episode) has an invalid position.")
         }
+        if try putPosition(state) { return }
         try db.cachedStatement(
             sql: """
-                INSERT INTO episode_state (episode, played, value, position, heard_at, completed_at)
-                VALUES (?, ?, ?, ?, ?, ?)
+                INSERT INTO episode_state (episode, played, value, position, heard_at, completed_at, started)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (episode) DO UPDATE SET
                     played = excluded.played, value = excluded.value, position = excluded.position,
-                    heard_at = excluded.heard_at, completed_at = excluded.completed_at
+                    heard_at = excluded.heard_at, completed_at = excluded.completed_at, started = excluded.started
                 """
         ).execute(
             arguments: [
                 state.episode, state.played, state.wireData, state.position, state.heardAt, state.completedAt,
+                state.isStarted,
             ])
         try db.cachedStatement(sql: "UPDATE episode SET played = ?1 WHERE id = ?2 AND played <> ?1")
             .execute(arguments: [state.played, state.episode])
         guard state.duration > 0 else { return }
         try db.cachedStatement(sql: "UPDATE episode SET seconds = ?1 WHERE id = ?2 AND seconds <> ?1")
             .execute(arguments: [EpisodeFactColumns.seconds(state.duration), state.episode])
+    }
+
+    /// The maximum age, in ms, of the time in the index of an episode that is being played back.
+    private static let heardPrecision: Int64 = 300_000
+
+    /// Stores a state that differs from the stored one only in its position and in the time of the last playback, as
+    /// every few seconds of playback, without writing the pages of indexes; returns whether it does.
+    ///
+    /// The order by the last playback stays exact, because the time of only the newest episode isn’t.
+    private func putPosition(_ state: WireEpisodeState) throws -> Bool {
+        try db.cachedStatement(
+            sql: """
+                UPDATE episode_state SET value = ?2, position = ?3
+                WHERE episode = ?1 AND played = ?4 AND completed_at = ?5 AND started = ?6
+                    AND heard_at BETWEEN ?7 - \(Self.heardPrecision) AND ?7
+                    AND heard_at = (SELECT max(heard_at) FROM episode_state INDEXED BY state_heard WHERE heard_at > 0)
+                    AND NOT EXISTS (SELECT 1 FROM episode WHERE id = ?1 AND seconds <> ?8 AND ?8 > 0)
+                """
+        ).execute(
+            arguments: [
+                state.episode, state.wireData, state.position, state.played, state.completedAt, state.isStarted,
+                state.heardAt, EpisodeFactColumns.seconds(state.duration),
+            ])
+        return db.changesCount > 0
     }
 
     /// Changes flags of episodes; unknown episodes are ignored. The flags that messages determine don’t change.

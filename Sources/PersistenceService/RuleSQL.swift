@@ -46,7 +46,7 @@ struct RuleSQL {
     }
 
     private static let started = """
-        EXISTS (SELECT 1 FROM episode_state AS s WHERE s.episode = episode.id AND s.position > 0 AND s.played = 0)
+        EXISTS (SELECT 1 FROM episode_state AS s WHERE s.episode = episode.id AND s.started = 1)
         """
 
     /// The condition that the episode has a record for which `condition` is true.
@@ -185,7 +185,7 @@ extension EpisodeRule.Condition {
         }
         switch self {
         case .mark(.started):
-            return ("episode.id IN (SELECT episode FROM episode_state WHERE position > 0 AND played = 0)", [])
+            return ("episode.id IN (SELECT episode FROM episode_state WHERE started = 1)", [])
         case .mark(.new): return ("episode.\(EpisodeFlags.isNew)", [])
         case .mark(let mark): return RuleSQL.records(of: mark).map { (records($0), []) }
         case .list(let name):

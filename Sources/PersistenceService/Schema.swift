@@ -13,7 +13,7 @@ enum Schema {
     /// `LSTP`: it distinguishes our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables. A migration adds one.
-    static let version: Int32 = 6
+    static let version: Int32 = 7
     /// The first version whose addresses have no users and passwords.
     static let versionWithoutPasswords: Int32 = 3
 
@@ -60,6 +60,10 @@ enum Schema {
             try EpisodeFactColumns(db).fill()
             try db.execute(sql: factIndexes)
             try db.execute(sql: "PRAGMA user_version = 6")
+        }
+        migrator.registerMigration("7") { db in
+            try db.execute(sql: startedColumn)
+            try db.execute(sql: "PRAGMA user_version = 7")
         }
         return migrator
     }
@@ -167,6 +171,15 @@ enum Schema {
         CREATE INDEX session_by_start ON play_session (started);
         CREATE INDEX session_by_episode ON play_session (episode, started);
         CREATE INDEX session_by_podcast ON play_session (podcast, started);
+        """
+
+    /// Whether an episode was begun and isn’t played. A position is saved every few seconds: no index depends on it, so
+    /// that only its own page is written.
+    private static let startedColumn = """
+        ALTER TABLE episode_state ADD COLUMN started INTEGER NOT NULL DEFAULT 0;
+        UPDATE episode_state SET started = 1 WHERE position > 0 AND played = 0;
+        DROP INDEX state_started;
+        CREATE INDEX state_started ON episode_state (heard_at) WHERE started = 1;
         """
 
     /// Moves fetched chapters, which older versions stored as records of `feeds`, to documents.

@@ -158,6 +158,31 @@ import WireMessages
         #expect(pages.sorted()[pages.count / 2] == 3)
     }
 
+    @Test func `a position that is saved during playback adds only its own page and the owner’s`() throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        try store.apply("feeds", [.podcast("p1"), .episode("e1"), .episode("e2")])
+        func pages(_ episode: String, _ position: Double, at time: Int64, played: Bool = false) throws -> Int {
+            var change = WireChange.state(episode, position: position, played: played)
+            (change.putEpisodeState.updatedAt, change.putEpisodeState.duration) = (time, 900)
+            let commit = WireCommit(
+                "\(episode)\(time)", at: try store.revision("playback"), [change])
+            return store.write([.commit(WireCommitBatch("playback", [commit]))], now: StoreFixture.moment()).pages
+        }
+        func order() throws -> [String] { try store.episodes { $0.order = .heard }.episodes.map(\.id) }
+        #expect(try pages("e1", 10, at: 1_000_000) > 2)
+        #expect(try pages("e1", 20, at: 1_010_000) == 2)
+        #expect(try pages("e1", 30, at: 1_300_000) == 2)
+        #expect(try store.episodes { $0.rule = "started" }.episodes.first?.state.position == 30)
+        #expect(try pages("e1", 40, at: 1_300_001) > 2, "the order by the last playback is at most 5 minutes old")
+        #expect(try pages("e2", 10, at: 1_400_000) > 2)
+        #expect(try order() == ["e2", "e1"])
+        #expect(try pages("e1", 50, at: 1_410_000) > 2, "another episode was played back in between")
+        #expect(try order() == ["e1", "e2"])
+        #expect(try pages("e1", 50, at: 1_420_000, played: true) > 2)
+        #expect(try store.episodes { $0.rule = "started" }.episodes.map(\.id) == ["e2"])
+    }
+
     @Test func `a repeated commit is recognised whether its ID is in the owner’s row or has moved`() throws {
         let fixture = try StoreFixture()
         var store = try fixture.open()
