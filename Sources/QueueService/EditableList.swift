@@ -79,6 +79,8 @@ protocol EditableList: Sendable {
     var limit: Int { get }
     /// The list’s name in sentences.
     var shown: String { get }
+    /// Whether the database contains the entries.
+    var storesEntries: Bool { get }
 
     /// Returns the header record and the publications of a change that was applied to `queue`.
     ///
@@ -99,6 +101,7 @@ extension Dictionary where Key == String, Value: EditableList {
 
 extension EditableList {
     var id: ListID { Self.id(name) }
+    var storesEntries: Bool { true }
 
     /// Applies a change by a command, a rule or an advance. It increments the revision and can be undone.
     mutating func edit(_ steps: [WireQueueStep], _ description: String, origin: String, now: Timestamp) -> OwnerChange {
@@ -166,7 +169,9 @@ extension EditableList {
     }
 
     /// The records of the entries and of the history.
-    var entryRecords: [WireChange] { queue.entries.map(record) + history.everything(of: id) }
+    var entryRecords: [WireChange] {
+        storesEntries ? queue.entries.map(record) + history.everything(of: id) : []
+    }
 
     /// The deletion of the records of the entries and of the history.
     var entryDeletion: [WireChange] { [.deletingAll(id.entryCollection), .deletingAll(id.historyCollection)] }
@@ -175,6 +180,7 @@ extension EditableList {
         _ outcome: Queue.Outcome, at time: Timestamp?, with history: [WireChange] = []
     ) -> OwnerChange {
         var change = header(after: outcome, at: time)
+        guard storesEntries else { return change }
         let collection = id.entryCollection
         if outcome.removed.count > queue.entries.count {
             change.changes.append(.deletingAll(collection))

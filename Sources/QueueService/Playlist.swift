@@ -19,9 +19,12 @@ struct Playlist: EditableList {
     private(set) var isContinuous = true
     /// Whether playing adds the items in random order.
     private(set) var isShuffled = false
+    /// The rule that chooses the items; nil if commands do.
+    private(set) var smart: SmartList?
 
-    init(_ id: String, title: String, createdAt: Timestamp) {
+    init(_ id: String, title: String, smart: SmartList? = nil, createdAt: Timestamp) {
         name = id
+        self.smart = smart
         self.title = title
         self.createdAt = createdAt
         updatedAt = createdAt
@@ -36,6 +39,7 @@ struct Playlist: EditableList {
         updatedAt = Timestamp(milliseconds: record.updatedAt)
         isContinuous = !record.single
         isShuffled = record.shuffle
+        smart = record.hasSmart ? SmartList(record) : nil
     }
 
     static let favourites = Playlist(
@@ -43,8 +47,16 @@ struct Playlist: EditableList {
         createdAt: Timestamp(milliseconds: 0))
 
     static func id(_ name: String) -> ListID { .playlist(name) }
-    var limit: Int { Queue.limit }
+    var limit: Int { smart.map { Int($0.wire.limit) } ?? Queue.limit }
     var shown: String { "“\(title)”" }
+    var storesEntries: Bool { smart == nil }
+    /// Whether the items are known: those of a smart playlist aren’t until its rule was evaluated.
+    var hasItems: Bool { smart.map { $0.stored == nil } ?? true }
+
+    private var count: UInt32 { smart?.stored?.count ?? UInt32(clamping: queue.entries.count) }
+    private var duration: Double {
+        smart?.stored?.duration ?? queue.entries.reduce(0) { $0 + max(0, $1.wire.episode.duration) }
+    }
 
     /// The playlist as it is published.
     var wire: WirePlaylist {
@@ -52,12 +64,13 @@ struct Playlist: EditableList {
             $0.id = name
             $0.title = title
             $0.revision = queue.revision
-            $0.items = UInt32(clamping: queue.entries.count)
+            $0.items = count
             $0.createdAt = createdAt.milliseconds
             $0.updatedAt = updatedAt.milliseconds
             $0.continuous = isContinuous
             $0.shuffle = isShuffled
-            $0.duration = queue.entries.reduce(0) { $0 + max(0, $1.wire.episode.duration) }
+            $0.duration = duration
+            if let smart { $0.smart = smart.wire }
         }
     }
 
@@ -81,6 +94,9 @@ struct Playlist: EditableList {
                 $0.single = !isContinuous
                 $0.shuffle = isShuffled
                 $0.undone = UInt32(clamping: history.undone)
+                guard let smart else { return }
+                ($0.smart, $0.digest) = (smart.wire, smart.digest)
+                ($0.items, $0.duration) = (count, duration)
             })
     }
 
@@ -94,8 +110,11 @@ struct Playlist: EditableList {
 
     /// Changes the title and the settings, which aren’t part of the history; the change is empty if they are equal.
     ///
+    /// - Parameter smart: the changed rule of a smart playlist; nil if it doesn’t change.
     /// - Throws: `invalidArgument` for an invalid title; `notApplicable` for the title of the favourites.
-    mutating func apply(_ change: WireChangePlaylist, now: Timestamp) throws(Failure) -> OwnerChange {
+    mutating func apply(
+        _ change: WireChangePlaylist, smart: SmartList?, now: Timestamp
+    ) throws(Failure) -> OwnerChange {
         var changed = self
         if change.hasTitle {
             let title = try PlaylistName.checked(title: change.title)
@@ -107,7 +126,12 @@ struct Playlist: EditableList {
         }
         if change.hasContinuous { changed.isContinuous = change.continuous }
         if change.hasShuffle { changed.isShuffled = change.shuffle }
-        guard (changed.title, changed.isContinuous, changed.isShuffled) != (title, isContinuous, isShuffled) else {
+        let isSame = (changed.title, changed.isContinuous, changed.isShuffled) == (title, isContinuous, isShuffled)
+        if var smart, smart.wire != self.smart?.wire {
+            // The number and the length stay until the new rule was evaluated.
+            (smart.digest, smart.stored) = (0, (count, duration))
+            changed.smart = smart
+        } else if isSame {
             return OwnerChange()
         }
         changed.queue.revision += 1
@@ -116,11 +140,32 @@ struct Playlist: EditableList {
         return headerChange
     }
 
+    /// Sets the items that the rule chose; the change is empty if their IDs are the same.
+    mutating func setItems(_ episodes: [WireEpisodeSummary], now: Timestamp) -> OwnerChange {
+        guard var list = smart else { return OwnerChange() }
+        let digest = SmartList.digest(of: episodes.map(\.id))
+        let isSame = digest == list.digest
+        (list.digest, list.stored) = (digest, nil)
+        smart = list
+        let entries = episodes.enumerated().map { index, episode in
+            let entry = WireQueueEntry.with {
+                $0.id = QueueEntryID.derived(from: "smart/\(name)/\(episode.id)").text
+                $0.episode = episode
+            }
+            return Queue.Entry(entry, rank: Int64(index))
+        }
+        queue = Queue(entries: entries, current: nil, successor: nil, revision: queue.revision + (isSame ? 0 : 1))
+        guard !isSame else { return OwnerChange() }
+        updatedAt = max(updatedAt, now)
+        return headerChange
+    }
+
     /// Returns the items to play in order.
     ///
     /// - Throws: `queueEmpty`; `notFound` or `ambiguous` for the first item.
     func items(toPlay play: WirePlayPlaylist, request: RequestID) throws(Failure) -> [Queue.Entry] {
         guard !queue.entries.isEmpty else {
+            if let smart { throw Failure(.queueEmpty, "No episode meets the rule of \(shown): \(smart.wire.rule).") }
             throw Failure(
                 .queueEmpty,
                 "\(shown) is empty. Add something with `lockstep playlist add \(name) EPISODE`.")

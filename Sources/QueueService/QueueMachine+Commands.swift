@@ -133,6 +133,12 @@ extension QueueMachine {
                 .notApplicable,
                 "The setting autoEnqueueQueue adds new episodes to “\(named.name)”; change the setting first.")
         }
+        if let playlist = playlists.inOrder.first(where: { $0.smart?.wire.queue == named.name }) {
+            throw Failure(
+                .notApplicable,
+                "The smart playlist \(playlist.shown) adds episodes to “\(named.name)”; end that first with `lockstep playlist edit \(playlist.name) --no-add`."
+            )
+        }
         commit(named.deletion, answering: context.answer(about: named.name), &effects) { $0.queues[named.name] = nil }
     }
 }

@@ -81,8 +81,14 @@ extension QueueMachine {
         case ("playback", "states", 3, _):
             let changed = try? WireEpisodeStatesChanged(wireBytes: payload)
             refreshQueued(changed?.episodes ?? [], &effects)
+            smartPlaylistsChanged([.marks, .positions], now: now)
         case ("playback", "episode", 4, .event):
-            if let state = try? WireEpisodeState(wireBytes: payload) { observe(state, &effects) }
+            guard let state = try? WireEpisodeState(wireBytes: payload) else { break }
+            observe(state, &effects)
+            smartPlaylistsObserve(state, now: now)
+        case ("playback", "bookmarks", 4, _): smartPlaylistsChanged(.bookmarks, now: now)
+        case ("downloads", "download", 4, _): smartPlaylistsChanged(.downloads, now: now)
+        case ("feeds", "inbox", 3, _): smartPlaylistsChanged(nil, now: now)
         case ("bus", "service", 4, _):
             let isReady = (try? WireServiceStatus(wireBytes: payload))?.state == .ready
             if parts[3] == ServiceName.playback.text { playerChanged(isReady: isReady, now: now, &effects) }
@@ -92,8 +98,10 @@ extension QueueMachine {
             }
         case ("feeds", "podcast", 4, let kind):
             observe(kind == .put ? try? WirePodcast(wireBytes: payload) : nil, id: parts[3], &effects)
+            smartPlaylistsChanged(nil, now: now)
         case ("feeds", "episodes", 4, .event):
             if let news = try? WireEpisodesChanged(wireBytes: payload) { observe(news, &effects) }
+            smartPlaylistsChanged(nil, now: now)
         default: break
         }
     }

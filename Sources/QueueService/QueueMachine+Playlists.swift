@@ -12,32 +12,40 @@ extension QueueMachine {
     ) throws(Failure) {
         let id = request.playlist
         if case .create(let create) = request.command { return try self.create(id, create, context, &effects) }
-        var playlist = try playlists.existing(id)
+        let playlist = try playlists.existing(id)
         if request.hasIfRevision { try playlist.requireRevision(request.ifRevision) }
         switch request.command {
-        case .change(let change):
-            let change = try playlist.apply(change, now: context.now.wall)
-            commit(playlist, change, answering: context.answer(aboutPlaylist: id), &effects)
+        case .change(let change): try self.change(playlist, change, context, &effects)
+        case .play, .items:
+            guard playlist.hasItems else { return smartPlaylists.waiting.append((id, context)) }
+            try read(request, playlist, context, &effects)
         case .delete(let deletion): try delete(playlist, deletion, context, &effects)
         case .history(let query):
             let limit = query.limit == 0 ? QueueHistory.limit : Int(query.limit)
             reply(context.answer(.with { $0.history = playlist.history.newest(limit) }, aboutPlaylist: id), &effects)
-        case .play(let play): try self.play(play, of: playlist, context, &effects)
-        case .items(let query):
-            let limit = query.limit == 0 ? RequestSizes.episodes : min(Int(query.limit), RequestSizes.episodes)
-            let items = playlist.queue.entries.dropFirst(Int(query.offset)).prefix(limit).map(\.wire)
-            reply(context.answer(.with { $0.entries = items }, aboutPlaylist: id), &effects)
-        default:
-            var edit = ListEdit(list: playlist, context: context, player: nil, forgotten: rules.forgottenPodcasts)
-            if case .move(let move) = request.command {
-                try edit.move(move)
-            } else {
-                try edit.apply(request.command?.edit)
-            }
-            commit(edit.list, edit.change, answering: context.answer(edit.reply, aboutPlaylist: id), &effects)
-            // The restored episodes may have been played in the meantime.
-            refreshEpisodes(edit.restoredEpisodes, &effects)
+        default: try edit(playlist, request, context, &effects)
         }
+    }
+
+    /// Changes the items of a playlist.
+    private mutating func edit(
+        _ playlist: Playlist, _ request: WirePlaylistRequest, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        if let smart = playlist.smart {
+            throw Failure(
+                .notApplicable,
+                "\(playlist.shown) is a smart playlist, whose rule chooses the episodes: \(smart.wire.rule). To change the rule, use `lockstep playlist edit \(playlist.name) --where RULE`."
+            )
+        }
+        var edit = ListEdit(list: playlist, context: context, player: nil, forgotten: rules.forgottenPodcasts)
+        if case .move(let move) = request.command {
+            try edit.move(move)
+        } else {
+            try edit.apply(request.command?.edit)
+        }
+        commit(edit.list, edit.change, answering: context.answer(edit.reply, aboutPlaylist: playlist.name), &effects)
+        // The restored episodes may have been played in the meantime.
+        refreshEpisodes(edit.restoredEpisodes, &effects)
     }
 
     private mutating func create(
@@ -57,7 +65,11 @@ extension QueueMachine {
                 "There are already \(Playlist.countLimit) playlists, which is the limit. Delete one first.")
         }
         let title = create.title.isEmpty ? PlaylistName.title(id) : try PlaylistName.checked(title: create.title)
-        let playlist = Playlist(id, title: title, createdAt: context.now.wall)
+        let smart: SmartList? =
+            create.hasSmart
+            ? try SmartList(create.smart, of: id, queues: Set(queues.keys), playlists: playlists) : nil
+        let playlist = Playlist(id, title: title, smart: smart, createdAt: context.now.wall)
+        if smart != nil { smartPlaylists.schedule.change(id, after: .zero, now: context.now.monotonic) }
         commit(playlist, playlist.headerChange, answering: context.answer(aboutPlaylist: id), &effects)
     }
 
@@ -69,14 +81,73 @@ extension QueueMachine {
                 .notApplicable,
                 "The favourites always exist. To remove all of them, use `lockstep playlist clear favourites`.")
         }
-        guard playlist.queue.entries.isEmpty || deletion.withItems else {
+        // The rule of a smart playlist is all that it has, and the reply contains it.
+        guard playlist.queue.entries.isEmpty || deletion.withItems || playlist.smart != nil else {
             throw Failure(
                 .notApplicable,
                 "\(playlist.shown) contains \(playlist.queue.counted), and its deletion can’t be undone. To delete it with them, add --force."
             )
         }
-        commit(playlist.deletion, answering: context.answer(aboutPlaylist: playlist.name), &effects) {
+        var change = playlist.deletion
+        var rules = rules
+        rules.smartFound.remove(playlist.name, &change.changes)
+        smartPlaylists.schedule.remove(playlist.name)
+        commit(change, answering: context.answer(aboutPlaylist: playlist.name), &effects) {
             $0.playlists[playlist.name] = nil
+            $0.rules = rules
+        }
+    }
+
+    /// Returns the items of a playlist, or plays them.
+    private mutating func read(
+        _ request: WirePlaylistRequest, _ playlist: Playlist, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        switch request.command {
+        case .play(let play): try self.play(play, of: playlist, context, &effects)
+        case .items(let query):
+            let limit = query.limit == 0 ? RequestSizes.episodes : min(Int(query.limit), RequestSizes.episodes)
+            let items = playlist.queue.entries.dropFirst(Int(query.offset)).prefix(limit).map(\.wire)
+            reply(context.answer(.with { $0.entries = items }, aboutPlaylist: playlist.name), &effects)
+        default: break
+        }
+    }
+
+    // MARK: - Smart playlists
+
+    private mutating func change(
+        _ playlist: Playlist, _ change: WireChangePlaylist, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        var playlist = playlist
+        let before = playlist.smart?.wire
+        let smart = try smartList(of: playlist, changedBy: change)
+        var change = try playlist.apply(change, smart: smart, now: context.now.wall)
+        var rules = rules
+        if playlist.smart?.wire != before {
+            // The episodes that meet the new rule already aren’t added to its queue.
+            rules.smartFound.remove(playlist.name, &change.changes)
+            smartPlaylists.schedule.change(playlist.name, after: .zero, now: context.now.monotonic)
+        }
+        commit(change, answering: context.answer(aboutPlaylist: playlist.name), &effects) {
+            $0.playlists[playlist.name] = playlist
+            $0.rules = rules
+        }
+    }
+
+    /// Returns the changed rule of a smart playlist; nil if the request doesn’t change it.
+    private func smartList(
+        of playlist: Playlist, changedBy change: WireChangePlaylist
+    ) throws(Failure) -> SmartList? {
+        guard let smart = playlist.smart else {
+            guard !change.hasRule, !change.hasOrder, !change.hasLimit, !change.hasQueue else {
+                throw Failure(
+                    .notApplicable,
+                    "\(playlist.shown) isn’t a smart playlist; its episodes are added by commands. Create one with `lockstep playlist create TITLE --where RULE`."
+                )
+            }
+            return nil
+        }
+        return try smart.changed(by: change).map { list throws(Failure) in
+            try SmartList(list, of: playlist.name, queues: Set(queues.keys), playlists: playlists)
         }
     }
 

@@ -54,7 +54,7 @@ extension QueueMachine {
             let change = named.removeEntries(of: podcast.text, now: now.wall)
             commit(named, change, &effects)
         }
-        for var playlist in playlists.inOrder {
+        for var playlist in playlists.inOrder where playlist.smart == nil {
             let change = playlist.removeEntries(of: podcast.text, now: now.wall)
             commit(playlist, change, &effects)
         }

@@ -21,6 +21,8 @@ package struct QueueMachine: OwnerMachine {
         case episodes
         /// A query to the library for the newest episodes of a podcast.
         case newestEpisodes(AutoEnqueue.CheckID)
+        /// A query to the library for the items of a smart playlist.
+        case smartPlaylist(SmartPlaylistSchedule.EvaluationID)
         /// A request whose reply is ignored.
         case unawaited
     }
@@ -32,6 +34,8 @@ package struct QueueMachine: OwnerMachine {
         case ruleChecks
         /// Refuses the commands that wait for a new state of the player.
         case playerState
+        /// Evaluates smart playlists.
+        case smartPlaylists
     }
 
     package struct Step: Sendable {
@@ -49,6 +53,7 @@ package struct QueueMachine: OwnerMachine {
     package static let owner = ServiceName.queue
     package static let observes = [
         "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
+        "stream/downloads/download/",
     ]
     package static let followsPodcasts = true
     /// The wait before a failed load or advance is retried.
@@ -61,6 +66,7 @@ package struct QueueMachine: OwnerMachine {
     private var undecidedLoads = 0
     var lookups = EpisodeLookups()
     var autoEnqueue = AutoEnqueue()
+    var smartPlaylists = SmartPlaylists()
 
     /// The player’s last known state; nil until it is known.
     var player: WirePlaybackState? { didSet { isNextOutdated = true } }
@@ -106,6 +112,8 @@ package struct QueueMachine: OwnerMachine {
         loads.track(queues.pendingLoads(whileShowing: nil))
         announced = next
         refreshEpisodes(Set(contents.flatMap { $0.entries.map(\.episode) }), &effects)
+        smartPlaylistsChanged(nil, after: .zero, now: now)
+        runSmartPlaylists(now: now, &effects)
     }
 
     package var knownPodcasts: Set<PodcastID> {
@@ -135,6 +143,7 @@ package struct QueueMachine: OwnerMachine {
         case .command, .refused, .databaseReplaced, .stopping: break
         case .committed, .answered, .observed, .podcastForgotten, .timer, .input: endPastAlerts(&effects)
         }
+        runSmartPlaylists(now: now, &effects)
         guard isNextOutdated else { return effects }
         loads.track(queues.pendingLoads(whileShowing: player?.loadID))
         // A command’s change is published when it is durable.
@@ -158,6 +167,7 @@ package struct QueueMachine: OwnerMachine {
         case .command(let command): handle(command, now: now, &effects)
         case .committed(let step):
             state.committed(step.id)
+            smartPlaylistsChanged(.lists, now: now)
             guard case .load = step.purpose else { return }
             undecidedLoads -= 1
             requestLoad(&effects)
@@ -165,6 +175,8 @@ package struct QueueMachine: OwnerMachine {
             state.refused(step.id)
             // The rolled-back value may have been published at the start of the epoch.
             announced = nil
+            // The items of smart playlists were rolled back, too.
+            smartPlaylistsChanged(nil, now: now)
             // An advance that couldn’t be saved is still due: the player shows `finished` until it has its next load.
             effects.append(.timer(.reconcile, at: now.monotonic.advanced(by: Self.retryBackoff.wait())))
             switch step.purpose {
@@ -177,6 +189,7 @@ package struct QueueMachine: OwnerMachine {
         case .podcastForgotten(let podcast): forget(podcast, now: now, &effects)
         case .timer(.reconcile): reconcile(now: now, &effects)
         case .timer(.ruleChecks): checkNextPodcast(&effects)
+        case .timer(.smartPlaylists): smartPlaylists.timer = nil
         case .timer(.playerState): refuseCommandsAwaitingState(&effects)
         case .databaseReplaced, .stopping: break
         }
@@ -193,6 +206,8 @@ package struct QueueMachine: OwnerMachine {
         case .player(let command): playerAnswered(result, command, now: now, &effects)
         case .episodes: episodesAnswered(result, now: now, &effects)
         case .newestEpisodes(let check): podcastChecked(check, result.persistenceReply, now: now, &effects)
+        case .smartPlaylist(let evaluation):
+            smartPlaylistAnswered(evaluation, result.persistenceReply, now: now, &effects)
         case .unawaited: break
         }
     }
@@ -219,6 +234,9 @@ package struct QueueMachine: OwnerMachine {
         }
         effects.append(.commit(Transaction(Step(id: id, purpose: purpose), change, answering: reply)))
     }
+
+    /// Changes the state in memory only.
+    mutating func amend(_ apply: (inout QueueState) -> Void) { state.amend(apply) }
 
     /// Commits a changed queue, and the rules if they have changed with it.
     mutating func commit(

@@ -10,11 +10,15 @@ struct QueueRules: Sendable {
     var marks = KeyedRecords<WireQueueRuleRecord>("rule")
     /// The forgotten podcasts, whose episodes a queue’s history doesn’t restore.
     private var forgotten = KeyedRecords<WireQueueRuleRecord>("forgotten")
+    /// The episodes that each smart playlist has found since it adds them to a queue.
+    var smartFound = KeyedRecords<WireSmartFoundRecord>("smart")
     var alerts = OwnerAlerts(.queue)
 
     mutating func restore(_ record: StoredRecord) throws {
         if settings.restore(record) { return }
-        _ = try marks.restore(record) || forgotten.restore(record) || alerts.restore(record)
+        _ =
+            try marks.restore(record) || forgotten.restore(record) || smartFound.restore(record)
+            || alerts.restore(record)
     }
 
     var forgottenPodcasts: Set<String> { Set(forgotten.keys) }
@@ -52,7 +56,7 @@ struct QueueRules: Sendable {
     }
 
     var everything: [WireChange] {
-        settings.everything + marks.everything + forgotten.everything + alerts.everything
+        settings.everything + marks.everything + forgotten.everything + smartFound.everything + alerts.everything
     }
 
     var retained: [Publication] { settings.retained + alerts.retained }

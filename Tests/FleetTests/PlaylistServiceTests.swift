@@ -14,6 +14,8 @@ struct PlaylistServiceTests {
             } restart: {
                 try await fleet.restart(.queue)
                 try await fleet.untilReady([.queue])
+            } settle: {
+                try await ContinuousClock().sleep(for: .milliseconds(20))
             }
             try await contract.check()
         }

@@ -1,6 +1,8 @@
 import Foundation
+import LockstepClient
 import TestSupport
 import Testing
+import WireMessages
 
 /// Tests the commands of playlists and favourites.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct PlaylistCommandTests {
@@ -32,8 +34,8 @@ import Testing
                 func titles(_ arguments: String...) async throws -> [String] {
                     let json = try await fleet.succeed(arguments + ["--json"])
                     let value = try JSONSerialization.jsonObject(with: Data(json.utf8))
-                    let rows =
-                        (value as? [String: Any])?["entries"] as? [[String: Any]] ?? value as? [[String: Any]] ?? []
+                    let list = value as? [String: Any]
+                    let rows = (list?["episodes"] ?? list?["entries"] ?? value) as? [[String: Any]] ?? []
                     return rows.compactMap { $0["title"] ?? ($0["episode"] as? [String: Any])?["title"] }
                         .compactMap { $0 as? String }
                 }
@@ -78,6 +80,55 @@ import Testing
                 try await fleet.run([
                     CommandStep("playlist delete drives --force", 0, "Deleted the playlist long-drives."),
                     CommandStep("episodes --where in_long-drives", 0, "No episode matches the rule."),
+                ])
+            }
+        }
+    }
+
+    @Test func `a smart playlist follows its rule by itself`() async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/feed.xml", Self.feed(server))
+            try await FleetObserver.with(feedOf: server) { fleet, observer in
+                try await fleet.run([
+                    CommandStep(
+                        "playlist create Short --where length_<_25m_and_unplayed --sort shortest", 0,
+                        "Created the playlist “Short” (short), with the rule: length < 25m and unplayed."),
+                    CommandStep("playlist add short Alpha", 65, "lockstep: “Short” is a smart playlist, whose rule"),
+                    CommandStep("playlist create Bad --where lenght_<_25m", 64, "lockstep: "),
+                    CommandStep("playlist create Bad --where in_bad", 64, "lockstep: "),
+                    CommandStep("playlist create Bad --limit 5", 64, "lockstep: --sort, --limit and --add-to need a rule"),
+                    CommandStep("playlist create Bad --where played --limit 1001", 64, "lockstep: A smart playlist has"),
+                    CommandStep("playlist edit favourites --where played", 65, "lockstep: “Favourites” isn’t a smart"),
+                    CommandStep("playlist edit short", 64, "lockstep: Give what to change"),
+                    CommandStep("playlist templates", 0, "template"),
+                    CommandStep(
+                        "playlist create Begun --template in-progress", 0,
+                        "Created the playlist “Begun” (begun), with the rule: started."),
+                    CommandStep("playlist show begun", 0, "No episode meets the rule of “Begun”: started."),
+                ])
+                func count(_ playlist: String, _ number: UInt32) async throws {
+                    try await observer.until("\(playlist) has \(number) episodes") {
+                        $0.playlists[playlist]?.items == number
+                    }
+                }
+                try await count("short", 2)
+                // Nobody asks for the playlist; the stream shows its change.
+                try await fleet.succeed("mark", "played", "Delta")
+                try await count("short", 1)
+                fleet.signal("queue", SIGKILL)
+                try await fleet.succeed("mark", "unplayed", "Delta")
+                try await count("short", 2)
+                try await fleet.succeed("playlist", "edit", "short", "--where", "length < 35m", "--limit", "2")
+                let show = try await fleet.succeed("playlist", "show", "short")
+                #expect(show.contains("Rule: length < 35m; shortest first."), "\(show)")
+                try await fleet.succeed("queue", "create", "later")
+                try await fleet.succeed("playlist", "create", "Unplayed", "--where", "unplayed", "--add-to", "later")
+                try await count("unplayed", 4)
+                try await fleet.run([
+                    CommandStep("queue delete later", 65, "lockstep: The smart playlist “Unplayed” adds episodes to"),
+                    CommandStep("playlist play short", 0, "Playing “Delta”."),
+                    CommandStep(
+                        "playlist delete short", 0, "Deleted the playlist short. Its rule was: length < 35m."),
                 ])
             }
         }

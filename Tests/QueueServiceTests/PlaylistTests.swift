@@ -19,6 +19,8 @@ import WireMessages
             return try result.get()
         } restart: {
             rig.restart()
+        } settle: {
+            rig.advance(by: .milliseconds(100))
         }
         try await contract.check()
     }

@@ -105,7 +105,7 @@ final class QueueRig: OwnerRig {
     func holds(_ call: QueueMachine.Call) -> Bool {
         switch call.query {
         case .load, .player: !playerAnswers
-        case .episodes, .newestEpisodes: !libraryAnswers
+        case .episodes, .newestEpisodes, .smartPlaylist: !libraryAnswers
         case .unawaited, .preparation: false
         }
     }
@@ -124,6 +124,9 @@ final class QueueRig: OwnerRig {
 
     private func libraryReply(to call: QueueMachine.Call) -> WirePersistenceReply {
         let request = try? WirePersistenceRequest(wireBytes: call.payload)
+        if case .episodes(let query)? = request?.command, !query.rule.isEmpty {
+            return .with { $0.episodes = page(of: query) }
+        }
         if case .episodes(let query)? = request?.command {
             return .with {
                 $0.episodes.episodes = details.values.filter { $0.podcastID == query.podcast }
@@ -132,6 +135,32 @@ final class QueueRig: OwnerRig {
         }
         let ids = (request?.episodesByID.ids ?? []).filter { library.contains($0) || details[$0] != nil }
         return .with { $0.episodes.episodes = ids.map(libraryEpisode) }
+    }
+
+    /// The first episodes in order of their IDs that meet a rule.
+    private func page(of query: WireEpisodesQuery) -> WireEpisodesPage {
+        guard let rule = try? EpisodeRule(query.rule) else { return WireEpisodesPage() }
+        let context = EpisodeRule.Context(now: now.wall)
+        let matches = library.union(details.keys).sorted().filter { $0 > query.after }
+            .filter { rule.matches(facts(of: $0), in: context) }
+        return .with {
+            $0.episodes = matches.prefix(Int(query.limit)).map(libraryEpisode)
+            $0.next = matches.count > Int(query.limit) ? $0.episodes.last?.id ?? "" : ""
+            $0.ruleApplied = true
+        }
+    }
+
+    private func facts(of id: String) -> EpisodeFacts {
+        let episode = libraryEpisode(id)
+        var facts = EpisodeFacts()
+        facts.lists = Set(
+            machine.queues.values.filter { $0.queue.entry(episode: id) != nil }.map(\.name)
+                + machine.playlists.values.filter { $0.queue.entry(episode: id) != nil }.map(\.name))
+        if machine.queues.contain(episode: id) { facts.marks.insert(.queued) }
+        if episode.state.played { facts.marks.insert(.played) }
+        if episode.published > 0 { facts.published = Timestamp(milliseconds: episode.published) }
+        facts.title = episode.title
+        return facts
     }
 
     private func libraryEpisode(_ id: String) -> WireEpisode {

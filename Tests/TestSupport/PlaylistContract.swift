@@ -8,18 +8,21 @@ package import WireMessages
 package struct PlaylistContract {
     private let send: (WireQueueRequest) async throws -> WireQueueReply
     private let restart: () async throws -> Void
+    private let settle: () async throws -> Void
     private let episode: (Int) -> String
 
     /// - Parameters:
     ///   - episode: the ID of an episode in the library, by its number from 1 to 20; the titles end in the ID.
     ///   - send: sends a request.
     ///   - restart: kills the queue service, and returns when its next run is ready.
+    ///   - settle: lets some time pass.
     package init(
         episode: @escaping (Int) -> String,
         send: @escaping (WireQueueRequest) async throws -> WireQueueReply,
-        restart: @escaping () async throws -> Void
+        restart: @escaping () async throws -> Void,
+        settle: @escaping () async throws -> Void
     ) {
-        (self.episode, self.send, self.restart) = (episode, send, restart)
+        (self.episode, self.send, self.restart, self.settle) = (episode, send, restart, settle)
     }
 
     /// Tests all parts of the contract, each with playlists of its own.
@@ -29,6 +32,8 @@ package struct PlaylistContract {
         try await checkHistory()
         try await checkLimitsAndRefusals()
         try await checkPlaying()
+        try await checkSmart()
+        try await checkSmartRefusals()
     }
 
     @discardableResult
@@ -192,5 +197,91 @@ package struct PlaylistContract {
         // The second episode’s entry is moved, the third episode is added.
         let history = try await send(.with { $0.history.limit = 10 }).history
         #expect(history.first { $0.description_p.contains("playlist") }?.entries == 4)
+    }
+
+    /// Waits until a smart playlist has these items.
+    private func untilItems(_ id: String, are numbers: Int...) async throws {
+        let expected = numbers.map(episode)
+        var found: [String] = []
+        for _ in 0..<500 {
+            found = try await items(id)
+            if found == expected { return }
+            try await settle()
+        }
+        #expect(found == expected)
+    }
+
+    private func checkSmart() async throws {
+        try await ask("base") { $0.create = WireCreatePlaylist() }
+        try await ask("base") { $0.add.episodes = episodes(5, 4, 3, 2, 1) }
+        let created = try await ask("smart") {
+            $0.create.title = "Smart"
+            $0.create.smart.rule = "IN base"
+            $0.create.smart.order = .title
+            $0.create.smart.limit = 3
+        }
+        #expect(created.playlist.smart.rule == "in base" && created.changed)
+        // The first reply already has the items.
+        #expect(try await items("smart") == episodes(1, 2, 3))
+        let before = try await ask("smart") { $0.items = WireItemsQuery() }
+        #expect(before.playlist.items == 3)
+        try await ask("base") { $0.remove.episodes = episodes(1) }
+        try await untilItems("smart", are: 2, 3, 4)
+        let after = try await ask("smart") { $0.items = WireItemsQuery() }
+        #expect(after.revision > before.revision && after.playlist.updatedAt >= before.playlist.updatedAt)
+        // A change of the base that doesn’t change the items changes no revision.
+        try await ask("base") { $0.add.episodes = episodes(6) }
+        try await restart()
+        let restarted = try await ask("smart") { $0.items = WireItemsQuery() }
+        #expect(restarted.entries.map(\.episode.id) == episodes(2, 3, 4))
+        #expect(restarted.revision == after.revision && restarted.playlist.updatedAt == after.playlist.updatedAt)
+        let edited = try await ask("smart") {
+            $0.change.rule = "in base and not in favourites"
+            $0.change.limit = 4
+        }
+        #expect(edited.changed && edited.playlist.smart.limit == 4)
+        #expect(try await items("smart") == episodes(2, 3, 4, 5))
+        #expect(try await !ask("smart") { $0.change.limit = 4 }.changed)
+        try await ask(PlaylistName.favourites) { $0.add.episodes = episodes(4) }
+        try await untilItems("smart", are: 2, 3, 5, 6)
+        try await ask("base") { $0.clear = WireClearQueue() }
+        try await untilItems("smart")
+        #expect(await refusal("smart") { $0.play = WirePlayPlaylist() } == .queueEmpty)
+        try await ask("base") { $0.undo = WireUndo() }
+        try await untilItems("smart", are: 2, 3, 5, 6)
+        #expect(try await ask("smart") { $0.play = WirePlayPlaylist() }.entries.map(\.episode.id) == episodes(2))
+        #expect(try await ask("smart") { $0.delete = WireDeletePlaylist() }.changed)
+        try await restart()
+        #expect(await refusal("smart") { $0.items = WireItemsQuery() } == .notFound)
+    }
+
+    private func checkSmartRefusals() async throws {
+        func creation(_ fill: @escaping (inout WireSmartList) -> Void) async -> FailureCode? {
+            await refusal("refused") { fill(&$0.create.smart) }
+        }
+        try await ask("rule") { $0.create.smart.rule = "played" }
+        #expect(await creation { $0.rule = "" } == .invalidArgument)
+        #expect(await creation { $0.rule = "lenght < 20m" } == .invalidArgument)
+        #expect(await creation { $0.rule = "in refused" } == .invalidArgument)
+        #expect(await creation { $0.rule = "played or in rule" } == .invalidArgument)
+        #expect(await creation { $0.rule = "in nothing" } == .notFound)
+        for change: (inout WireSmartList) -> Void in [
+            { $0.limit = 1_001 }, { $0.order = .relevance }, { $0.order = .UNRECOGNIZED(99) },
+        ] {
+            let code = await refusal("refused") {
+                $0.create.smart.rule = "played"
+                change(&$0.create.smart)
+            }
+            #expect(code == .invalidArgument)
+        }
+        #expect(await refusal("rule") { $0.change.queue = "nothing" } == .notFound)
+        #expect(await refusal("rule") { $0.change.rule = "in rule" } == .invalidArgument)
+        #expect(await refusal("base") { $0.change.rule = "played" } == .notApplicable)
+        #expect(await refusal("rule") { $0.add.episodes = episodes(1) } == .notApplicable)
+        #expect(await refusal("rule") { $0.clear = WireClearQueue() } == .notApplicable)
+        #expect(await refusal("rule") { $0.undo = WireUndo() } == .notApplicable)
+        #expect(await refusal("refused") { $0.items = WireItemsQuery() } == .notFound)
+        let reply = try await ask("rule") { $0.items = WireItemsQuery() }
+        #expect(reply.playlist.smart.limit == 100 && reply.entries.isEmpty)
     }
 }

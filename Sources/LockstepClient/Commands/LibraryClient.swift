@@ -177,6 +177,11 @@ public enum EpisodeOrder: String, Sendable, Hashable, CaseIterable {
     /// The episode that was last found in a feed first.
     case added
 
+    init?(_ wire: WireEpisodeOrder) {
+        guard let order = Self.allCases.first(where: { $0.wire == wire }) else { return nil }
+        self = order
+    }
+
     var wire: WireEpisodeOrder {
         switch self {
         case .newest: .newest

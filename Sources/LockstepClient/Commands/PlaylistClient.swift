@@ -7,11 +7,32 @@ import WireMessages
 public struct PlaylistClient: Sendable {
     let fleet: Fleet
 
-    /// Creates an empty playlist; an existing one isn’t changed.
+    /// Creates an empty playlist, or one whose rule chooses the episodes; an existing one isn’t changed.
     ///
-    /// - Throws: `invalidArgument` for an invalid ID or title; `limitReached`.
-    public func create(_ id: String, title: String = "") async throws(Failure) -> QueueAnswer {
-        try await ask(id) { $0.create.title = title }
+    /// - Throws: `invalidArgument` for an invalid ID, title or rule; `notFound` for an unknown list in the rule;
+    ///   `limitReached`.
+    public func create(
+        _ id: String, title: String = "", smart: SmartPlaylist? = nil
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { request in
+            request.create.title = title
+            if let smart { request.create.smart = smart.wire }
+        }
+    }
+
+    /// Changes the rule of a smart playlist; nil keeps a value, and an empty queue ends the addition to one.
+    ///
+    /// - Throws: `notApplicable` for another playlist; otherwise as `create`.
+    public func edit(
+        _ id: String, rule: String? = nil, order: EpisodeOrder? = nil, limit: Int? = nil, queue: String? = nil
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { request in
+            request.change = WireChangePlaylist()
+            if let rule { request.change.rule = rule }
+            if let order { request.change.order = order.wire }
+            if let limit { request.change.limit = UInt32(clamping: limit) }
+            if let queue { request.change.queue = queue }
+        }
     }
 
     /// Changes the title and the settings; nil keeps a value.
@@ -175,12 +196,7 @@ public struct PlaylistItems: Sendable {
 
     /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue {
-        let entries = wire.map { entry in
-            JSONValue.object([
-                "id": .string(entry.id), "episode": entry.episode.json,
-                "addedAt": .moment(milliseconds: entry.addedAt), "reason": .text(entry.reason),
-            ])
-        }
-        return playlist.json.adding("entries", .array(entries))
+        let episodes = wire.map { $0.episode.json.adding("addedAt", .moment(milliseconds: $0.addedAt)) }
+        return playlist.json.adding("episodes", .array(episodes))
     }
 }

@@ -183,8 +183,12 @@ extension WireQueueState {
 extension WirePlaylist {
     package var json: JSONValue {
         .object([
-            "id": .string(id), "title": .text(title), "revision": .unsigned(revision),
-            "items": .unsigned(UInt64(items)), "duration": .seconds(duration),
+            "id": .string(id), "name": .text(title), "kind": .string(hasSmart ? "smart" : "manual"),
+            "rule": hasSmart ? .text(smart.rule) : .null,
+            "sort": hasSmart ? .string((EpisodeOrder(smart.order) ?? .newest).rawValue) : .null,
+            "limit": hasSmart ? .unsigned(UInt64(smart.limit)) : .null,
+            "addTo": smart.queue.isEmpty ? .null : .text(smart.queue),
+            "count": .unsigned(UInt64(items)), "seconds": .seconds(duration), "revision": .unsigned(revision),
             "createdAt": .moment(milliseconds: createdAt),
             "updatedAt": .moment(milliseconds: updatedAt), "continuous": .bool(continuous), "shuffle": .bool(shuffle),
         ])

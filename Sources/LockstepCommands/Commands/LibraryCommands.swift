@@ -171,7 +171,17 @@ struct EpisodeListOptions: ParsableArguments {
     }
 }
 
-extension EpisodeOrder: ExpressibleByArgument {}
+extension EpisodeOrder: ExpressibleByArgument {
+    /// The order in a sentence: `shortest first`.
+    var phrase: String {
+        switch self {
+        case .newest, .oldest, .shortest, .longest: "\(rawValue) first"
+        case .title: "by title"
+        case .heard: "last played first"
+        case .added: "last added first"
+        }
+    }
+}
 
 struct Episodes: FleetCommand {
     static let configuration = CommandConfiguration(

@@ -7,10 +7,12 @@ struct PlaylistCommands: AsyncParsableCommand {
         commandName: "playlist", abstract: "Show, change and play playlists.",
         discussion: """
             A playlist is a list of episodes that is played on request: its episodes are added to Up Next. The \
-            playlist “favourites” always exists.
+            playlist “favourites” always exists. A smart playlist has a rule, and always contains the episodes that \
+            meet it.
             """,
         subcommands: [
-            PlaylistList.self, PlaylistCreate.self, PlaylistRename.self, PlaylistDelete.self, PlaylistShow.self,
+            PlaylistList.self, PlaylistCreate.self, PlaylistEdit.self, PlaylistTemplates.self, PlaylistRename.self,
+            PlaylistDelete.self, PlaylistShow.self,
             PlaylistAdd.self, PlaylistRemove.self, PlaylistMove.self, PlaylistClear.self, PlaylistSort.self,
             PlaylistDedupe.self, PlaylistPlay.self, PlaylistSet.self, PlaylistUndo.self, PlaylistRedo.self,
             PlaylistHistory.self, PlaylistRestore.self,
@@ -78,30 +80,46 @@ struct PlaylistList: FleetCommand {
                     ? "" : TimeText.minute(milliseconds: playlist.updatedAt.milliseconds),
                 [playlist.isShuffled ? "shuffled" : "", playlist.isContinuous ? "" : "one at a time"]
                     .filter { !$0.isEmpty }.joined(separator: ", "),
-                playlist.id,
+                playlist.smart?.rule ?? "", playlist.id,
             ]
         }
         let table = TextTable(
-            [.flexible("playlist"), .right("episodes"), .right("length"), "changed (UTC)", "plays", "id"], rows)
+            [
+                .flexible("playlist"), .right("episodes"), .right("length"), "changed (UTC)", "plays",
+                .flexible("rule"), "id",
+            ], rows)
         try output.value(.array(playlists.map(\.json)), lines: table.lines())
     }
 }
 
 struct PlaylistCreate: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "create", abstract: "Create an empty playlist; an existing one isn’t changed.")
+        commandName: "create", abstract: "Create a playlist; an existing one isn’t changed.",
+        discussion: """
+            With --where or --template it is a smart playlist: it always contains the first episodes that meet the \
+            rule, in the order of --sort. `lockstep playlist templates` lists the templates.
+            """)
     @Argument(help: "Its title.") var title: String
     @Option(help: "Its ID, for rules (“in ID”) and commands; made from the title by default.") var id: String?
+    @Option(help: "Start with the rule and order of this template.") var template: SmartTemplate?
+    @OptionGroup var smart: SmartPlaylistOptions
     @OptionGroup var options: GlobalOptions
     var observation: Observation { .parts([.playlists]) }
+
+    func validate() throws {
+        if template == nil, smart.rule == nil, smart.isGiven {
+            throw ValidationError("--sort, --limit and --add-to need a rule: add --where RULE or --template NAME.")
+        }
+    }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let title = try PlaylistName.checked(title: CommandLineWords.typed(title))
         let existing = try await fleet.current([.playlists]).playlists
         let created = id ?? Self.id(for: title, among: existing)
-        let answer = try await fleet.playlists.create(created, title: title)
+        let answer = try await fleet.playlists.create(created, title: title, smart: smart.list(from: template))
+        let rule = answer.playlist?.smart.map { ", with the rule: \($0.rule)" } ?? ""
         try output.change(
-            answer, "Created the playlist \(answer.title) (\(created)).",
+            answer, "Created the playlist \(answer.title) (\(created))\(rule).",
             else: "the playlist \(created) already exists, with the title \(answer.title)")
     }
 
@@ -112,6 +130,105 @@ struct PlaylistCreate: FleetCommand {
         let taken = Set(playlists.map(\.id))
         let numbered = sequence(first: 2) { $0 + 1 }.lazy.map { "\(base.prefix(36))-\($0)" }
         return taken.contains(base) ? numbered.first { !taken.contains($0) } ?? base : base
+    }
+}
+
+/// The rule of a smart playlist, as options.
+struct SmartPlaylistOptions: ParsableArguments {
+    @Option(name: .customLong("where"), help: "The rule that episodes meet, such as “unplayed and length < 20m”.")
+    var rule: String?
+    @Option(help: "The order of the episodes: newest, oldest, shortest, longest, title, heard or added.")
+    var sort: EpisodeOrder?
+    @Option(help: "The maximum number of episodes, 1 to 1000; by default 100.") var limit: Int?
+    @Option(name: .customLong("add-to"), help: "Add an episode to this queue once it meets the rule.")
+    var queue: String?
+
+    var isGiven: Bool { rule != nil || sort != nil || limit != nil || queue != nil }
+
+    func validate() throws {
+        if let limit, !(1...1_000).contains(limit) {
+            throw ValidationError("A smart playlist has 1 to 1000 episodes, not \(limit).")
+        }
+    }
+
+    /// The smart playlist that the options describe; nil if they describe none.
+    func list(from template: SmartTemplate?) -> SmartPlaylist? {
+        guard let rule = rule.map(CommandLineWords.typed) ?? template?.list.rule else { return nil }
+        return SmartPlaylist(
+            rule: rule, order: sort ?? template?.list.order ?? .newest, limit: limit ?? 0, queue: queue)
+    }
+}
+
+/// The rule and order of a common smart playlist.
+enum SmartTemplate: String, ExpressibleByArgument, CaseIterable {
+    case shortThisWeek = "short-this-week"
+    case inProgress = "in-progress"
+    case downloaded
+
+    var list: SmartPlaylist {
+        switch self {
+        case .shortThisWeek: SmartPlaylist(rule: "unplayed and published < 7d", order: .shortest)
+        case .inProgress: SmartPlaylist(rule: "started", order: .heard)
+        case .downloaded: SmartPlaylist(rule: "downloaded and unplayed", order: .oldest)
+        }
+    }
+
+    var summary: String {
+        switch self {
+        case .shortThisWeek: "unplayed episodes of this week, the shortest first"
+        case .inProgress: "episodes that you have begun, the last one first"
+        case .downloaded: "unplayed episodes on this machine, the oldest first"
+        }
+    }
+}
+
+struct PlaylistTemplates: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "templates", abstract: "List the templates of smart playlists.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let rows = SmartTemplate.allCases.map { template in
+            [template.rawValue, template.summary, template.list.rule]
+        }
+        let json = SmartTemplate.allCases.map { template in
+            JSONValue.object([
+                "name": .string(template.rawValue), "summary": .string(template.summary),
+                "rule": .string(template.list.rule), "sort": .string(template.list.order.rawValue),
+            ])
+        }
+        let table = TextTable(["template", .flexible("what it contains"), "rule"], rows)
+        try context.output.value(.array(json), lines: table.lines())
+    }
+}
+
+struct PlaylistEdit: PlaylistCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "edit", abstract: "Change the rule, the order or the limit of a smart playlist.")
+    @OptionGroup var playlist: PlaylistArgument
+    @OptionGroup var smart: SmartPlaylistOptions
+    @Flag(name: .customLong("no-add"), help: "Add no more episodes to a queue.") var isEndingAddition = false
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard smart.isGiven || isEndingAddition else {
+            throw ValidationError("Give what to change: --where, --sort, --limit, --add-to or --no-add.")
+        }
+        guard smart.queue == nil || !isEndingAddition else {
+            throw ValidationError("--add-to and --no-add exclude each other.")
+        }
+    }
+
+    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.playlists.edit(
+            id, rule: smart.rule.map(CommandLineWords.typed), order: smart.sort, limit: smart.limit,
+            queue: isEndingAddition ? "" : smart.queue)
+        let list = answer.playlist?.smart
+        let addition = list?.queue.map { "; new ones are added to \(QueueName.shown($0))" } ?? ""
+        try output.change(
+            answer,
+            "\(answer.title) contains at most \(list?.limit ?? 0) episodes, \((list?.order ?? .newest).phrase), with the rule: \(list?.rule ?? "")\(addition).",
+            else: "\(answer.title) is already like that")
     }
 }
 
@@ -136,8 +253,10 @@ struct PlaylistDelete: PlaylistCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+        let rule = try await fleet.current([.playlists]).playlists.first { $0.id == id }?.smart?.rule
         let answer = try await fleet.playlists.delete(id, withItems: force)
-        try output.change(answer, "Deleted the playlist \(id).", else: "there was nothing to delete")
+        let note = rule.map { " Its rule was: \($0)." } ?? ""
+        try output.change(answer, "Deleted the playlist \(id).\(note)", else: "there was nothing to delete")
     }
 }
 
@@ -157,11 +276,11 @@ extension Output {
         let contents = try await fleet.playlists.items(id)
         let (playlist, items, json) = (contents.playlist, contents.entries, contents.json)
         guard !items.isEmpty else {
-            return try value(
-                json,
-                lines: [
-                    "\(DisplayText.quoted(playlist.title)) is empty. Add an episode with `lockstep playlist add \(id) EPISODE`."
-                ])
+            let title = DisplayText.quoted(playlist.title)
+            let reason =
+                playlist.smart.map { "No episode meets the rule of \(title): \($0.rule)." }
+                ?? "\(title) is empty. Add an episode with `lockstep playlist add \(id) EPISODE`."
+            return try value(json, lines: [reason])
         }
         let rows = items.enumerated().map { index, item in
             let episode = item.episode
@@ -174,7 +293,8 @@ extension Output {
         let table = TextTable(
             [.right(""), .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
         let count = items.count == 1 ? "1 episode" : "\(items.count) episodes"
-        try value(json, lines: table.lines() + ["\(count), \(TimeText.span(playlist.duration))."])
+        let rule = playlist.smart.map { " Rule: \($0.rule); \($0.order.phrase)." } ?? ""
+        try value(json, lines: table.lines() + ["\(count), \(TimeText.span(playlist.duration)).\(rule)"])
     }
 }
 

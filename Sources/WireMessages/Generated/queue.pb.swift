@@ -1482,7 +1482,43 @@ public nonisolated struct WireCreatePlaylist: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 to 200 characters; empty: the ID
   public var title: String = String()
+
+  /// absent: the playlist's items are added by commands
+  public var smart: WireSmartList {
+    get {_smart ?? WireSmartList()}
+    set {_smart = newValue}
+  }
+  /// Returns true if `smart` has been explicitly set.
+  public var hasSmart: Bool {self._smart != nil}
+  /// Clears the value of `smart`. Subsequent reads from it will return its default value.
+  public mutating func clearSmart() {self._smart = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _smart: WireSmartList? = nil
+}
+
+/// The items of a smart playlist: the first episodes of an order that meet a rule.
+public nonisolated struct WireSmartList: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// see rules.md; its canonical text in `Playlist`
+  public var rule: String = String()
+
+  /// not RELEVANCE
+  public var order: WireEpisodeOrder = .newest
+
+  /// 1 to 1 000; 0: 100
+  public var limit: UInt32 = 0
+
+  /// the queue to which an episode is added once it meets the rule; empty: none
+  public var queue: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1524,6 +1560,44 @@ public nonisolated struct WireChangePlaylist: Sendable {
   /// Clears the value of `shuffle`. Subsequent reads from it will return its default value.
   public mutating func clearShuffle() {self._shuffle = nil}
 
+  /// Of a smart playlist only. Episodes that meet the rule when `queue` is set aren't added.
+  public var rule: String {
+    get {_rule ?? String()}
+    set {_rule = newValue}
+  }
+  /// Returns true if `rule` has been explicitly set.
+  public var hasRule: Bool {self._rule != nil}
+  /// Clears the value of `rule`. Subsequent reads from it will return its default value.
+  public mutating func clearRule() {self._rule = nil}
+
+  public var order: WireEpisodeOrder {
+    get {_order ?? .newest}
+    set {_order = newValue}
+  }
+  /// Returns true if `order` has been explicitly set.
+  public var hasOrder: Bool {self._order != nil}
+  /// Clears the value of `order`. Subsequent reads from it will return its default value.
+  public mutating func clearOrder() {self._order = nil}
+
+  public var limit: UInt32 {
+    get {_limit ?? 0}
+    set {_limit = newValue}
+  }
+  /// Returns true if `limit` has been explicitly set.
+  public var hasLimit: Bool {self._limit != nil}
+  /// Clears the value of `limit`. Subsequent reads from it will return its default value.
+  public mutating func clearLimit() {self._limit = nil}
+
+  /// empty: none
+  public var queue: String {
+    get {_queue ?? String()}
+    set {_queue = newValue}
+  }
+  /// Returns true if `queue` has been explicitly set.
+  public var hasQueue: Bool {self._queue != nil}
+  /// Clears the value of `queue`. Subsequent reads from it will return its default value.
+  public mutating func clearQueue() {self._queue = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1531,6 +1605,10 @@ public nonisolated struct WireChangePlaylist: Sendable {
   fileprivate var _title: String? = nil
   fileprivate var _continuous: Bool? = nil
   fileprivate var _shuffle: Bool? = nil
+  fileprivate var _rule: String? = nil
+  fileprivate var _order: WireEpisodeOrder? = nil
+  fileprivate var _limit: UInt32? = nil
+  fileprivate var _queue: String? = nil
 }
 
 public nonisolated struct WireDeletePlaylist: Sendable {
@@ -1678,9 +1756,21 @@ public nonisolated struct WirePlaylist: Sendable {
   /// of all items, in seconds; items of unknown duration count as 0
   public var duration: Double = 0
 
+  /// absent: the items are added by commands
+  public var smart: WireSmartList {
+    get {_smart ?? WireSmartList()}
+    set {_smart = newValue}
+  }
+  /// Returns true if `smart` has been explicitly set.
+  public var hasSmart: Bool {self._smart != nil}
+  /// Clears the value of `smart`. Subsequent reads from it will return its default value.
+  public mutating func clearSmart() {self._smart = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+
+  fileprivate var _smart: WireSmartList? = nil
 }
 
 /// The records of the queue service. Record `playlist`/<id>:
@@ -1704,6 +1794,37 @@ public nonisolated struct WirePlaylistRecord: Sendable {
 
   /// the number of newest changes that are undone
   public var undone: UInt32 = 0
+
+  public var smart: WireSmartList {
+    get {_smart ?? WireSmartList()}
+    set {_smart = newValue}
+  }
+  /// Returns true if `smart` has been explicitly set.
+  public var hasSmart: Bool {self._smart != nil}
+  /// Clears the value of `smart`. Subsequent reads from it will return its default value.
+  public mutating func clearSmart() {self._smart = nil}
+
+  /// Of a smart playlist, whose items aren't stored: their number, length, and a hash of their episodes' IDs.
+  public var items: UInt32 = 0
+
+  public var duration: Double = 0
+
+  public var digest: UInt64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _smart: WireSmartList? = nil
+}
+
+/// Record `smart`/<playlist id>: the episodes that a smart playlist has found since it adds them to a queue, newest last.
+public nonisolated struct WireSmartFoundRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episodes: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -4040,7 +4161,7 @@ nonisolated extension WireDecidedLoad.Outcome: SwiftProtobuf._ProtoNameProviding
 
 nonisolated extension WireCreatePlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".CreatePlaylist"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}smart\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4049,20 +4170,74 @@ nonisolated extension WireCreatePlaylist: SwiftProtobuf.Message, SwiftProtobuf._
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._smart) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.title.isEmpty {
       try visitor.visitSingularStringField(value: self.title, fieldNumber: 1)
     }
+    try { if let v = self._smart {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireCreatePlaylist, rhs: WireCreatePlaylist) -> Bool {
     if lhs.title != rhs.title {return false}
+    if lhs._smart != rhs._smart {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSmartList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SmartList"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}rule\0\u{1}order\0\u{1}limit\0\u{1}queue\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.rule) }()
+      case 2: try { try decoder.decodeSingularEnumField(value: &self.order) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.queue) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.rule.isEmpty {
+      try visitor.visitSingularStringField(value: self.rule, fieldNumber: 1)
+    }
+    if self.order != .newest {
+      try visitor.visitSingularEnumField(value: self.order, fieldNumber: 2)
+    }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt32Field(value: self.limit, fieldNumber: 3)
+    }
+    if !self.queue.isEmpty {
+      try visitor.visitSingularStringField(value: self.queue, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSmartList, rhs: WireSmartList) -> Bool {
+    if lhs.rule != rhs.rule {return false}
+    if lhs.order != rhs.order {return false}
+    if lhs.limit != rhs.limit {return false}
+    if lhs.queue != rhs.queue {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4070,7 +4245,7 @@ nonisolated extension WireCreatePlaylist: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension WireChangePlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ChangePlaylist"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}continuous\0\u{1}shuffle\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}continuous\0\u{1}shuffle\0\u{1}rule\0\u{1}order\0\u{1}limit\0\u{1}queue\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4081,6 +4256,10 @@ nonisolated extension WireChangePlaylist: SwiftProtobuf.Message, SwiftProtobuf._
       case 1: try { try decoder.decodeSingularStringField(value: &self._title) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self._continuous) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self._shuffle) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self._rule) }()
+      case 5: try { try decoder.decodeSingularEnumField(value: &self._order) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self._limit) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self._queue) }()
       default: break
       }
     }
@@ -4100,6 +4279,18 @@ nonisolated extension WireChangePlaylist: SwiftProtobuf.Message, SwiftProtobuf._
     try { if let v = self._shuffle {
       try visitor.visitSingularBoolField(value: v, fieldNumber: 3)
     } }()
+    try { if let v = self._rule {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 4)
+    } }()
+    try { if let v = self._order {
+      try visitor.visitSingularEnumField(value: v, fieldNumber: 5)
+    } }()
+    try { if let v = self._limit {
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 6)
+    } }()
+    try { if let v = self._queue {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 7)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4107,6 +4298,10 @@ nonisolated extension WireChangePlaylist: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs._title != rhs._title {return false}
     if lhs._continuous != rhs._continuous {return false}
     if lhs._shuffle != rhs._shuffle {return false}
+    if lhs._rule != rhs._rule {return false}
+    if lhs._order != rhs._order {return false}
+    if lhs._limit != rhs._limit {return false}
+    if lhs._queue != rhs._queue {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4302,7 +4497,7 @@ nonisolated extension WireItemsQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WirePlaylist: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Playlist"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}revision\0\u{1}items\0\u{3}created_at\0\u{3}updated_at\0\u{1}continuous\0\u{1}shuffle\0\u{1}duration\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}revision\0\u{1}items\0\u{3}created_at\0\u{3}updated_at\0\u{1}continuous\0\u{1}shuffle\0\u{1}duration\0\u{1}smart\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4319,12 +4514,17 @@ nonisolated extension WirePlaylist: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 7: try { try decoder.decodeSingularBoolField(value: &self.continuous) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.shuffle) }()
       case 9: try { try decoder.decodeSingularDoubleField(value: &self.duration) }()
+      case 10: try { try decoder.decodeSingularMessageField(value: &self._smart) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.id.isEmpty {
       try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
     }
@@ -4352,6 +4552,9 @@ nonisolated extension WirePlaylist: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if self.duration.bitPattern != 0 {
       try visitor.visitSingularDoubleField(value: self.duration, fieldNumber: 9)
     }
+    try { if let v = self._smart {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4365,6 +4568,7 @@ nonisolated extension WirePlaylist: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.continuous != rhs.continuous {return false}
     if lhs.shuffle != rhs.shuffle {return false}
     if lhs.duration != rhs.duration {return false}
+    if lhs._smart != rhs._smart {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4372,7 +4576,7 @@ nonisolated extension WirePlaylist: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaylistRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}revision\0\u{3}created_at\0\u{3}updated_at\0\u{1}single\0\u{1}shuffle\0\u{1}undone\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}revision\0\u{3}created_at\0\u{3}updated_at\0\u{1}single\0\u{1}shuffle\0\u{1}undone\0\u{1}smart\0\u{1}items\0\u{1}duration\0\u{1}digest\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4387,12 +4591,20 @@ nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._
       case 5: try { try decoder.decodeSingularBoolField(value: &self.single) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.shuffle) }()
       case 7: try { try decoder.decodeSingularUInt32Field(value: &self.undone) }()
+      case 8: try { try decoder.decodeSingularMessageField(value: &self._smart) }()
+      case 9: try { try decoder.decodeSingularUInt32Field(value: &self.items) }()
+      case 10: try { try decoder.decodeSingularDoubleField(value: &self.duration) }()
+      case 11: try { try decoder.decodeSingularFixed64Field(value: &self.digest) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.title.isEmpty {
       try visitor.visitSingularStringField(value: self.title, fieldNumber: 1)
     }
@@ -4414,6 +4626,18 @@ nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._
     if self.undone != 0 {
       try visitor.visitSingularUInt32Field(value: self.undone, fieldNumber: 7)
     }
+    try { if let v = self._smart {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    } }()
+    if self.items != 0 {
+      try visitor.visitSingularUInt32Field(value: self.items, fieldNumber: 9)
+    }
+    if self.duration.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.duration, fieldNumber: 10)
+    }
+    if self.digest != 0 {
+      try visitor.visitSingularFixed64Field(value: self.digest, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4425,6 +4649,40 @@ nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.single != rhs.single {return false}
     if lhs.shuffle != rhs.shuffle {return false}
     if lhs.undone != rhs.undone {return false}
+    if lhs._smart != rhs._smart {return false}
+    if lhs.items != rhs.items {return false}
+    if lhs.duration != rhs.duration {return false}
+    if lhs.digest != rhs.digest {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSmartFoundRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SmartFoundRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episodes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.episodes, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSmartFoundRecord, rhs: WireSmartFoundRecord) -> Bool {
+    if lhs.episodes != rhs.episodes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
