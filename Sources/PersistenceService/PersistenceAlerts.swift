@@ -9,7 +9,7 @@ enum PersistenceAlerts {
     static func recovered(_ recovery: Recovery, now: Timestamp) -> WireAlert {
         var alert = alert("databaseLost", .error, "The database was lost", recovery.reason, now: now)
         if let moved = recovery.movedTo { alert.message += " It was kept as \(moved)." }
-        guard let reaches = recovery.reaches.map({ CalendarTime($0).readable }) else {
+        guard let reaches = recovery.reaches.map({ LocalTime.calendar($0).minuteText }) else {
             alert.message += " There was no intact copy, so the library is empty."
             return alert
         }
@@ -18,7 +18,7 @@ enum PersistenceAlerts {
         alert.message += " The newest good copy was restored; it reaches \(reaches). What changed after that is lost."
         if let library = recovery.libraryReaches {
             alert.message +=
-                " Lists of episodes reach \(CalendarTime(library).readable) until the feeds are refreshed."
+                " Lists of episodes reach \(LocalTime.calendar(library).minuteText) until the feeds are refreshed."
         }
         return alert
     }

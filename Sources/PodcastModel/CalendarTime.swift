@@ -80,9 +80,6 @@ public struct CalendarTime: Sendable, Hashable {
     /// The form of RFC 3339 for programs: `2026-01-02T03:04:05.678Z`.
     public var rfc3339: String { "\(dayText)T\(timeText).\(padded(milliseconds % 1_000, 3))Z" }
 
-    /// The form for users: `2026-01-02 03:04 UTC`.
-    public var readable: String { minuteText + " UTC" }
-
     /// The day alone: `2026-01-02`.
     public var dayText: String { "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))" }
 

@@ -95,12 +95,12 @@ import WireMessages
         #expect(TimeText.mark(seconds) == text)
     }
 
-    @Test(arguments: [
-        (Int64(0), "-"), (1_772_323_200_000, "2026-03-01"), (951_782_400_000, "2000-02-29"),
-        (-86_400_000, "1969-12-31"),
-    ])
-    func `a time is formatted as a day`(milliseconds: Int64, text: String) {
-        #expect(TimeText.day(milliseconds: milliseconds) == text)
+    @Test func `a time is formatted as a local day and minute`() {
+        let moment = Timestamp(milliseconds: 1_772_323_200_000)
+        #expect(TimeText.day(milliseconds: moment.milliseconds) == LocalTime.calendar(moment).dayText)
+        #expect(TimeText.minute(milliseconds: moment.milliseconds) == LocalTime.calendar(moment).minuteText)
+        #expect(TimeText.day(milliseconds: 0) == "-")
+        #expect(TimeText.minute(milliseconds: 0) == "never")
     }
 
     @Test(arguments: [

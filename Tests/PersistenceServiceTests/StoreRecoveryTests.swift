@@ -90,7 +90,7 @@ import WireMessages
         }
         let alert = try #require(try alert(of: restored))
         #expect(alert.code == "databaseRestored")
-        #expect(alert.message.contains(CalendarTime(StoreFixture.moment(60)).readable))
+        #expect(alert.message.contains(LocalTime.calendar(StoreFixture.moment(60)).minuteText))
         #expect(alert.actions == ["dismiss"])
         // Newer feed contents must be fetched again.
         #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.map(\.etag) == [""])
@@ -227,7 +227,8 @@ import WireMessages
         #expect(try restored.history(WirePlayHistoryQuery()).sessions.map(\.id) == ["s2", "s1"])
         #expect(try restored.pool.read { db in try Int.fetchOne(db, sql: "SELECT seconds FROM episode") } == 1_234)
         #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.last?.unplayedCount == 0)
-        #expect(try alert(of: restored)?.message.contains(CalendarTime(StoreFixture.moment(120)).readable) == true)
+        #expect(
+            try alert(of: restored)?.message.contains(LocalTime.calendar(StoreFixture.moment(120)).minuteText) == true)
         #expect(restored.damage() == nil)
     }
 

@@ -15,14 +15,14 @@ package enum TimeText {
         }
     }
 
-    /// The date of a time in UTC: `2026-03-09`; `-` for 0.
+    /// The local date of a time: `2026-03-09`; `-` for 0.
     package static func day(milliseconds: Int64) -> String {
-        milliseconds == 0 ? "-" : CalendarTime(Timestamp(milliseconds: milliseconds)).dayText
+        milliseconds == 0 ? "-" : LocalTime.calendar(Timestamp(milliseconds: milliseconds)).dayText
     }
 
-    /// The minute of a time in UTC: `2026-03-09 12:34`; `never` for 0.
+    /// The local minute of a time: `2026-03-09 12:34`; `never` for 0.
     package static func minute(milliseconds: Int64) -> String {
-        milliseconds == 0 ? "never" : CalendarTime(Timestamp(milliseconds: milliseconds)).minuteText
+        milliseconds == 0 ? "never" : LocalTime.calendar(Timestamp(milliseconds: milliseconds)).minuteText
     }
 }
 

@@ -66,7 +66,7 @@ struct DatabaseFileCheck: Sendable {
                 "There is no backup. To recover the file with other tools, copy it first: `lockstep up --detach` renames it and starts with an empty library."
         }
         return
-            "Start the fleet with `lockstep up --detach`: if the file is unusable, it is renamed and replaced by the newest good backup (\(TimeText.minute(milliseconds: newestBackup.at.milliseconds)) UTC)."
+            "Start the fleet with `lockstep up --detach`: if the file is unusable, it is renamed and replaced by the newest good backup (\(TimeText.minute(milliseconds: newestBackup.at.milliseconds)))."
     }
 
     private var newestBackup: DatabaseCopy? { DatabaseCopy.all(in: home.backupDirectory).first }

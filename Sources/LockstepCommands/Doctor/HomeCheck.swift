@@ -148,7 +148,7 @@ struct HomeCheck: Sendable {
         guard now > 1_767_225_600 - 60 * day else {
             return .fault(
                 "clock",
-                "The clock says \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC, which is in the past.",
+                "The clock says \(TimeText.minute(milliseconds: Int64(now * 1_000))), which is in the past.",
                 do: "Set it, for example with `timedatectl set-ntp true`; secure connections fail until then.")
         }
         if let newestFile, newestFile > now + 60 {
@@ -156,7 +156,7 @@ struct HomeCheck: Sendable {
                 "clock", "The clock was set back by \(TimeText.span(newestFile - now)) since the fleet’s last start.",
                 do: "Check it with `timedatectl`; no data is lost, but times in lists may be wrong.")
         }
-        return .ok("clock", "The time is \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC.")
+        return .ok("clock", "The time is \(TimeText.minute(milliseconds: Int64(now * 1_000))).")
     }
 
     private static func modified(_ path: String) -> Double? {

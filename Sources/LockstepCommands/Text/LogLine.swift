@@ -23,7 +23,7 @@ enum LogLine {
     static func text(_ line: String) -> String {
         guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(line.utf8)), let message = fields.message
         else { return DisplayText.sanitised(line) }
-        let time = fields.at.map { CalendarTime(Timestamp(milliseconds: $0)).secondText }
+        let time = fields.at.map { LocalTime.calendar(Timestamp(milliseconds: $0)).secondText }
         let parts = [time, fields.service, fields.level, message].compactMap(\.self)
         return DisplayText.sanitised(parts.joined(separator: " "))
     }
