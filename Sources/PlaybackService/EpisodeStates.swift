@@ -66,6 +66,8 @@ package struct EpisodeMarking: Sendable {
     let request: RequestID
     let episodes: [String]
     let played: Bool
+    /// The group of requests that are undone together; empty for this one alone.
+    let group: String
     let reason: String
     /// Whether the request names one episode, and is answered with its state alone.
     let isSingle: Bool
@@ -83,6 +85,7 @@ package struct EpisodeMarking: Sendable {
         episodes = named.filter { seen.insert($0).inserted }
         request = command.id
         played = set.played
+        group = set.group
         reason = set.reason(command)
     }
 
@@ -170,7 +173,13 @@ extension PlaybackMachine {
         let state = session.episodeState.marked(
             played: set.played, keepsPosition: session.status != .finished, reason: set.reason(command), now: now)
         let isChanged = state.played != session.episodeState.played
-        if isChanged { self.session?.mark(as: state, pending) }
+        if isChanged {
+            let mark = EpisodeMark(before: session.episodeState, after: state, unplayedFrom: nil)
+            var change = OwnerChange()
+            marks.add([mark], played: set.played, group: set.group, at: now.wall, &change.changes)
+            pending.save(change, as: Item.marks)
+            self.session?.mark(as: state, pending)
+        }
         // An unsaved change is acknowledged when it is saved.
         if isChanged || pending.writes.unsavedStates[state.episode] != nil {
             pending.writes.mark(.session)
@@ -191,11 +200,19 @@ extension PlaybackMachine {
         let loaded = session?.isStateKnown == true ? session : nil
         let (marks, reply) = marking.marks(of: found, loaded, pending.writes.unsavedStates, now: now)
         guard !marks.isEmpty else { return pending.reply(marking.request, reply) }
-        commit(marks, answering: marking.request, reply)
+        var change = OwnerChange()
+        let key = self.marks.add(
+            marks, played: marking.played, group: marking.group, at: now.wall, &change.changes)
+        commit(marks, change, key.map { MarksRecordChange(key: $0) }, answering: marking.request, reply)
     }
 
-    private mutating func commit(_ marks: [EpisodeMark], answering request: RequestID, _ reply: WirePlaybackReply) {
-        var change = OwnerChange(publications: EpisodeMark.publications(of: marks.map(\.after)))
+    /// Commits marks, or their undoing, with the change of the record for it.
+    mutating func commit(
+        _ marks: [EpisodeMark], _ change: OwnerChange, _ record: MarksRecordChange?, answering request: RequestID,
+        _ reply: WirePlaybackReply
+    ) {
+        var change = change
+        change.publications += EpisodeMark.publications(of: marks.map(\.after))
         for mark in marks {
             change.changes.append(.putting(mark.after))
             prepared.forgetAnswer(about: mark.after.episode)
@@ -206,10 +223,15 @@ extension PlaybackMachine {
             if mark.before != mark.after { session?.mark(as: mark.after, pending) }
             change.changes.append(self.change(.session))
         }
-        commit(.marks(marks), change, answering: request, reply)
+        commit(.marks(marks, record), change, answering: request, reply)
     }
 
-    mutating func rollBack(_ marks: [EpisodeMark]) {
+    mutating func rollBack(_ marks: [EpisodeMark], _ record: MarksRecordChange?) {
+        if let record {
+            var unsaved: [WireChange] = []
+            self.marks.remove(record.key, &unsaved)
+            if let undone = record.undone { self.marks.restore(undone, as: record.key) }
+        }
         for mark in marks {
             let episode = mark.after.episode
             episodeStates.forget(mark.after)

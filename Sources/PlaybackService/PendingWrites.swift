@@ -17,6 +17,7 @@ struct PendingWrites: Sendable {
         /// A bookmark of a forgotten podcast; other bookmarks have transactions of their own.
         case bookmark(String)
         case playSession(String)
+        case marks(String)
 
         /// Whether the item is written again after it was refused as invalid.
         var isKeptIfRefused: Bool {
@@ -30,7 +31,7 @@ struct PendingWrites: Sendable {
     enum Entry: Sendable {
         case state([Item])
         case answer(PlayerAlerts.Answer)
-        case marks([EpisodeMark])
+        case marks([EpisodeMark], MarksRecordChange?)
         case bookmark
     }
 
@@ -117,7 +118,7 @@ struct PendingWrites: Sendable {
     mutating func refused(_ id: TransactionID, keeping: (Item) -> Bool) -> Entry? {
         let entry = entries.removeValue(forKey: id)
         if case .state(let items)? = entry { dirty.formUnion(items.filter(keeping)) }
-        if case .marks(let marks)? = entry { marks.forEach { rollBack($0) } }
+        if case .marks(let marks, _)? = entry { marks.forEach { rollBack($0) } }
         refusals += 1
         forget()
         return entry
@@ -125,11 +126,11 @@ struct PendingWrites: Sendable {
 
     /// Rolls back a refused mark in the later marks of the same episode.
     private mutating func rollBack(_ refused: EpisodeMark) {
-        for case (let id, .marks(var marks)) in entries {
+        for case (let id, .marks(var marks, let record)) in entries {
             for index in marks.indices where marks[index].after.episode == refused.after.episode {
                 marks[index].before = refused.rolledBack(from: marks[index].before)
             }
-            entries[id] = .marks(marks)
+            entries[id] = .marks(marks, record)
         }
     }
 

@@ -102,6 +102,7 @@ extension PlaybackMachine {
         case .setting(let podcast, let key): return settings.record(podcast, key)
         case .sleep: return sleepTimer.change(bootID: context.bootID)
         case .chapters(let episode): return chapters.files.change(episode)
+        case .marks(let key): return marks.records.change(key)
         case .bookmark(let id): return bookmarks.bookmarks.change(id)
         case .playSession(let id): return .putting(pending.writes.unsavedSessions[id] ?? WirePlaySession())
         }
@@ -113,7 +114,7 @@ extension PlaybackMachine {
             changes.append(change(.session))
             if session.episodeState.updatedAt > 0 { changes.append(.putting(session.episodeState)) }
         }
-        changes += settings.everything + bookmarks.bookmarks.everything
+        changes += settings.everything + bookmarks.bookmarks.everything + marks.records.everything
         if sleepTimer.phase != .off { changes.append(change(.sleep)) }
         if let heard = playSessions.current { changes.append(.putting(heard)) }
         return changes + chapters.files.everything + pending.alerts.everything
@@ -138,7 +139,7 @@ extension PlaybackMachine {
         case .answer(let answer)?:
             pending.writes.mark(.alert(answer.answer.alert))
             processAnswers(pending.alerts.refused(answer.answer.alert))
-        case .marks(let marks)?: rollBack(marks)
+        case .marks(let marks, let record)?: rollBack(marks, record)
         case .bookmark?:
             if let episode = bookmarks.refused(id) {
                 pending.publications.append(bookmarks.publication(of: episode))

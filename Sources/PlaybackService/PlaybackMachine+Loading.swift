@@ -33,6 +33,7 @@ extension PlaybackMachine {
     mutating func handleAnswer(_ query: Query, _ result: Result<[UInt8], Failure>) {
         switch query {
         case .marks(let marking): return finish(marking, result)
+        case .undoMarks(let undoing): return finish(undoing, result)
         case .bookmark(let command, let bookmark): return makeBookmark(bookmark, command, result)
         case .chapters(let load):
             if session?.loadID == load, let found = result.episode { showChapters(of: found) }

@@ -40,6 +40,7 @@ extension PlaybackMachine {
         switch record.collection {
         case "settings": restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
         case "chapters": _ = try chapters.restore(record)
+        case "marks": _ = try marks.restore(record)
         case "bookmark": _ = try bookmarks.restore(record)
         case "sleep":
             let stored = try WireSleepState(wireBytes: record.value)

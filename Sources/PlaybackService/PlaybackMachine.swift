@@ -114,6 +114,7 @@ package struct PlaybackMachine: OwnerMachine {
     var output: SoundOutput
     var episodeStates = EpisodeStates()
     var bookmarks = BookmarkStore()
+    var marks = MarkHistory()
     var chapters = ChapterTracker()
     var sleepTimer = SleepTimerMachine()
     var pending = PendingEffects()

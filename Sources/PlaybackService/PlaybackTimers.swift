@@ -72,5 +72,6 @@ package enum PlaybackQuery: Sendable {
     /// The prepared episode; the number identifies the query.
     case next(UInt64)
     case marks(EpisodeMarking)
+    case undoMarks(MarkUndoing)
     case bookmark(Command, WireBookmark)
 }

@@ -178,16 +178,39 @@ public struct PlayerClient: Sendable {
 
     /// Marks up to 500 episodes as played or unplayed, all or none.
     ///
+    /// - Parameter group: a name for calls that `undoMarks` undoes together; empty for this call alone.
     /// - Returns: whether each episode has changed, in order and without duplicates.
     /// - Throws: `notFound` if an episode is unknown.
     public func setPlayed(
-        _ isPlayed: Bool, _ episodes: [EpisodeID]
+        _ isPlayed: Bool, _ episodes: [EpisodeID], group: String = ""
     ) async throws(Failure) -> [Answer<EpisodeProgress>] {
         let states = try await reply {
+            $0.setPlayed.group = group
             $0.setPlayed.played = isPlayed
             $0.setPlayed.episodes = episodes.map(\.text)
         }.episodeStates
-        return zip(states.states, states.changed).compactMap { state, changed in
+        return Self.answers(states)
+    }
+
+    /// Undoes the newest marks that `setPlayed` changed, with all calls of their group.
+    ///
+    /// - Returns: whether the episodes had been marked as played, and whether each has changed: one that has been
+    ///   marked or finished since keeps its state; nil if there is nothing to undo.
+    public func undoMarks() async throws(Failure) -> (wasPlayed: Bool, episodes: [Answer<EpisodeProgress>])? {
+        var episodes: [Answer<EpisodeProgress>] = []
+        while true {
+            let reply = try await reply { $0.undoMarks = WireUndoMarks() }
+            guard case .marksUndone(let undone)? = reply.result else {
+                throw Failure(.malformed, "Couldn’t read the playback service’s answer.")
+            }
+            guard reply.changed else { return nil }
+            episodes += Self.answers(undone.states)
+            if !undone.more { return (undone.played, episodes) }
+        }
+    }
+
+    private static func answers(_ states: WireEpisodeStates) -> [Answer<EpisodeProgress>] {
+        zip(states.states, states.changed).compactMap { state, changed in
             EpisodeProgress(state).map { Answer(changed: changed, value: $0) }
         }
     }

@@ -215,6 +215,14 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     set {command = .extendSleep(newValue)}
   }
 
+  public var undoMarks: WireUndoMarks {
+    get {
+      if case .undoMarks(let v)? = command {return v}
+      return WireUndoMarks()
+    }
+    set {command = .undoMarks(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -243,6 +251,7 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     case changeSpeed(WireChangeLevel)
     case changeVolume(WireChangeLevel)
     case extendSleep(WireExtendSleep)
+    case undoMarks(WireUndoMarks)
 
   }
 
@@ -310,6 +319,15 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
     set {_uniqueStorage()._result = .episodeStates(newValue)}
   }
 
+  /// of undo_marks
+  public var marksUndone: WireMarksUndone {
+    get {
+      if case .marksUndone(let v)? = _storage._result {return v}
+      return WireMarksUndone()
+    }
+    set {_uniqueStorage()._result = .marksUndone(newValue)}
+  }
+
   /// Whether the command changed anything; absent in replies to queries and in those of an earlier version.
   public var changed: Bool {
     get {_storage._changed ?? false}
@@ -353,6 +371,8 @@ public nonisolated struct WirePlaybackReply: @unchecked Sendable {
     case bookmarks(WireBookmarks)
     /// of set_played with `episodes`
     case episodeStates(WireEpisodeStates)
+    /// of undo_marks
+    case marksUndone(WireMarksUndone)
 
   }
 
@@ -737,9 +757,51 @@ public nonisolated struct WireSetPlayed: Sendable {
   /// instead of `episode`: at most 500, all of them or none, in one commit
   public var episodes: [String] = []
 
+  /// requests of the same group are undone together; empty: this one alone
+  public var group: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+}
+
+/// Undoes the newest set_played that changed anything, or up to 500 episodes of its group.
+public nonisolated struct WireUndoMarks: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireMarksUndone: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the episodes; not changed: they have been marked, finished or deleted since
+  public var states: WireEpisodeStates {
+    get {_states ?? WireEpisodeStates()}
+    set {_states = newValue}
+  }
+  /// Returns true if `states` has been explicitly set.
+  public var hasStates: Bool {self._states != nil}
+  /// Clears the value of `states`. Subsequent reads from it will return its default value.
+  public mutating func clearStates() {self._states = nil}
+
+  /// whether they had been marked as played
+  public var played: Bool = false
+
+  /// the group has more episodes: repeat the command
+  public var more: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _states: WireEpisodeStates? = nil
 }
 
 /// Sets the sleep timer, replacing an earlier one; without a field, turns it off. The timer survives loads and restarts.
@@ -1363,6 +1425,56 @@ public nonisolated struct WireEpisodeStatesChanged: Sendable {
   public init() {}
 }
 
+/// Record `marks`/<number>: a request of set_played, which can be undone. The newest 100 are kept, whole groups at a time.
+public nonisolated struct WireMarksRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var group: String = String()
+
+  public var played: Bool = false
+
+  /// ms since 1970
+  public var at: Int64 = 0
+
+  public var marks: [WireMarksRecord.Mark] = []
+
+  /// the group has more requests than are kept, and none of them is kept
+  public var tooMany: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated struct Mark: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    public var before: WireEpisodeState {
+      get {_before ?? WireEpisodeState()}
+      set {_before = newValue}
+    }
+    /// Returns true if `before` has been explicitly set.
+    public var hasBefore: Bool {self._before != nil}
+    /// Clears the value of `before`. Subsequent reads from it will return its default value.
+    public mutating func clearBefore() {self._before = nil}
+
+    /// after the mark
+    public var position: Double = 0
+
+    /// after the mark
+    public var completedAt: Int64 = 0
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+
+    fileprivate var _before: WireEpisodeState? = nil
+  }
+
+  public init() {}
+}
+
 /// The records of the player. Record `session`/`current`: the loaded episode and the state that a restart restores.
 public nonisolated struct WireSessionRecord: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1595,7 +1707,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.playback"
 
 nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0\u{3}toggle_paused\0\u{3}seek_relative\0\u{3}change_speed\0\u{3}change_volume\0\u{3}extend_sleep\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0\u{3}toggle_paused\0\u{3}seek_relative\0\u{3}change_speed\0\u{3}change_volume\0\u{3}extend_sleep\0\u{3}undo_marks\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1902,6 +2014,19 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .extendSleep(v)
         }
       }()
+      case 24: try {
+        var v: WireUndoMarks?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .undoMarks(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .undoMarks(v)
+        }
+      }()
       default: break
       }
     }
@@ -2005,6 +2130,10 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
       guard case .extendSleep(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 23)
     }()
+    case .undoMarks?: try {
+      guard case .undoMarks(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 24)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2019,7 +2148,7 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0\u{1}changed\0\u{4}\u{2}episode_states\0\u{1}setting\0\u{1}ended\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0\u{1}changed\0\u{4}\u{2}episode_states\0\u{1}setting\0\u{1}ended\0\u{3}marks_undone\0")
 
   fileprivate class _StorageClass {
     var _result: WirePlaybackReply.OneOf_Result?
@@ -2139,6 +2268,19 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
         }()
         case 9: try { try decoder.decodeSingularMessageField(value: &_storage._setting) }()
         case 10: try { try decoder.decodeSingularMessageField(value: &_storage._ended) }()
+        case 11: try {
+          var v: WireMarksUndone?
+          var hadOneofValue = false
+          if let current = _storage._result {
+            hadOneofValue = true
+            if case .marksUndone(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._result = .marksUndone(v)
+          }
+        }()
         default: break
         }
       }
@@ -2185,6 +2327,9 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
       } }()
       try { if let v = _storage._ended {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+      } }()
+      try { if case .marksUndone(let v)? = _storage._result {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
       } }()
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2800,7 +2945,7 @@ nonisolated extension WireListOutputs: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SetPlayed"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}played\0\u{1}episodes\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}played\0\u{1}episodes\0\u{1}group\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2811,6 +2956,7 @@ nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.played) }()
       case 3: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.group) }()
       default: break
       }
     }
@@ -2826,6 +2972,9 @@ nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if !self.episodes.isEmpty {
       try visitor.visitRepeatedStringField(value: self.episodes, fieldNumber: 3)
     }
+    if !self.group.isEmpty {
+      try visitor.visitSingularStringField(value: self.group, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2833,6 +2982,70 @@ nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.episode != rhs.episode {return false}
     if lhs.played != rhs.played {return false}
     if lhs.episodes != rhs.episodes {return false}
+    if lhs.group != rhs.group {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireUndoMarks: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".UndoMarks"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireUndoMarks, rhs: WireUndoMarks) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireMarksUndone: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".MarksUndone"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}states\0\u{1}played\0\u{1}more\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._states) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.played) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.more) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._states {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.played != false {
+      try visitor.visitSingularBoolField(value: self.played, fieldNumber: 2)
+    }
+    if self.more != false {
+      try visitor.visitSingularBoolField(value: self.more, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireMarksUndone, rhs: WireMarksUndone) -> Bool {
+    if lhs._states != rhs._states {return false}
+    if lhs.played != rhs.played {return false}
+    if lhs.more != rhs.more {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3798,6 +4011,100 @@ nonisolated extension WireEpisodeStatesChanged: SwiftProtobuf.Message, SwiftProt
 
   public static func ==(lhs: WireEpisodeStatesChanged, rhs: WireEpisodeStatesChanged) -> Bool {
     if lhs.episodes != rhs.episodes {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireMarksRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".MarksRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}group\0\u{1}played\0\u{1}at\0\u{1}marks\0\u{3}too_many\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.group) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.played) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
+      case 4: try { try decoder.decodeRepeatedMessageField(value: &self.marks) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.tooMany) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.group.isEmpty {
+      try visitor.visitSingularStringField(value: self.group, fieldNumber: 1)
+    }
+    if self.played != false {
+      try visitor.visitSingularBoolField(value: self.played, fieldNumber: 2)
+    }
+    if self.at != 0 {
+      try visitor.visitSingularInt64Field(value: self.at, fieldNumber: 3)
+    }
+    if !self.marks.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.marks, fieldNumber: 4)
+    }
+    if self.tooMany != false {
+      try visitor.visitSingularBoolField(value: self.tooMany, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireMarksRecord, rhs: WireMarksRecord) -> Bool {
+    if lhs.group != rhs.group {return false}
+    if lhs.played != rhs.played {return false}
+    if lhs.at != rhs.at {return false}
+    if lhs.marks != rhs.marks {return false}
+    if lhs.tooMany != rhs.tooMany {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireMarksRecord.Mark: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireMarksRecord.protoMessageName + ".Mark"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}before\0\u{1}position\0\u{3}completed_at\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._before) }()
+      case 2: try { try decoder.decodeSingularDoubleField(value: &self.position) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.completedAt) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._before {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.position.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.position, fieldNumber: 2)
+    }
+    if self.completedAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.completedAt, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireMarksRecord.Mark, rhs: WireMarksRecord.Mark) -> Bool {
+    if lhs._before != rhs._before {return false}
+    if lhs.position != rhs.position {return false}
+    if lhs.completedAt != rhs.completedAt {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
