@@ -7,7 +7,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
     case speed, gain, skipIntro, skipOutro, skipForward, skipBack, trimSilence, boost, normalise, rewindOnResume
     case playedThreshold, autoPlay, sleepFade
     // The settings of the queue.
-    case autoEnqueue, autoEnqueueQueue
+    case autoEnqueue, autoEnqueueQueue, onFailure
     // The settings of downloads.
     case autoDownload, autoDownloadHours, autoDownloadNetworks, keepDownloads, deletePlayed, downloadsAtOnce
     case downloadsPerHost, bandwidthLimit
@@ -66,6 +66,11 @@ public enum SettingKey: String, Sendable, CaseIterable {
                 .queue, .word(["off", "top", "bottom", "next"]), "off",
                 "where new episodes enter a queue: off, top, bottom, or next (after the current one)")
         case .autoEnqueueQueue: rule(.queue, .queueName, QueueName.default, "the queue that new episodes enter")
+        case .onFailure:
+            rule(
+                .queue, .word(["auto", "skip", "stop"]), "auto",
+                "an episode that can’t be played: auto (skip it if a retry can’t help), skip (also if its server doesn’t answer) or stop"
+            )
         case .autoDownload: rule(.downloads, .wholeNumber(0...1_000), "0", "how many newest episodes to download")
         case .autoDownloadHours:
             rule(.downloads, .hours, "always", "when to download automatically: always, or hours such as 22-6")

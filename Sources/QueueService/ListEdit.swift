@@ -29,6 +29,7 @@ struct ListEdit<List: EditableList> {
         case .undo(let undo): try applyHistory(redo: false, at: undo.fromRevision)
         case .redo(let redo): try applyHistory(redo: true, at: redo.fromRevision)
         case .sort(let sort): try self.sort(sort)
+        case .shuffle(let shuffle): self.shuffle(seed: shuffle.seed)
         case .deduplicate: deduplicate()
         case .restore(let restore): try self.restore(restore.revision)
         default: throw QueueMachine.unknownCommand
@@ -146,6 +147,15 @@ struct ListEdit<List: EditableList> {
         }
         let ids = order.sorted(list.queue.entries.map(\.wire)).map(\.id)
         edit([.ordering(ids)], "Sorted by \(order.name)\(sort.descending ? ", descending" : "")")
+    }
+
+    /// Puts the entries after the current one into a random order.
+    private mutating func shuffle(seed: UInt64) {
+        let id = context.command.id
+        var generator = SeededGenerator(seed: seed == 0 ? id.high ^ id.low : seed)
+        let first = list.queue.current.flatMap { list.queue.index(of: $0) }.map { $0 + 1 } ?? 0
+        let following = list.queue.entries.dropFirst(first).map(\.id)
+        edit([.ordering(following.shuffled(using: &generator))], "Shuffled \(Queue.counted(following.count))")
     }
 
     private mutating func applyHistory(redo: Bool, at revision: UInt64) throws(Failure) {

@@ -28,11 +28,17 @@ extension QueueMachine {
         advance(to: next, from: state, marking: mark, "Skipped “\(state.episode.title)”", now: now, &effects)
     }
 
-    /// Skips an episode that played unattended and failed permanently. The entry isn’t removed; an alert of the queue
+    /// Skips an episode that played unattended and failed: permanently, or with the setting `onFailure` `skip` also
+    /// because its server didn’t answer. The entry isn’t removed; an alert of the queue
     /// reports the skip, because the player’s own alert ends with the load.
     mutating func skipUnplayable(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         // A load that was decided since the failure has priority.
-        guard state.error.isPermanent, upcomingLoad == nil else { return }
+        guard upcomingLoad == nil else { return }
+        switch rules.settings.value(.onFailure, podcast: state.episode.podcastID) {
+        case "stop": return failures.keepLoaded()
+        case "skip": break
+        default: guard state.error.isPermanent else { return }
+        }
         let next = nextEntry(after: state, skipping: true)
         let mark = "failed/\(state.loadID)"
         guard next.queue.advancedLoad != mark else { return }
@@ -43,7 +49,7 @@ extension QueueMachine {
         var rules = rules
         let alert = rules.alerts.raiseSkipped(state, in: next.queue, now: now.wall)
         advance(
-            to: next, from: state, marking: mark, "Skipped “\(state.episode.title)”, which can’t be played",
+            to: next, from: state, marking: mark, "Skipped “\(state.episode.title)”, which couldn’t be played",
             alert, rules, now: now, &effects)
     }
 

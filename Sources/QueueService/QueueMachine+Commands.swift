@@ -70,6 +70,7 @@ extension QueueMachine {
         case .previous(let previous): try step(from: previous.from, in: named, forward: false, context, &effects)
         case .toggle: try toggle(named, context, &effects)
         case .delete: try delete(named, context, &effects)
+        case .rename(let rename): try self.rename(named, to: rename.name, context, &effects)
         case .history(let query):
             let limit = query.limit == 0 ? QueueHistory.limit : Int(query.limit)
             reply(context.answer(.with { $0.history = named.history.newest(limit) }, about: name), &effects)
@@ -100,6 +101,17 @@ extension QueueMachine {
         _ name: String, _ context: CommandContext, _ effects: inout [Effect]
     ) throws(Failure) {
         guard queues[name] == nil else { return reply(context.answer(about: name), &effects) }
+        try requireNewName(name)
+        guard queues.count < Self.queueLimit else {
+            throw Failure(
+                .limitReached, "There are already \(Self.queueLimit) queues, which is the limit. Delete one first.")
+        }
+        var named = NamedQueue(name: name)
+        let change = named.modesChange()
+        commit(named, change, answering: context.answer(about: name), &effects)
+    }
+
+    private func requireNewName(_ name: String) throws(Failure) {
         guard QueueName.isValid(name) else {
             throw Failure(.invalidArgument, "“\(name)” can’t be a queue’s name; a name has \(QueueName.rule).")
         }
@@ -108,13 +120,32 @@ extension QueueMachine {
                 .invalidArgument,
                 "“\(name)” is the ID of a playlist; rules couldn’t distinguish them. Use another name.")
         }
-        guard queues.count < Self.queueLimit else {
-            throw Failure(
-                .limitReached, "There are already \(Self.queueLimit) queues, which is the limit. Delete one first.")
+    }
+
+    /// Renames a queue, with the settings that name it, in one commit.
+    private mutating func rename(
+        _ named: NamedQueue, to name: String, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard named.name != QueueName.default else {
+            throw Failure(.notApplicable, "“main” is Up Next, which can’t be renamed.")
         }
-        var named = NamedQueue(name: name)
-        let change = named.modesChange()
-        commit(named, change, answering: context.answer(about: name), &effects)
+        guard name != named.name else { return reply(context.answer(about: name), &effects) }
+        try requireNewName(name)
+        guard queues[name] == nil else {
+            throw Failure(.invalidArgument, "There is already a queue “\(name)”. Use another name.")
+        }
+        var renamed = NamedQueue(name: name)
+        (renamed.queue, renamed.history, renamed.modes) = (named.queue, named.history, named.modes)
+        (renamed.advancedLoad, renamed.pending) = (named.advancedLoad, named.pending)
+        var change = named.deletion
+        change.append(OwnerChange(changes: renamed.everything, publications: renamed.wholePut()))
+        var rules = rules
+        change.append(try rules.rename(queue: named.name, to: name))
+        commit(change, answering: context.answer(about: name), &effects) { state in
+            state.queues[named.name] = nil
+            state.queues[name] = renamed
+            state.rules = rules
+        }
     }
 
     private mutating func delete(

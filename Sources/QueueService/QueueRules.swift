@@ -55,6 +55,17 @@ struct QueueRules: Sendable {
         ([""] + settings.podcasts).contains { settings.own(.autoEnqueueQueue, podcast: $0) == queue }
     }
 
+    /// Makes the settings `autoEnqueueQueue` that name a queue name another one.
+    mutating func rename(queue: String, to name: String) throws(Failure) -> OwnerChange {
+        var change = OwnerChange()
+        let key = SettingKey.autoEnqueueQueue
+        for podcast in [""] + settings.podcasts where settings.own(key, podcast: podcast) == queue {
+            let setting = WireSetSetting.with { ($0.podcast, $0.key, $0.value) = (podcast, key.rawValue, name) }
+            if let renamed = try settings.set(setting) { change.append(renamed) }
+        }
+        return change
+    }
+
     var everything: [WireChange] {
         settings.everything + marks.everything + forgotten.everything + smartFound.everything + alerts.everything
     }

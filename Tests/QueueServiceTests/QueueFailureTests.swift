@@ -73,6 +73,22 @@ import WireMessages
         #expect(queue.alerts.isEmpty)
     }
 
+    @Test(arguments: [("skip", true, true), ("stop", false, false), ("auto", true, false)])
+    func `the setting onFailure decides whether an episode that fails is skipped`(
+        value: String, skipsGone: Bool, skipsAway: Bool
+    ) {
+        for (failure, isSkipped) in [(Self.gone, skipsGone), (Self.away, skipsAway)] {
+            let queue = advanced(3)
+            queue.send {
+                $0.setSetting.key = SettingKey.onFailure.rawValue
+                $0.setSetting.value = value
+            }
+            fail(queue, of: failure)
+            #expect((playing(queue) == QueueRig.episode(3)) == isSkipped, "\(failure)")
+            #expect(queue.numbers == [2, 3] && queue.alerts.count == (isSkipped ? 1 : 0))
+        }
+    }
+
     @Test func `an entry with a temporary failure isn’t skipped`() {
         let queue = advanced(3)
         fail(queue, of: Self.away)

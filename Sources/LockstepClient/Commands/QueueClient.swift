@@ -169,6 +169,20 @@ public struct QueueClient: Sendable {
         }
     }
 
+    /// Puts the entries after the current one into a random order, as one change.
+    ///
+    /// - Parameter seed: equal seeds give equal orders; 0 for any order.
+    public func shuffle(_ queue: String? = nil, seed: UInt64 = 0) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.shuffle.seed = seed }
+    }
+
+    /// Renames a queue, with its entries, history and modes, and the settings that name it.
+    ///
+    /// - Throws: `notFound`; `invalidArgument` for an invalid or existing name; `notApplicable` for Up Next.
+    public func rename(_ queue: String, to name: String) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.rename.name = name }
+    }
+
     /// Removes entries that duplicate an earlier entry’s episode, even if its address differs.
     public func deduplicate(_ queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.deduplicate = WireRemoveDuplicates() }

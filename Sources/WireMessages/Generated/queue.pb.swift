@@ -256,6 +256,22 @@ public nonisolated struct WireQueueRequest: Sendable {
     set {command = .playlist(newValue)}
   }
 
+  public var shuffle: WireShuffleQueue {
+    get {
+      if case .shuffle(let v)? = command {return v}
+      return WireShuffleQueue()
+    }
+    set {command = .shuffle(newValue)}
+  }
+
+  public var rename: WireRenameQueue {
+    get {
+      if case .rename(let v)? = command {return v}
+      return WireRenameQueue()
+    }
+    set {command = .rename(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -282,12 +298,40 @@ public nonisolated struct WireQueueRequest: Sendable {
     /// A separate command because a service of an earlier version would ignore an unknown field that names a playlist, and
     /// would apply the command to `main`.
     case playlist(WirePlaylistRequest)
+    case shuffle(WireShuffleQueue)
+    case rename(WireRenameQueue)
 
   }
 
   public init() {}
 
   fileprivate var _ifRevision: UInt64? = nil
+}
+
+/// Puts the entries after the current one, or all if none is current, into a random order, as one change.
+public nonisolated struct WireShuffleQueue: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var seed: UInt64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Renames a queue with its entries, history, modes and the settings that name it. `main` can't be renamed.
+public nonisolated struct WireRenameQueue: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var name: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
 }
 
 public nonisolated struct WirePlaylistRequest: Sendable {
@@ -2010,7 +2054,7 @@ nonisolated extension WireRepeat: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0\u{1}create\0\u{1}delete\0\u{1}sort\0\u{1}deduplicate\0\u{3}set_modes\0\u{1}restore\0\u{3}set_setting\0\u{1}toggle\0\u{3}play_named\0\u{1}playlist\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0\u{1}create\0\u{1}delete\0\u{1}sort\0\u{1}deduplicate\0\u{3}set_modes\0\u{1}restore\0\u{3}set_setting\0\u{1}toggle\0\u{3}play_named\0\u{1}playlist\0\u{1}shuffle\0\u{1}rename\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2293,6 +2337,32 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .playlist(v)
         }
       }()
+      case 31: try {
+        var v: WireShuffleQueue?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .shuffle(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .shuffle(v)
+        }
+      }()
+      case 32: try {
+        var v: WireRenameQueue?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .rename(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .rename(v)
+        }
+      }()
       default: break
       }
     }
@@ -2394,6 +2464,14 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
       guard case .playlist(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 30)
     }()
+    case .shuffle?: try {
+      guard case .shuffle(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 31)
+    }()
+    case .rename?: try {
+      guard case .rename(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2403,6 +2481,66 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.queue != rhs.queue {return false}
     if lhs._ifRevision != rhs._ifRevision {return false}
     if lhs.command != rhs.command {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireShuffleQueue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ShuffleQueue"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}seed\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.seed) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.seed != 0 {
+      try visitor.visitSingularUInt64Field(value: self.seed, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireShuffleQueue, rhs: WireShuffleQueue) -> Bool {
+    if lhs.seed != rhs.seed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireRenameQueue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RenameQueue"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRenameQueue, rhs: WireRenameQueue) -> Bool {
+    if lhs.name != rhs.name {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
