@@ -8,7 +8,8 @@ extension Store {
     /// The maximum number of candidates in the answer to an ambiguous name.
     static let candidateLimit = 10
 
-    /// Finds the episode that `text` identifies by its ID, its exact title, a prefix of its ID, or a part of its title.
+    /// Finds the episode that `text` identifies by its ID, its exact title, a prefix of its ID, or a part of its title;
+    /// else by the title or ID of its podcast, or a part of it, a colon, and a part of the episode’s title.
     ///
     /// - Throws: `notFound`, or `ambiguous` with the candidates.
     func find(_ query: WireFindEpisode) throws(Failure) -> WireEpisodesPage {
@@ -20,7 +21,7 @@ extension Store {
             let id = try search.run(db) { id in
                 var reader = EpisodeReader(db: db, withDescription: false)
                 let episode = try reader.episode(id)
-                return episode.map { ("\($0.title) (\($0.podcastTitle))", $0.enclosureURL) } ?? (id, "")
+                return episode.map { ("\($0.title) (\($0.podcastTitle))", $0.candidateDetail) } ?? (id, "")
             }
             var reader = EpisodeReader(db: db, withDescription: true)
             var page = WireEpisodesPage()
@@ -97,11 +98,42 @@ private struct NameSearch {
         var matches = prefix
         for id in try ids(db, "instr(title, ?) > 0", [title]) where !matches.contains(id) { matches.append(id) }
         if matches.count == 1 { return matches[0] }
+        if matches.isEmpty, let qualified = try qualified(db, wanted, label) { return qualified }
         guard !matches.isEmpty else {
             throw Failure(.notFound, "No \(what) has an ID that begins with “\(text)” or a title that contains it.")
         }
         throw try ambiguous(matches, label)
     }
+
+    /// Finds an episode by `Podcast: part of its title`; nil if no podcast has the first part.
+    private func qualified(_ db: Database, _ text: String, _ label: (String) throws -> (String, String)) throws
+        -> String?
+    {
+        guard table == "episode", scope.isEmpty else { return nil }
+        var failure: Failure?
+        for colon in text.indices.filter({ text[$0] == ":" }).prefix(Self.colonLimit) {
+            let name = LibraryWriter.folded(String(text[..<colon]).trimmed)
+            let part = String(text[text.index(after: colon)...]).trimmed
+            guard !name.isEmpty, !part.isEmpty else { continue }
+            for condition in ["title = ?", "id = ?", "instr(title, ?) > 0"] {
+                let podcasts = "SELECT id FROM podcast WHERE \(condition)"
+                guard try String.fetchOne(db, sql: podcasts + " LIMIT 1", arguments: [name]) != nil else { continue }
+                let search = NameSearch(
+                    what: what, table: table, text: part, filter: "AND podcast IN (\(podcasts))", scope: [name])
+                do { return try search.run(db, label: label) } catch let error as Failure {
+                    guard error.known == .notFound else { throw error }
+                    failure = failure ?? error
+                }
+            }
+        }
+        if failure != nil {
+            throw Failure(.notFound, "No episode of the podcast in “\(self.text)” has a title that contains the rest.")
+        }
+        return nil
+    }
+
+    /// The maximum number of colons at which a name is divided.
+    private static let colonLimit = 4
 
     /// Returns the first IDs that meet a condition, one more than the candidates that are shown.
     private func ids(_ db: Database, _ condition: String, _ arguments: [String]) throws -> [String] {
@@ -119,6 +151,19 @@ private struct NameSearch {
         let more = ids.count > Store.candidateLimit ? ", and these are not all" : ""
         return Failure(
             ambiguous: "“\(text)” fits more than one \(what)\(more).", advice: "Use an ID or more of the title.",
-            candidates)
+            candidates, detailed: what == "episode")
+    }
+}
+
+extension WireEpisode {
+    /// The local date of publication, which distinguishes episodes of the same title; the address if it is unknown.
+    fileprivate var candidateDetail: String {
+        published == 0 ? enclosureURL : LocalTime.calendar(Timestamp(milliseconds: published)).minuteText
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String {
+        split(separator: " ").joined(separator: " ")
     }
 }

@@ -9,16 +9,17 @@ extension Failure {
     ///   - message: the sentence that the advice follows.
     ///   - candidates: the objects, of which the first 20 are listed; `detail`, cut to 100 characters,
     ///     distinguishes equal titles.
+    ///   - detailed: whether all candidates have their details.
     package init(
         ambiguous message: String, advice: String = "Repeat the command with one of these IDs:",
-        _ candidates: some Sequence<(id: String, title: String, detail: String)>
+        _ candidates: some Sequence<(id: String, title: String, detail: String)>, detailed: Bool = false
     ) {
         let listed = Array(candidates.prefix(20))
         let titles = Dictionary(grouping: listed, by: \.title)
         let detail = WireCandidates.with {
             $0.candidates = listed.map { candidate in
                 let isOnlyOne = titles[candidate.title]?.count == 1
-                let detail = isOnlyOne ? "" : Self.cut(candidate.detail)
+                let detail = isOnlyOne && !detailed ? "" : Self.cut(candidate.detail)
                 return .with { ($0.id, $0.title, $0.detail) = (candidate.id, candidate.title, detail) }
             }
         }

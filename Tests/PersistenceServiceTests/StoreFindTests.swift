@@ -47,6 +47,25 @@ import WireMessages
         #expect(try episode("two", in: "pa1").podcastTitle == "Night Radio")
     }
 
+    @Test(arguments: [
+        ("Night Radio: two", "eaa2"), ("night radio:pilot", "eaa1"), ("NIGHT: two", "eaa2"), ("pa1: part", "eaa2"),
+        ("Radio: light", "ecc1"), ("Radio: Müller", "ebb1"), ("night radio: eaa2", "eaa2"),
+    ])
+    func `an episode is found by its podcast and a part of its title`(text: String, id: String) throws {
+        #expect(try episode(text).id == id)
+    }
+
+    @Test(arguments: ["Night Radio: light", "Night Radio:", ": two", "No show: two"])
+    func `a podcast without a matching episode isn’t found`(text: String) throws {
+        let failure = #expect(throws: Failure.self) { try episode(text) }
+        #expect(failure?.code == "notFound")
+    }
+
+    @Test func `a title with a colon is found before a podcast`() throws {
+        try store.apply("feeds", [.episode("ed1", of: "pa2", title: "Night Radio: two friends")])
+        #expect(try episode("Night Radio: two").id == "ed1")
+    }
+
     @Test(arguments: ["nothing like it", "e4f", "%%", "100_"])
     func `an unknown name is not found`(text: String) throws {
         let failure = #expect(throws: Failure.self) { try episode(text) }
