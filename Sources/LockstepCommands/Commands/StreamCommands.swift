@@ -1,4 +1,5 @@
 import ArgumentParser
+import FleetHome
 import LockstepClient
 import PodcastModel
 
@@ -173,16 +174,31 @@ struct Candidates: FleetCommand {
     }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let ids =
-            switch kind {
-            case .episodes: try await fleet.library.episodes(limit: 20).episodes.map(\.id.text)
-            case .podcasts: try await fleet.library.podcasts().map(\.id.text)
-            case .entries: try await fleet.current(parts).queue(QueueName.default)?.entries.map(\.id.text) ?? []
-            case .queues: try await fleet.current(parts).queues.map(\.name).sorted()
-            case .playlists: try await fleet.current(parts).playlists.map(\.id)
-            case .bookmarks: try await fleet.current(parts).bookmarks.map(\.id.text)
-            case .alerts: try await fleet.current(parts).alerts.map(\.id.text)
+        let candidates = Completion.named(try await self.candidates(fleet))
+        let shell = ProcessEnvironment.current["SAP_SHELL"]
+        let lines = candidates.map { $0.line(for: shell) }
+        if !lines.isEmpty { try output.line(lines.joined(separator: "\n")) }
+    }
+
+    /// The maximum number of episodes and entries that are offered, the newest or the next ones.
+    private static let limit = 200
+
+    private func candidates(_ fleet: Fleet) async throws(Failure) -> [Completion] {
+        switch kind {
+        case .episodes:
+            try await fleet.library.episodes(limit: Self.limit).episodes.map {
+                Completion(id: $0.id.text, title: $0.title, about: $0.podcast)
             }
-        for id in ids { try output.line(id) }
+        case .podcasts:
+            try await fleet.library.podcasts().map { Completion(id: $0.id.text, title: $0.title, about: $0.url) }
+        case .entries:
+            try await (fleet.current(parts).queue(QueueName.default)?.entries ?? []).prefix(Self.limit).map {
+                Completion(id: $0.id.text, title: $0.episode.title, about: $0.episode.podcast)
+            }
+        case .queues: try await fleet.current(parts).queues.map(\.name).sorted().map { Completion(id: $0) }
+        case .playlists: try await fleet.current(parts).playlists.map { Completion(id: $0.id, about: $0.title) }
+        case .bookmarks: try await fleet.current(parts).bookmarks.map { Completion(id: $0.id.text, about: $0.title) }
+        case .alerts: try await fleet.current(parts).alerts.map { Completion(id: $0.id.text, about: $0.title) }
+        }
     }
 }
