@@ -36,7 +36,7 @@ import WireMessages
         #expect(words == ["mark", "played", ids.joined(separator: " "), "--json", "a title"])
         #expect(CommandLineWords.episodes([words[2], "a title"]) == ids + ["a title"])
         let mark = try #require(try Lockstep.command(["mark", "played"] + ids) as? Mark)
-        #expect(CommandLineWords.episodes(mark.wanted.episodes) == ids)
+        #expect(CommandLineWords.episodes(mark.episodes) == ids)
     }
 
     @Test func `few IDs and the values of options aren’t changed`() throws {

@@ -134,7 +134,7 @@ import WireMessages
     @Test func `the list of chapters marks the current one`() {
         #expect(
             ChapterCommand.lines(Self.state([0, 10], position: 12)) == [
-                "      start  length  chapter", "1      0:00    0:10  Part 1", "2  *   0:10    1:30  Part 2",
+                "\t\tstart\tlength\tchapter", "1\t\t0:00\t0:10\tPart 1", "2\t*\t0:10\t1:30\tPart 2",
             ])
         #expect(ChapterCommand.lines(Self.state([])) == ["This episode has no chapters."])
     }
@@ -142,8 +142,8 @@ import WireMessages
     @Test func `the list of chapters rounds to the nearest second`() {
         #expect(
             ChapterCommand.lines(Self.state([0, 59.95, 80.02])) == [
-                "      start  length  chapter", "1  *   0:00    1:00  Part 1", "2      1:00    0:20  Part 2",
-                "3      1:20    0:20  Part 3",
+                "\t\tstart\tlength\tchapter", "1\t*\t0:00\t1:00\tPart 1", "2\t\t1:00\t0:20\tPart 2",
+                "3\t\t1:20\t0:20\tPart 3",
             ])
     }
 }
@@ -205,7 +205,7 @@ import WireMessages
     @Test func `the list of bookmarks shows position, episode and note`() throws {
         #expect(
             try BookmarkList.lines([Self.bookmark("b1", "e1", 754)]) == [
-                "   at  episode  note  id", "12:34  Title          b1",
+                "episode\tat\tnote\tid", "Title\t12:34\t\tb1",
             ])
     }
 }

@@ -50,7 +50,9 @@ import Testing
                     CommandStep(
                         "episodes --where unplaid", 64, "lockstep: The rule has an error at column 1: “unplaid”"),
                     CommandStep("episodes --sort loudest", 64, "lockstep: "),
-                    CommandStep("mark played", 64, "lockstep: Name the episodes, or give a rule with --where."),
+                    CommandStep(
+                        "mark played", 69,
+                        "lockstep: Nothing is loaded. Name an episode: `lockstep mark played EPISODE`."),
                 ])
                 let left = try await fleet.succeed("episodes")
                 #expect(left.hasSuffix("4 episodes, 2 h 40 min, 1 h 10 min left.\n"), "\(left)")
@@ -112,7 +114,7 @@ import Testing
                 try await fleet.run([
                     CommandStep("search natur", 0, "Podcasts:\n  Nätur Talk  2 episodes  p"),
                     CommandStep("search natur --in notes", 0, "Nothing matches “natur”."),
-                    CommandStep("search \"of_the_air\"", 0, "date"),
+                    CommandStep("search \"of_the_air\"", 0, "%\tepisode"),
                     CommandStep("search swift nothing", 0, "Nothing matches “swift nothing”."),
                     CommandStep("search", 64, "lockstep: "),
                     CommandStep("search !!!", 64, "lockstep: The search has no word."),

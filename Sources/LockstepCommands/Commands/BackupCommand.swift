@@ -42,7 +42,7 @@ struct BackUp: LockstepCommand {
             [TimeText.minute(milliseconds: $0.at.milliseconds), NumberText.bytes($0.bytes), $0.name]
         }
         var lines =
-            TextTable(["when (UTC)", .right("size"), "file"], rows).lines() + [
+            TextTable(["when", .right("size"), "file"], rows).printed() + [
                 "The files are in \(home.backupDirectory)."
             ]
         if copies.contains(where: { $0.kind == .snapshot }) {

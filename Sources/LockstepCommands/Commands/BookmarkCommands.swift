@@ -26,8 +26,8 @@ struct BookmarkList: FleetCommand {
 
     static func lines(_ bookmarks: [Bookmark]) -> [String] {
         guard !bookmarks.isEmpty else { return ["No bookmarks. Set one with `lockstep bookmark add`."] }
-        let rows = bookmarks.map { [ClockText.format($0.position), $0.title, $0.note, $0.id.text] }
-        return TextTable([.right("at"), .flexible("episode"), .flexible("note"), "id"], rows).lines()
+        let rows = bookmarks.map { [$0.title, ClockText.format($0.position), $0.note, $0.id.text] }
+        return TextTable([.flexible("episode"), .right("at"), .flexible("note"), .id("id")], rows).printed()
     }
 }
 

@@ -27,6 +27,10 @@ struct WantedEpisodes: ParsableArguments {
 }
 
 enum EpisodeArguments {
+    /// The help of an argument whose absence means the loaded episode.
+    static let orLoaded = ArgumentHelp(
+        "An ID, the beginning of one, or a part of a title; the loaded episode by default.")
+
     static func refuseCombination(_ episodes: [String], rule: String?) throws {
         guard episodes.isEmpty || rule == nil else { throw ValidationError("Episodes and --where can’t be combined.") }
     }
@@ -57,7 +61,11 @@ extension DownloadEdit {
             }
             var answers: [Answer<DownloadState>] = []
             for part in found.parts(of: RequestSizes.episodes) {
-                answers += try await fleet.downloads.perform(Self.action, part.map(\.id))
+                do throws(Failure) {
+                    answers += try await fleet.downloads.perform(Self.action, part.map(\.id))
+                } catch {
+                    throw error.after(answers.count, of: found.count, "handled")
+                }
             }
             try context.output.changes(
                 zip(found, answers).map { ($0.title, $1.changed) }, done: { "\(Self.words.done) \($0)" },
@@ -78,6 +86,23 @@ extension DownloadEdit {
 }
 
 extension Fleet {
+    /// The loaded episode. The connection observes the player.
+    ///
+    /// - Parameter command: the command with a named episode, for the advice.
+    /// - Throws: `nothingLoaded`.
+    func loadedEpisode(orName command: String) async throws(Failure) -> EpisodeSummary {
+        guard let episode = try await current([.player]).player.episode else {
+            throw Failure(.nothingLoaded, "Nothing is loaded. Name an episode: `lockstep \(command)`.")
+        }
+        return episode
+    }
+
+    /// The episode that matches a text; without one, the loaded episode.
+    func episode(_ text: String?, of command: String) async throws(Failure) -> Episode {
+        guard let text else { return try await library.findEpisode(try await loadedEpisode(orName: command).id.text) }
+        return try await library.findEpisode(typed: text)
+    }
+
     typealias NamedEpisode = (id: EpisodeID, title: String)
 
     /// The episodes that match the arguments, in order without duplicates, including episodes that only have a download
@@ -184,7 +209,8 @@ struct Downloads: LockstepCommand {
                 DownloadsBoard(state).isActive
             else {
                 let downloads = await Self.withProgress(fleet).downloads
-                return try context.output.value(.array(downloads.map(\.json)), lines: Self.lines(downloads))
+                return try context.output.list(
+                    downloads.map(\.episode), .array(downloads.map(\.json)), lines: Self.lines(downloads))
             }
             try await Self.draw(fleet)
         }
@@ -205,8 +231,14 @@ struct Downloads: LockstepCommand {
 
     static func lines(_ downloads: [DownloadState]) -> [String] {
         guard !downloads.isEmpty else { return [DownloadText.none] }
-        let rows = downloads.map { [$0.title, $0.podcast, DownloadText.state($0), $0.episode.text] }
-        return TextTable([.flexible("episode"), .flexible("podcast"), .flexible("state"), "id"], rows).lines()
+        let rows = downloads.enumerated().map { index, download in
+            [
+                "\(index + 1)", download.title, download.podcast, DownloadText.state(download), download.episode.text,
+            ]
+        }
+        return TextTable(
+            [.right("%"), .flexible("episode"), .flexible("podcast"), .flexible("state"), .id("id")], rows
+        ).printed()
     }
 
     private static func narrate(_ fleet: Fleet, _ output: Output) async throws {

@@ -4,12 +4,12 @@ import PodcastModel
 
 struct ShowEpisode: FleetCommand {
     static let configuration = CommandConfiguration(commandName: "show", abstract: "Show an episode’s details.")
-    @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
+    @Argument(help: EpisodeArguments.orLoaded, completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
     var observation: Observation { .parts([.player, .queues, .bookmarks, .downloads]) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let found = try await fleet.library.findEpisode(typed: episode)
+        let found = try await fleet.episode(episode, of: "show EPISODE")
         let details = EpisodeDetails(
             try await fleet.library.episode(found.id, readsChapters: true) ?? found,
             // The members from the queue and the player are omitted while these services aren’t available.
@@ -159,13 +159,15 @@ struct Why: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
         abstract: "Explain why an episode is downloaded, played or in a queue, or why it isn’t.")
-    @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
+    @Argument(help: EpisodeArguments.orLoaded, completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
-    var observation: Observation { .parts([.queues, .downloads, .alerts]) }
+    var observation: Observation { .parts([.player, .queues, .downloads, .alerts]) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         // The explanation also covers an episode that only has a download.
-        let named = try await fleet.findDownloads([episode])[0]
+        let text =
+            if let episode { episode } else { try await fleet.loadedEpisode(orName: "why EPISODE").id.text }
+        let named = try await fleet.findDownloads([text])[0]
         let found = try await fleet.library.episodes([named.id]).first
         var file: [String] = []
         var failure: Failure?

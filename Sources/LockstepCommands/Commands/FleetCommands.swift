@@ -88,7 +88,7 @@ struct Processes: LockstepCommand {
             "service", "state", .right("pid"), .right("uptime"), .right("restarts"), .right("memory"), .right("cpu"),
             .flexible("notes"),
         ]
-        return TextTable(columns, services.map(\.cells)).lines()
+        return TextTable(columns, services.map(\.cells)).printed()
     }
 }
 

@@ -24,27 +24,35 @@ struct HistoryCommand: FleetCommand {
         _ = await fleet.availableState(of: [.playback])
         let sessions = try await fleet.library.history(
             of: named?.id, limit: all ? nil : limit ?? ListLength.defaultLimit)
-        try output.value(.array(sessions.map(\.json)), lines: Self.lines(sessions, of: named?.title))
+        let playing = fleet.state.isStale(.player) ? nil : fleet.state.player.episode
+        let isBeginning =
+            sessions.isEmpty && fleet.state.player.isPlaying && playing != nil
+            && named.map { $0.id == playing?.id } ?? true
+        try output.list(
+            sessions.map(\.episode), .array(sessions.map(\.json)),
+            lines: isBeginning
+                ? ["\(DisplayText.quoted(playing?.title ?? "")) is playing; what you hear is listed after ten seconds."]
+                : Self.lines(sessions, of: named?.title))
     }
 
     static func lines(_ sessions: [PlaySession], of episode: String?) -> [String] {
         guard !sessions.isEmpty else {
             return [episode.map { "You haven’t heard “\($0)” yet." } ?? "You haven’t heard anything yet."]
         }
-        let rows = sessions.map { session in
+        let rows = sessions.enumerated().map { index, session in
             [
-                TimeText.minute(milliseconds: session.started.milliseconds), Removed.episode(session.title),
-                Removed.podcast(session.podcast), ClockText.format(session.positions.from),
+                "\(index + 1)", Removed.episode(session.title), Removed.podcast(session.podcast),
+                TimeText.minute(milliseconds: session.started.milliseconds), ClockText.format(session.positions.from),
                 ClockText.format(session.positions.to), ClockText.format(session.heard),
                 session.isPlaying ? "playing" : "",
             ]
         }
         return TextTable(
             [
-                "started (UTC)", .flexible("episode"), .flexible("podcast"), .right("from"), .right("to"),
+                .right("%"), .flexible("episode"), .flexible("podcast"), "started", .right("from"), .right("to"),
                 .right("heard"), "",
             ], rows
-        ).lines()
+        ).printed()
     }
 }
 
@@ -93,7 +101,7 @@ struct StatsCommand: LockstepCommand {
     static func lines(_ statistics: ListeningStatistics, chartWidth: Int?) -> [String] {
         let since = LocalTime.calendar(statistics.period.from).dayText
         guard statistics.total.sessions > 0 else { return ["You have heard nothing since \(since)."] }
-        let rows = chartWidth.map { chart(statistics, width: $0) } ?? table(statistics).lines()
+        let rows = chartWidth.map { chart(statistics, width: $0) } ?? table(statistics).printed()
         let count = statistics.rows.count
         let rest =
             count < statistics.groups

@@ -23,8 +23,8 @@ struct InboxList: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let listing = try await fleet.library.episodes(
             in: EpisodeList(matching: EpisodeRule.inbox), limit: all ? nil : limit ?? ListLength.defaultLimit)
-        try output.value(
-            .array(listing.episodes.map(\.json)),
+        try output.list(
+            listing.episodes.map(\.id), .array(listing.episodes.map(\.json)),
             lines: listing.episodes.isEmpty ? ["The inbox is empty."] : Episodes.lines(listing))
     }
 }
@@ -43,12 +43,9 @@ struct InboxClear: FleetCommand {
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let found = try await removed(fleet.library)
         let new = found.filter(\.isNew)
-        if episodes.isEmpty, rule == nil {
-            // Episodes that are hidden because they are in a queue or were started are removed, too.
-            try await fleet.feeds.clearInbox()
-        } else {
-            for part in new.parts(of: RequestSizes.episodes) { try await fleet.feeds.clearInbox(part.map(\.id)) }
-        }
+        // What arrives after the list was read stays in the inbox.
+        let hidden = episodes.isEmpty && rule == nil ? try await hidden(fleet.library) : []
+        for part in (new + hidden).parts(of: RequestSizes.episodes) { try await fleet.feeds.clearInbox(part.map(\.id)) }
         let json = JSONValue.array(new.map(\.json))
         guard !new.isEmpty else {
             let reason =
@@ -58,6 +55,12 @@ struct InboxClear: FleetCommand {
             return try output.change(json, if: false, "", else: reason)
         }
         try output.change(json, "Removed \(Titles.shown(new.map(\.title))) from the inbox.")
+    }
+
+    /// The episodes that aren’t listed, because they are in a queue or were started, but would be listed again.
+    private func hidden(_ library: LibraryClient) async throws(Failure) -> [Episode] {
+        let list = EpisodeList(matching: try EpisodeRule("queued or started or played and added < 30d"))
+        return try await library.episodes(in: list, limit: nil).episodes.filter(\.isNew)
     }
 
     private func removed(_ library: LibraryClient) async throws(Failure) -> [Episode] {

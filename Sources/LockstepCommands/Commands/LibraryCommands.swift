@@ -146,11 +146,12 @@ struct Podcasts: FleetCommand {
         }
         let table = TextTable(
             [
-                .flexible("podcast"), .right("unplayed"), .right("episodes"), "refreshed (UTC)", "id", .flexible(""),
+                .flexible("podcast"), .right("unplayed"), .right("episodes"), "refreshed", .id("id"), .flexible(""),
             ], rows)
         try output.value(
             .array(podcasts.map(\.json)),
-            lines: rows.isEmpty ? ["You have no subscriptions. Add one with `lockstep subscribe URL`."] : table.lines())
+            lines: rows.isEmpty
+                ? ["You have no subscriptions. Add one with `lockstep subscribe URL`."] : table.printed())
     }
 }
 
@@ -201,8 +202,8 @@ struct Episodes: FleetCommand {
         if let podcast { list.podcast = try await fleet.library.findPodcast(typed: podcast).id }
         (list.isUnplayed, list.isDownloaded) = (unplayed, downloaded)
         let listing = try await fleet.library.episodes(in: list, limit: all ? nil : limit ?? ListLength.defaultLimit)
-        try output.value(
-            .array(listing.episodes.map(\.json)),
+        try output.list(
+            listing.episodes.map(\.id), .array(listing.episodes.map(\.json)),
             lines: listing.episodes.isEmpty ? [none] : Self.lines(listing))
     }
 
@@ -221,20 +222,22 @@ struct Episodes: FleetCommand {
     }
 
     static func lines(_ listing: EpisodeListing) -> [String] {
-        table(listing.episodes).lines() + [totals(listing)]
+        table(listing.episodes).printed() + [totals(listing)]
     }
 
     static func table(_ episodes: [Episode]) -> TextTable {
-        let rows = episodes.map { episode in
+        let rows = episodes.enumerated().map { index, episode in
             [
-                TimeText.day(milliseconds: episode.published?.milliseconds ?? 0), episode.title, episode.podcast,
-                ClockText.format(episode.duration),
+                "\(index + 1)", episode.title, episode.podcast, ClockText.format(episode.duration),
                 episode.isPlayed ? "played" : episode.position >= 1 ? ClockText.format(episode.position) : "",
-                episode.id.text,
+                TimeText.day(milliseconds: episode.published?.milliseconds ?? 0), episode.id.text,
             ]
         }
         return TextTable(
-            ["date", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
+            [
+                .right("%"), .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "date",
+                .id("id"),
+            ], rows)
     }
 
     /// `20 of 1234 episodes, 812 h 20 min, 640 h left; --all shows all.`

@@ -52,7 +52,9 @@ package struct Lockstep: AsyncParsableCommand {
         let json = arguments.contains("--json")
         let advice = AdvisedCommands(arguments: arguments)
         do {
-            var command = try command(arguments)
+            var command = try command(arguments) { row throws(Failure) in
+                try ListedEpisodes(try advice.findHome()).episode(row: row)
+            }
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
@@ -65,8 +67,15 @@ package struct Lockstep: AsyncParsableCommand {
     }
 
     /// The command in a command line, with its arguments.
-    static func command(_ arguments: [String]) throws -> any ParsableCommand {
-        try parseAsRoot(CommandLineWords(arguments).words)
+    ///
+    /// - Parameter listed: returns the episode in a row of the last printed list.
+    static func command(
+        _ arguments: [String],
+        listed: (Int) throws(Failure) -> EpisodeID = { row throws(Failure) in
+            throw Failure(.notFound, "There is no list with a row \(row).")
+        }
+    ) throws -> any ParsableCommand {
+        try parseAsRoot(try ListedEpisodes.resolved(CommandLineWords(arguments).words, listed))
     }
 
     /// Reports an error, and returns the exit status for it.

@@ -4,27 +4,80 @@ import PodcastModel
 
 struct Mark: FleetCommand {
     enum Kind: String, ExpressibleByArgument, CaseIterable {
-        case played, unplayed
+        case played, unplayed, undo
     }
 
     static let configuration = CommandConfiguration(
-        commandName: "mark", abstract: "Mark episodes as played or unplayed.")
-    @Argument(help: "played or unplayed.") var kind: Kind
-    @OptionGroup var wanted: WantedEpisodes
-    var options: GlobalOptions { wanted.options }
+        commandName: "mark", abstract: "Mark episodes as played or unplayed; the loaded episode by default.",
+        discussion: """
+            `lockstep mark undo` undoes the last of these commands, also for many episodes and their positions. An \
+            episode that has been marked or finished since keeps its state.
+            """)
+    @Argument(help: "played, unplayed or undo.") var kind: Kind
+    @Argument(
+        help: "IDs, beginnings of IDs, or parts of titles; the loaded episode by default.", completion: .episodes)
+    var episodes: [String] = []
+    @Option(name: .customLong("where"), help: "All episodes that meet this rule, such as “length > 1h”.")
+    var rule: String?
+    @OptionGroup var options: GlobalOptions
+    var observation: Observation { episodes.isEmpty && rule == nil ? .player : .nothing }
+
+    func validate() throws {
+        try EpisodeArguments.refuseCombination(episodes, rule: rule)
+        guard kind != .undo || episodes.isEmpty && rule == nil else {
+            throw ValidationError("`mark undo` undoes the last `mark`, and takes no episodes.")
+        }
+    }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
+        if kind == .undo { return try await undo(fleet, output) }
         // All episodes are resolved before any is changed.
-        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
+        let isLoaded = episodes.isEmpty && rule == nil
+        let found =
+            isLoaded
+            ? [try await fleet.episode(nil, of: "mark \(kind.rawValue) EPISODE")]
+            : try await fleet.library.find(episodes, rule: rule)
         guard !found.isEmpty else { return try output.change(.array([]), if: false, "", else: "no episode matches") }
         var answers: [Answer<EpisodeProgress>] = []
+        let group = String(UInt64.random(in: .min ... .max), radix: 16)
         for part in found.parts(of: RequestSizes.episodes) {
-            answers += try await fleet.player.setPlayed(kind == .played, part.map(\.id))
+            do throws(Failure) {
+                answers += try await fleet.player.setPlayed(kind == .played, part.map(\.id), group: group)
+            } catch {
+                throw error.after(answers.count, of: found.count, "marked")
+            }
         }
         try output.changes(
             zip(found, answers).map { ($0.title, $1.changed) }, done: { "Marked \($0) as \(kind.rawValue)" },
             already: "already \(kind.rawValue)",
             json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
+    }
+}
+
+extension Mark {
+    private func undo(_ fleet: Fleet, _ output: Output) async throws {
+        guard let undone = try await fleet.player.undoMarks() else {
+            return try output.change(.array([]), if: false, "", else: "there is no mark to undo")
+        }
+        let episodes = undone.episodes.map(\.value.episode)
+        let found = episodes.count > 3 ? [] : try await fleet.library.episodes(episodes)
+        let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
+        try output.changes(
+            undone.episodes.map { (titles[$0.value.episode] ?? $0.value.episode.text, $0.changed) },
+            done: { "Undone: marked \($0) as \(undone.wasPlayed ? "" : "un")played" },
+            already: "as changed since",
+            json: undone.episodes.map { $0.value.json.adding("changed", .bool($0.changed)) })
+    }
+}
+
+extension Failure {
+    /// The failure of a command after a part of its episodes has been changed.
+    func after(_ done: Int, of count: Int, _ verb: String) -> Failure {
+        guard done > 0 else { return self }
+        var failure = self
+        failure.message =
+            "\(Sentence.stopped(message)) \(done) of \(count) episodes were \(verb) before; repeat the command for the rest."
+        return failure
     }
 }
 

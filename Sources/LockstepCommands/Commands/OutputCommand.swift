@@ -31,7 +31,7 @@ struct SetOutput: FleetCommand {
         if let chosen = state.chosen, !state.devices.contains(where: { $0.name == chosen }) {
             rows.append(["*", chosen, "Not available now"])
         }
-        try output.value(state.json, lines: TextTable(["", "output", .flexible("what it is")], rows).lines())
+        try output.value(state.json, lines: TextTable(["", "output", .flexible("what it is")], rows).printed())
     }
 
     /// The name of the device that a text matches: its name, or a unique part of a name or description; nil for the

@@ -8,14 +8,24 @@ struct Play: FleetCommand {
         abstract: "Play an episode or an entry of a queue, or resume.",
         discussion: """
             Returns when the episode plays or has failed. A number is the number of an entry in Up Next, as `lockstep queue` \
-            lists it, or in the queue given with --queue. While another queue is playing and both have that number, --queue is \
+            lists it, or in the queue given with --queue; %3 is row 3 of the last list that this terminal printed. \
+            `lockstep play latest` plays the newest unplayed episode, or the newest one if all are played. While another queue is playing and both have that number, --queue is \
             required.
             """)
     @Argument(help: "An ID, the beginning of one, a part of a title, or an entry’s number.", completion: .episodes)
     var episode: String?
+    @Argument(help: "After “latest”: the podcast; all by default.", completion: .podcasts) var podcast: String?
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
     var observation: Observation { .player }
+
+    func validate() throws {
+        guard podcast == nil || episode == Self.latest else {
+            throw ValidationError("Play one episode; put a title with spaces in quotation marks.")
+        }
+    }
+
+    private static let latest = "latest"
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let answer = try await ask(fleet)
@@ -29,6 +39,10 @@ struct Play: FleetCommand {
         guard let episode = episode.map(CommandLineWords.typed) else {
             return try await fleet.queue.play(in: queue.name)
         }
+        if episode == Self.latest {
+            let found = try await fleet.library.latestEpisode(of: podcast)
+            return try await fleet.queue.play(.episodeOfShownQueues(found.id), in: queue.name)
+        }
         if episode.utf8.count <= 6, let number = UInt32(episode) {
             return try await fleet.queue.play(.number(number), in: queue.name)
         }
@@ -41,6 +55,24 @@ struct Play: FleetCommand {
                 throw error
             }
         }
+    }
+}
+
+extension LibraryClient {
+    /// The newest unplayed episode; the newest one if all are played.
+    ///
+    /// - Throws: `notFound` if there are no episodes.
+    fileprivate func latestEpisode(of podcast: String?) async throws(Failure) -> Episode {
+        var list = EpisodeList()
+        var named: Podcast?
+        if let podcast { named = try await findPodcast(typed: podcast) }
+        list.podcast = named?.id
+        for isUnplayed in [true, false] {
+            list.isUnplayed = isUnplayed
+            if let episode = try await episodes(in: list, limit: 1).episodes.first { return episode }
+        }
+        let whose = named.map { DisplayText.quoted($0.title) + " has no episodes" } ?? "There are no episodes"
+        throw Failure(.notFound, "\(whose). Check for new ones with `lockstep refresh`.")
     }
 }
 

@@ -85,10 +85,10 @@ struct PlaylistList: FleetCommand {
         }
         let table = TextTable(
             [
-                .flexible("playlist"), .right("episodes"), .right("length"), "changed (UTC)", "plays",
-                .flexible("rule"), "id",
+                .flexible("playlist"), .right("episodes"), .right("length"), "changed", "plays", .flexible("rule"),
+                "id",
             ], rows)
-        try output.value(.array(playlists.map(\.json)), lines: table.lines())
+        try output.value(.array(playlists.map(\.json)), lines: table.printed())
     }
 }
 
@@ -198,7 +198,7 @@ struct PlaylistTemplates: LockstepCommand {
             ])
         }
         let table = TextTable(["template", .flexible("what it contains"), "rule"], rows)
-        try context.output.value(.array(json), lines: table.lines())
+        try context.output.value(.array(json), lines: table.printed())
     }
 }
 
@@ -291,10 +291,12 @@ extension Output {
             ]
         }
         let table = TextTable(
-            [.right(""), .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
+            [.right(""), .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), .id("id")], rows)
         let count = items.count == 1 ? "1 episode" : "\(items.count) episodes"
         let rule = playlist.smart.map { " Rule: \($0.rule); \($0.order.phrase)." } ?? ""
-        try value(json, lines: table.lines() + ["\(count), \(TimeText.span(playlist.duration)).\(rule)"])
+        try list(
+            items.map(\.episode.id), json,
+            lines: table.printed() + ["\(count), \(TimeText.span(playlist.duration)).\(rule)"])
     }
 }
 

@@ -7,6 +7,7 @@ struct QueueCommands: AsyncParsableCommand {
         commandName: "queue", abstract: "Show and change Up Next.",
         subcommands: [
             QueueList.self, QueueAdd.self, QueueRemove.self, QueueMove.self, QueueClear.self, QueueSort.self,
+            QueueShuffle.self, QueueRename.self,
             QueueDedupe.self, QueueUndo.self, QueueRedo.self, QueueHistory.self, QueueRestore.self, QueueRepeat.self,
             QueueConsume.self, QueueLimit.self, QueueCreate.self, QueueDelete.self,
         ],
@@ -29,7 +30,7 @@ struct QueueList: FleetCommand {
         let shown = try state.existingQueue(queue.name).withPosition(of: state.player)
         // If no episode is loaded, the mark is in the queue that would continue.
         let playing = state.player.episode == nil ? shown.name : state.upNext.name
-        try output.value(shown.json, lines: Self.lines(shown, playing: playing))
+        try output.list(shown.entries.map(\.episode.id), shown.json, lines: Self.lines(shown, playing: playing))
     }
 
     /// The table. The current entry is marked only in the queue that plays; for others, its number is printed below.
@@ -49,13 +50,14 @@ struct QueueList: FleetCommand {
             ]
         }
         let table = TextTable(
-            [.right(""), "", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), "id"], rows)
+            [.right(""), "", .flexible("episode"), .flexible("podcast"), .right("length"), .right("at"), .id("id")],
+            rows)
         let modes = queue.modes.words
         let current = queue.entries.firstIndex { $0.id == queue.current }
         let continuation = current.map { "; this queue would continue with number \($0 + 1)" } ?? ""
         let other =
             "\(QueueName.shown(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(continuation)."
-        return table.lines() + (isPlaying ? [] : [other])
+        return table.printed() + (isPlaying ? [] : [other])
             + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }
 }
@@ -82,7 +84,7 @@ struct Queues: FleetCommand {
             ])
         }
         let table = TextTable(["", "queue", .right("entries"), .flexible("current"), .flexible("modes")], rows)
-        try output.value(.array(values), lines: table.lines())
+        try output.value(.array(values), lines: table.printed())
     }
 }
 

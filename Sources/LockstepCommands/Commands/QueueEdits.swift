@@ -109,6 +109,36 @@ struct QueueSort: FleetCommand {
     }
 }
 
+struct QueueShuffle: FleetCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "shuffle",
+        abstract: "Shuffle the entries after the current one, once; `queue undo` restores the old order.")
+    @Option(help: "The seed of the random order; equal seeds give equal orders.") var seed: UInt64 = 0
+    @OptionGroup var queue: QueueOption
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let answer = try await fleet.queue.shuffle(queue.name, seed: seed)
+        try output.change(
+            answer, "Shuffled \(answer.title). \(answer.undoCommand) restores the old order.",
+            else: "nothing can be shuffled in \(answer.title)")
+    }
+}
+
+struct QueueRename: FleetCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rename", abstract: "Rename a queue, with its history and the settings that name it.")
+    @Argument(help: "Its name.", completion: .queues) var name: String
+    @Argument(help: "The new name: letters, digits, - and _.") var new: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        try output.change(
+            try await fleet.queue.rename(name, to: new), "Renamed the queue “\(name)” to “\(new)”.",
+            else: "that is its name already")
+    }
+}
+
 struct QueueDedupe: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "dedupe", abstract: "Remove duplicate entries; `queue undo` restores them.")

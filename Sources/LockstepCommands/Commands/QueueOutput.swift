@@ -79,8 +79,8 @@ extension Output {
                 change.summary + (change.isUndone ? " (undone)" : ""), change.origin.name, "\(change.entryCount)",
             ]
         }
-        let table = TextTable([.right("revision"), "when (UTC)", .flexible("what"), "by", .right("entries")], rows)
-        try value(.array(changes.map(\.json)), lines: changes.isEmpty ? ["There are no changes yet."] : table.lines())
+        let table = TextTable([.right("revision"), "when", .flexible("what"), "by", .right("entries")], rows)
+        try value(.array(changes.map(\.json)), lines: changes.isEmpty ? ["There are no changes yet."] : table.printed())
     }
 }
 
@@ -91,7 +91,7 @@ extension QueueAnswer {
     }
 
     /// The command that undoes a change, in backquotes.
-    fileprivate var undoCommand: String {
+    var undoCommand: String {
         "`lockstep \(playlist.map { "playlist undo \($0.id)" } ?? "queue undo\(QueueName.option(queue))")`"
     }
 

@@ -31,8 +31,9 @@ struct Search: LockstepCommand {
         let search = LibrarySearch(terms.joined(separator: " "), in: scope, order: sort, limit: limit)
         let results = try await context.withFleet { try await $0.library.search(search) }
         let isBold = !context.plain && isatty(STDOUT_FILENO) == 1
-        try context.output.value(
-            results.json, lines: Self.lines(results, of: search, width: Output.terminalWidth, isBold: isBold))
+        try context.output.list(
+            results.hits.map(\.episode.id), results.json,
+            lines: Self.lines(results, of: search, width: Output.terminalWidth, isBold: isBold))
     }
 
     /// - Parameters:
@@ -54,7 +55,7 @@ struct Search: LockstepCommand {
             lines = ["Podcasts:"] + table.dropFirst().map { "  " + $0 } + [""]
         }
         guard !results.hits.isEmpty else { return lines + ["No episode matches."] }
-        let table = Episodes.table(results.hits.map(\.episode)).lines(width: width)
+        let table = Episodes.table(results.hits.map(\.episode)).printed(width: width)
         lines.append(table[0])
         for (row, hit) in zip(table.dropFirst(), results.hits) {
             lines.append(row)

@@ -115,7 +115,7 @@ struct ChapterCommand: LockstepCommand {
                 TimeText.mark(chapter.end.map { $0.rounded() - chapter.start.rounded() }), chapter.title,
             ]
         }
-        return TextTable([.right(""), "", .right("start"), .right("length"), .flexible("chapter")], rows).lines()
+        return TextTable([.right(""), "", .right("start"), .right("length"), .flexible("chapter")], rows).printed()
     }
 }
 

@@ -59,7 +59,7 @@ struct SetCommand: LockstepCommand {
             ]
         }
         let table = TextTable(["setting", "value", "from", .flexible("what it is")], rows)
-        try context.output.value(.array(known.map { json($0, $1, podcast) }), lines: table.lines())
+        try context.output.value(.array(known.map { json($0, $1, podcast) }), lines: table.printed())
     }
 
     private static func show(

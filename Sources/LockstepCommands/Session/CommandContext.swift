@@ -18,7 +18,8 @@ struct CommandContext: Sendable {
         if let home = options.home { environment["LOCKSTEP_HOME"] = home }
         home = try LockstepHome.find(environment)
         settings = Settings(file: home.configurationFile, environment: environment)
-        output = Output(json: options.json, quiet: options.quiet, advice: AdvisedCommands(options))
+        output = Output(
+            json: options.json, quiet: options.quiet, advice: AdvisedCommands(options), listed: ListedEpisodes(home))
         plain = options.plain || settings.plain || environment["TERM"] == "dumb"
     }
 

@@ -10,6 +10,8 @@ struct Output: Sendable {
     /// Whether a changing command prints nothing.
     let quiet: Bool
     var advice = AdvisedCommands.plain
+    /// The memory of the last printed list of episodes; nil if none is kept.
+    var listed: ListedEpisodes?
 
     /// - Throws: `Closed` if standard output’s reader has closed it.
     func line(_ text: String) throws {
@@ -23,6 +25,14 @@ struct Output: Sendable {
         } else {
             for text in lines() { try line(text) }
         }
+    }
+
+    /// Prints a list of episodes, and remembers its rows: `%3` names the third one in the next command.
+    func list(
+        _ episodes: [EpisodeID], _ json: @autoclosure () -> JSONValue, lines: @autoclosure () -> [String]
+    ) throws {
+        if !self.json { listed?.remember(episodes) }
+        try value(json(), lines: lines())
     }
 
     /// Prints the effect of a command, or why there was none: nothing with `-q`, the value with `--json`.

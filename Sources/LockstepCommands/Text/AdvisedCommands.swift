@@ -1,4 +1,5 @@
 import FleetHome
+import PodcastModel
 
 /// Adds the home of the command line to the commands in messages, so that users can copy them. It is applied when
 /// a message is printed, since services don’t get the client’s options: between backticks, if `lockstep` is followed
@@ -9,7 +10,12 @@ struct AdvisedCommands: Sendable, Hashable {
 
     static let plain = AdvisedCommands(home: nil)
 
-    init(home: String?) { option = home.map { " --home \(ShellText.quoted($0))" } ?? "" }
+    private let folder: String?
+
+    init(home: String?) {
+        folder = home
+        option = home.map { " --home \(ShellText.quoted($0))" } ?? ""
+    }
 
     init(_ options: GlobalOptions) { self.init(given: options.home) }
 
@@ -18,6 +24,13 @@ struct AdvisedCommands: Sendable, Hashable {
         let inOne = arguments.first { $0.hasPrefix("--home=") }.map { String($0.dropFirst("--home=".count)) }
         let behind = arguments.firstIndex(of: "--home").flatMap { arguments.dropFirst($0 + 1).first }
         self.init(given: inOne ?? behind)
+    }
+
+    /// The home of the command line, else of the environment.
+    func findHome() throws(Failure) -> LockstepHome {
+        var environment = ProcessEnvironment.current
+        if let folder { environment["LOCKSTEP_HOME"] = folder }
+        return try LockstepHome.find(environment)
     }
 
     private init(given: String?) {

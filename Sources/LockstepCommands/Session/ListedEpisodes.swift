@@ -1,0 +1,109 @@
+import FleetHome
+import FoundationEssentials
+import LibC
+import LockstepClient
+import PodcastModel
+
+/// The episodes of the last list that was printed in a terminal, so that `%3` names the episode of its third row.
+///
+/// The lists are files in the state folder, one for each session of the system (a terminal window, a login, a cron
+/// job), so that terminals don’t overwrite each other’s lists.
+struct ListedEpisodes: Sendable {
+    /// The age, in seconds, after which a list isn’t used any more.
+    static let lifetime = 12 * 3_600
+    /// The maximum number of rows that are remembered.
+    static let limit = 10_000
+    /// The maximum number of stored lists; the oldest are deleted.
+    static let listLimit = 32
+
+    private let folder: String
+    private let file: String
+
+    init(_ home: LockstepHome, session: Int32 = getsid(0)) {
+        folder = home.stateFile("lists")
+        file = "\(folder)/\(session)"
+    }
+
+    /// Stores the rows of a list. A list that can’t be stored is printed nevertheless.
+    func remember(_ episodes: [EpisodeID], now: Timestamp = SystemClocks.wall()) {
+        guard !episodes.isEmpty else { return }
+        do throws(Failure) {
+            try LockstepHome.createFolder(folder)
+            let rows = episodes.prefix(Self.limit).map(\.text)
+            try SmallFile.replaceWhole(
+                file, with: ([String(now.milliseconds)] + rows).joined(separator: "\n") + "\n", isDurable: false)
+        } catch { return }
+        deleteOld()
+    }
+
+    /// The episode of a row, counted from 1.
+    ///
+    /// - Throws: `notFound` if no list was printed in this session, it is too old, or it has fewer rows.
+    func episode(row: Int, now: Timestamp = SystemClocks.wall()) throws(Failure) -> EpisodeID {
+        let lines = SmallFile.text(of: file).split(separator: "\n")
+        guard let time = lines.first.flatMap({ Int64($0) }) else {
+            throw Failure(
+                .notFound,
+                "%\(row) is a row of the last printed list of episodes, but none was printed here. Print one first, such as `lockstep episodes`."
+            )
+        }
+        let age = Double(now.milliseconds - time) / 1_000
+        guard age <= Double(Self.lifetime) else {
+            throw Failure(
+                .notFound,
+                "%\(row) is a row of the last printed list of episodes, which is \(TimeText.span(age)) old. Print a list again, such as `lockstep episodes`."
+            )
+        }
+        let count = lines.count - 1
+        guard (1...max(1, count)).contains(row), row <= count, let id = EpisodeID(String(lines[row])) else {
+            throw Failure(
+                .notFound, "The last printed list has \(NumberText.counted(count, "row")), so there is no row %\(row).")
+        }
+        return id
+    }
+
+    private func deleteOld() {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        guard names.count > Self.listLimit else { return }
+        let times = names.map { name in
+            (path: "\(folder)/\(name)", time: Int64(SmallFile.text(of: "\(folder)/\(name)").prefix { $0 != "\n" }) ?? 0)
+        }
+        for old in times.sorted(by: { $0.time > $1.time }).dropFirst(Self.listLimit) { unlink(old.path) }
+    }
+}
+
+extension ListedEpisodes {
+    /// The commands whose words aren’t names of episodes.
+    private static let others: Set<String> = ["search", "set", "watch", "logs"]
+
+    /// Replaces `%3` in a command line by the ID of the episode in row 3 of the last printed list.
+    ///
+    /// - Parameter find: returns the episode of a row.
+    static func resolved(
+        _ arguments: [String], _ find: (Int) throws(Failure) -> EpisodeID
+    ) throws(Failure) -> [String] {
+        guard let command = arguments.first, !others.contains(command), !arguments.starts(with: ["bookmark", "note"])
+        else { return arguments }
+        var result: [String] = []
+        for (before, word) in zip([""] + arguments, arguments) {
+            // A note is any text.
+            if let row = row(word), before != "--note", before != "--title" {
+                result.append(try find(row).text)
+            } else {
+                result.append(word)
+            }
+        }
+        return result
+    }
+
+    private static func row(_ word: String) -> Int? {
+        guard word.first == "%", (2...6).contains(word.utf8.count), word.dropFirst().allSatisfy(\.isASCIIDigit) else {
+            return nil
+        }
+        return Int(word.dropFirst())
+    }
+}
+
+extension Character {
+    fileprivate var isASCIIDigit: Bool { isASCII && isNumber }
+}
