@@ -164,8 +164,9 @@ package struct DownloadsMachine: OwnerMachine {
         var change = change(now)
         let current = store.current
         let isFolderKnown = files.isFolderKnown(current)
-        schedule.update(store, &change) { [files, network] download in
+        schedule.update(store, &change) { [files, network, rules] download in
             files.missingFolder(of: download, in: current) ?? network.obstacle(to: download, current.settings)
+                ?? rules.obstacle(to: download, in: current)
                 ?? (isFolderKnown ? nil : "")
         }
         commit(change, &effects)

@@ -15,6 +15,10 @@ struct RetentionRules: Sendable {
     private var queues: [String: ObservedQueue] = [:]
     /// The times at which episodes were played to their end or marked as played, in ms since 1970, if known.
     private var playedAt: [String: Int64] = [:]
+    /// The episodes that were played in part.
+    private var started: Set<String> = []
+    /// The episodes whose files the storage limit doesn’t delete; nil until the rules were applied.
+    private var protected: Set<String>?
     /// Podcasts that were deleted with everything that belonged to them.
     private var forgotten: Set<String> = []
     private var dueAt: MonotonicTime?
@@ -30,6 +34,7 @@ struct RetentionRules: Sendable {
 
     /// Records whether an episode has been played; returns whether the rules must be applied.
     mutating func episodeChanged(_ state: WireEpisodeState) -> Bool {
+        update(started: state)
         let played = state.played ? state.completedAt : nil
         guard played != playedAt[state.episode] else { return false }
         playedAt[state.episode] = played
@@ -39,12 +44,23 @@ struct RetentionRules: Sendable {
     /// Records the library’s answer whether episodes have been played; newer observed changes take precedence.
     mutating func update(from episodes: [WireEpisode]) {
         for episode in episodes {
+            var state = episode.state
+            state.episode = episode.id
+            update(started: state)
             let known = playedAt[episode.id]
             if episode.state.played {
                 playedAt[episode.id] = max(episode.state.completedAt, known ?? 0)
             } else if let known, known <= episode.state.updatedAt {
                 playedAt[episode.id] = nil
             }
+        }
+    }
+
+    private mutating func update(started state: WireEpisodeState) {
+        if !state.played, state.position >= 1 {
+            started.insert(state.episode)
+        } else {
+            started.remove(state.episode)
         }
     }
 
@@ -84,7 +100,7 @@ struct RetentionRules: Sendable {
     }
 
     /// Removes downloads by the rules, if the states of the player and all queues have been received.
-    private func apply(_ change: inout DownloadStoreChange) {
+    private mutating func apply(_ change: inout DownloadStoreChange) {
         // A queue that is incomplete or can’t be decoded may hold any episode.
         let known = queues.values.compactMap(\.state)
         guard hasSeenPlayer, !known.isEmpty, known.count == queues.count, !known.contains(where: \.more) else { return }
@@ -107,6 +123,52 @@ struct RetentionRules: Sendable {
                 change.remove(download, rule)
             }
         }
+        applyLimit(holding: held, &change)
+    }
+
+    // MARK: The storage limit
+
+    private static func limit(_ store: DownloadStore) -> ByteCount? { ByteCount(store.settings.value(.downloadLimit)) }
+
+    /// Deletes automatic downloads until all files together are within the limit: played ones first, then the oldest;
+    /// never one that is loaded, in a queue, played in part, or requested by a client.
+    private mutating func applyLimit(holding held: Set<String>, _ change: inout DownloadStoreChange) {
+        let files = change.store.all.filter { $0.state == .downloaded }
+        protected = Set(
+            files.filter { !$0.automatic || held.contains($0.episode) || started.contains($0.episode) }.map(\.episode))
+        guard let limit = Self.limit(change.store) else { return }
+        var total = files.reduce(0) { $0 + $1.receivedBytes }
+        for download in files.sorted(by: isDeletedBefore)
+        where total > limit.bytes && protected?.contains(download.episode) == false {
+            total -= download.receivedBytes
+            change.remove(download, "deleted, because all downloads together exceeded the limit of \(limit.text)")
+        }
+    }
+
+    private func isDeletedBefore(_ left: WireDownload, _ right: WireDownload) -> Bool {
+        let isPlayed = (playedAt[left.episode] != nil, playedAt[right.episode] != nil)
+        return isPlayed.0 != isPlayed.1 ? isPlayed.0 : left.retentionOrder < right.retentionOrder
+    }
+
+    /// The condition that an automatic download waits for, because its file would exceed the limit and be deleted.
+    func obstacle(to download: WireDownload, in store: DownloadStore) -> String? {
+        guard download.automatic, let limit = Self.limit(store), let protected else { return nil }
+        let kept = store.all.filter { other in
+            other.state == .downloaded && other.episode != download.episode
+                && (protected.contains(other.episode)
+                    || playedAt[other.episode] == nil && other.retentionOrder > download.retentionOrder)
+        }
+        let size = max(download.totalBytes, download.announcedBytes)
+        let total = kept.reduce(size) { $0 + $1.receivedBytes }
+        return total <= limit.bytes ? nil : "room: the downloads that are kept have reached the limit of \(limit.text)"
+    }
+
+    private func limitReason(_ download: WireDownload, _ limit: ByteCount) -> String {
+        if !download.automatic { return "The limit of \(limit.text) doesn’t delete it, because it was requested." }
+        if started.contains(download.episode) {
+            return "The limit of \(limit.text) doesn’t delete it, because it was played in part."
+        }
+        return "It may be deleted when all downloads together exceed the limit of \(limit.text)."
     }
 
     /// Whether an episode was played after its request; a request after it was played means to play it again.
@@ -131,6 +193,7 @@ struct RetentionRules: Sendable {
             sentences.append("It is deleted when it has been played\(isAgain ? " again" : "").")
         }
         let limit = Int(store.settings.number(.keepDownloads, podcast: download.podcastID))
+        if let limit = Self.limit(store) { sentences.append(limitReason(download, limit)) }
         if limit > 0 { sentences.append(rank(of: download, in: store, limit: limit)) }
         return sentences
     }

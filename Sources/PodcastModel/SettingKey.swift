@@ -10,7 +10,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
     case autoEnqueue, autoEnqueueQueue, onFailure
     // The settings of downloads.
     case autoDownload, autoDownloadHours, autoDownloadNetworks, keepDownloads, deletePlayed, downloadsAtOnce
-    case downloadsPerHost, bandwidthLimit
+    case downloadsPerHost, bandwidthLimit, downloadLimit
 
     /// The form of a value.
     public enum Form: Sendable, Hashable {
@@ -27,6 +27,8 @@ public enum SettingKey: String, Sendable, CaseIterable {
         /// The word `any`, or names of network interfaces, separated by commas.
         case interfaces
         case queueName
+        /// The word `off`, or a number of bytes with its unit, such as `5GB`.
+        case bytes
     }
 
     /// The properties of a key.
@@ -82,6 +84,10 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case .downloadsPerHost: global(.downloads, .wholeNumber(1...16), "2", "how many files at once from one host")
         case .bandwidthLimit:
             global(.downloads, .wholeNumber(0...10_000_000), "0", "total download rate in kB/s; 0: no limit")
+        case .downloadLimit:
+            global(
+                .downloads, .bytes, "off",
+                "the size, such as 5GB, above which automatic downloads are deleted, played and old ones first")
         }
     }
 
@@ -126,6 +132,12 @@ public enum SettingKey: String, Sendable, CaseIterable {
             }
             guard names.allSatisfy(isName) else { throw refusal(text, "any, or interfaces such as wlan0,eth0") }
             return text
+        case .bytes:
+            if word == "off" || word == "0" { return "off" }
+            guard let count = ByteCount(text) else {
+                throw refusal(text, "off, or a size from 1MB to 1000TB, such as 5GB")
+            }
+            return count.text
         case .queueName:
             guard QueueName.isValid(text) else { throw refusal(text, QueueName.rule) }
             return text
@@ -193,5 +205,26 @@ public struct HoursOfDay: Sendable, Hashable {
     /// Whether the range contains an hour of the day, 0 to 23.
     public func contains(_ hour: Int) -> Bool {
         first < end ? hour >= first && hour < end : hour >= first || hour < end
+    }
+}
+
+/// A number of bytes as users write it: `5GB`, `1.5 TB`, `500MB`.
+public struct ByteCount: Sendable, Hashable {
+    private static let units = ["MB": 1e6, "GB": 1e9, "TB": 1e12]
+
+    /// The number of bytes, from a million on.
+    public let bytes: UInt64
+    /// The number with its unit, without spaces.
+    public let text: String
+
+    /// Parses a number with the unit MB, GB or TB; nil for anything else.
+    public init?(_ text: String) {
+        let word = text.filter { $0 != " " }.uppercased()
+        guard let unit = Self.units[String(word.suffix(2))], let number = Double(word.dropLast(2)),
+            word.dropLast(2).allSatisfy({ $0.isNumber || $0 == "." }), number.isFinite,
+            (1e6...1e15).contains(number * unit)
+        else { return nil }
+        bytes = UInt64((number * unit).rounded())
+        self.text = word
     }
 }
