@@ -99,6 +99,40 @@ import Testing
         }
     }
 
+    @Test func `tables fit a terminal of 80 columns, and their short IDs and rows name episodes`() async throws {
+        let title = "An episode with a title that is longer than any terminal of this test would be able to show: 0"
+        try await HTTPTestServer.with { server in
+            let items = (1...5).map { (title: "\(title)\($0)", day: $0) }
+            server.route("/a.xml", Self.feed("A podcast whose title is long as well, so that it is cut", items, server))
+            try await ProcessFleet.with { fleet in
+                try await fleet.succeed("subscribe", server.url("/a.xml"))
+                let script = """
+                    for command in episodes history podcasts queues playlist downloads set "search episode"; do
+                        "$LOCKSTEP" $command
+                    done
+                    "$LOCKSTEP" queue add %1 %2 >"$LOCKSTEP_HOME/added"
+                    for command in queue "queue history"; do "$LOCKSTEP" $command; done
+                    "$LOCKSTEP" show %5 >"$LOCKSTEP_HOME/shown"; "$LOCKSTEP" episodes %0; "$LOCKSTEP" inbox
+                    echo "All printed."
+                    read line
+                    """
+                try await TerminalShell.with(fleet, script, wraps: true) { shell in
+                    try await shell.until(sees: "All printed.")
+                    let lines = shell.written.split(whereSeparator: \.isNewline).map(String.init)
+                    let wide = lines.filter { DisplayText.width($0) > 80 && !$0.hasPrefix("lockstep: ") }
+                    #expect(wide.isEmpty, "\(wide)")
+                    let row = try #require(lines.first { $0.hasPrefix("1  An episode") })
+                    let id = String(try #require(row.split(separator: " ").last))
+                    #expect(id.count == 8 && row.contains("…"))
+                    let found = try await fleet.succeed("show", id)
+                    #expect(found.hasPrefix("\(title)5\n"), "\(found)")
+                    let shown = try String(contentsOfFile: fleet.root + "/shown", encoding: .utf8)
+                    #expect(shown.isEmpty, "the queue was listed last, and has two rows: \(shown)")
+                }
+            }
+        }
+    }
+
     @Test func `completions are titles, quoted for the shell`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             let bash = try await fleet.lockstep(["candidates", "episodes"], environment: ["SAP_SHELL": "bash"])

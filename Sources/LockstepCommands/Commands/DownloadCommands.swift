@@ -56,6 +56,12 @@ extension DownloadEdit {
         }
         try await context.withFleet(observing: .parts([.downloads])) { fleet in
             let found = try await fleet.findDownloads(wanted.episodes, rule: wanted.rule)
+            guard found.count <= RequestSizes.queueEntries else {
+                throw Failure(
+                    .limitReached,
+                    "\(found.count) episodes match; at most \(RequestSizes.queueEntries) can be handled at once. Narrow the rule."
+                )
+            }
             guard !found.isEmpty else {
                 return try context.output.change(.array([]), if: false, "", else: "no episode matches")
             }

@@ -65,7 +65,7 @@ struct TextTable {
         }
         if let width {
             var excess = widths.reduce(0, +) + 2 * (columns.count - 1) - width
-            for least in [8, 3] {
+            for least in [14, 8, 3] {
                 for index in columns.indices.reversed() where columns[index].isFlexible && excess > 0 {
                     let kept = max(least, widths[index] - excess)
                     excess -= max(0, widths[index] - kept)
