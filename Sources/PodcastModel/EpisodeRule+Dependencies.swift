@@ -25,6 +25,11 @@ extension EpisodeRule {
         terms.compactMap { if case .list(let name) = $0 { name } else { nil } }
     }
 
+    /// The rule with another name of a queue or playlist.
+    public func renaming(list name: String, to new: String) -> EpisodeRule {
+        EpisodeRule(condition.replacingLists { $0 == name ? new : $0 })
+    }
+
     /// The shortest age in the rule, in seconds; nil if the passing of time doesn’t change its result.
     public var shortestAge: Double? {
         terms.compactMap { if case .age(_, _, let seconds) = $0 { seconds } else { nil } }.min()
@@ -40,6 +45,16 @@ extension EpisodeRule.Condition {
         case .not(let inner): inner.terms
         case .all(let parts), .any(let parts): parts.flatMap(\.terms)
         default: [self]
+        }
+    }
+
+    fileprivate func replacingLists(_ name: (String) -> String) -> Self {
+        switch self {
+        case .list(let list): .list(name(list))
+        case .not(let inner): .not(inner.replacingLists(name))
+        case .all(let parts): .all(parts.map { $0.replacingLists(name) })
+        case .any(let parts): .any(parts.map { $0.replacingLists(name) })
+        default: self
         }
     }
 

@@ -140,6 +140,15 @@ struct Playlist: EditableList {
         return headerChange
     }
 
+    /// Follows a queue that has a new name, in the rule of a smart playlist; the change is empty if it doesn’t name it.
+    mutating func rename(queue name: String, to new: String, now: Timestamp) -> OwnerChange {
+        guard var list = smart, list.rename(queue: name, to: new) else { return OwnerChange() }
+        smart = list
+        queue.revision += 1
+        updatedAt = max(updatedAt, now)
+        return headerChange
+    }
+
     /// Sets the items that the rule chose; the change is empty if their IDs are the same.
     mutating func setItems(_ episodes: [WireEpisodeSummary], now: Timestamp) -> OwnerChange {
         guard var list = smart else { return OwnerChange() }

@@ -141,10 +141,17 @@ extension QueueMachine {
         change.append(OwnerChange(changes: renamed.everything, publications: renamed.wholePut()))
         var rules = rules
         change.append(try rules.rename(queue: named.name, to: name))
+        var playlists = playlists
+        for playlist in self.playlists.inOrder {
+            var playlist = playlist
+            change.append(playlist.rename(queue: named.name, to: name, now: context.now.wall))
+            playlists[playlist.name] = playlist
+        }
         commit(change, answering: context.answer(about: name), &effects) { state in
             state.queues[named.name] = nil
             state.queues[name] = renamed
             state.rules = rules
+            state.playlists = playlists
         }
     }
 

@@ -12,7 +12,7 @@ struct SmartList: Sendable {
 
     private(set) var wire: WireSmartList
     /// The parsed rule; nil if a newer version stored it and this one can’t read it.
-    let rule: EpisodeRule?
+    private(set) var rule: EpisodeRule?
     /// A hash of the IDs of the items.
     var digest: UInt64 = 0
     /// The number and the length of the items, until they are known.
@@ -62,6 +62,17 @@ struct SmartList: Sendable {
         rule = try? EpisodeRule(record.smart.rule)
         digest = record.digest
         stored = (record.items, record.duration)
+    }
+
+    /// Follows a queue that has a new name; returns whether the list names it.
+    mutating func rename(queue name: String, to new: String) -> Bool {
+        let before = wire
+        if wire.queue == name { wire.queue = new }
+        if let rule, rule.lists.contains(name) {
+            let renamed = rule.renaming(list: name, to: new)
+            (self.rule, wire.rule) = (renamed, renamed.description)
+        }
+        return wire != before
     }
 
     /// Changes the fields that a request contains; nil if it contains none.

@@ -155,6 +155,18 @@ import WireMessages
         #expect(throws: Failure.self) { try deletion?.get() }
     }
 
+    @Test func `the rule follows a queue that is renamed`() throws {
+        let rig = rig("unplayed and not in later", queue: "later")
+        rig.advance(by: .seconds(1))
+        rig.send {
+            ($0.queue, $0.rename.name) = ("later", "walks")
+        }
+        rig.restart()
+        let smart = try #require(rig.machine.playlists["p"]?.smart)
+        #expect(smart.wire.rule == "unplayed and not in walks" && smart.wire.queue == "walks")
+        #expect(smart.rule?.lists == ["walks"])
+    }
+
     @Test func `a full queue takes the rest of the matches when it has room`() {
         let rig = rig("unplayed", queue: "later")
         rig.advance(by: .seconds(1))
