@@ -51,6 +51,7 @@ extension FeedsMachine {
         case .unsubscribe(let unsubscribe): try self.unsubscribe(unsubscribe, command, now: now, &effects)
         case .answerAlert(let answer): try answerAlert(answer, command, at: now.wall, &effects)
         case .inbox(let clear): try clearInbox(clear, command, &effects)
+        case .setPodcast(let set): try self.set(set, command, now: now, &effects)
         case .fetchChapters(let fetch): try fetchChapters(fetch.episode, command, &effects)
         case nil: throw Failure(.unknownCommand, "The feeds service doesn’t know this command.")
         }

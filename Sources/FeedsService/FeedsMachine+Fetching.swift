@@ -308,7 +308,7 @@ extension WireFeedReport {
 extension WirePodcast {
     /// Copies the feed’s description of the podcast.
     mutating func describe(_ channel: FeedChannel, at address: WebAddress) {
-        title = channel.title.isEmpty ? (title.isEmpty ? address.text : title) : channel.title
+        if !channel.title.isEmpty { setFeedTitle(channel.title) } else if title.isEmpty { title = address.text }
         author = channel.author
         description_p = Self.beginning(of: channel.description, bytes: 4_000)
         imageURL = channel.imageURL

@@ -150,3 +150,28 @@ struct PodcastAddresses {
         }
     }
 }
+
+/// The tags of podcasts, by which rules select episodes.
+struct PodcastTags {
+    private let db: Database
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    /// Stores exactly the tags of a podcast, in the form for comparison.
+    func put(_ podcast: WirePodcast) throws {
+        let tags = Set(podcast.tags.map(PodcastTag.key))
+        let stored = try Set(
+            String.fetchAll(
+                db.cachedStatement(sql: "SELECT tag FROM podcast_tag WHERE podcast = ?"), arguments: [podcast.id]))
+        for tag in stored.subtracting(tags) {
+            try db.cachedStatement(sql: "DELETE FROM podcast_tag WHERE tag = ? AND podcast = ?")
+                .execute(arguments: [tag, podcast.id])
+        }
+        for tag in tags.subtracting(stored) {
+            try db.cachedStatement(sql: "INSERT INTO podcast_tag (tag, podcast) VALUES (?, ?)")
+                .execute(arguments: [tag, podcast.id])
+        }
+    }
+}

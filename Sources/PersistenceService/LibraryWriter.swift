@@ -59,7 +59,10 @@ struct LibraryWriter {
                 """
         ).execute(arguments: [podcast.id, Self.folded(podcast.title), podcast.subscribed, stored.wireData])
         try PodcastAddresses(db).put(podcast)
-        return old.flatMap { try? WirePodcast(serializedBytes: $0) }
+        let replaced = old.flatMap { try? WirePodcast(serializedBytes: $0) }
+        // The table is read as a whole, since it has no index by podcast: not at every refresh.
+        if replaced?.tags != podcast.tags { try PodcastTags(db).put(podcast) }
+        return replaced
     }
 
     /// Deletes a podcast, if it exists, with its episodes, their states and aliases. Play sessions stay, so that the
@@ -296,8 +299,9 @@ struct LibraryWriter {
 }
 
 extension WirePodcast {
-    /// Whether both have the same ID, URL, title and subscription; the next refresh restores the other fields.
+    /// Whether both have the same ID, URL, titles, tags and subscription; the next refresh restores the other fields.
     func isSameInSnapshot(as other: WirePodcast) -> Bool {
-        (id, url, title, subscribed) == (other.id, other.url, other.title, other.subscribed)
+        (id, url, title, feedTitle, tags, subscribed)
+            == (other.id, other.url, other.title, other.feedTitle, other.tags, other.subscribed)
     }
 }

@@ -65,7 +65,9 @@ struct RuleSQL {
         switch condition {
         case .mark(let mark): append(mark)
         case .tag(let tag):
-            add("EXISTS (SELECT 1 FROM podcast_tag AS t WHERE t.tag = ? AND t.podcast = episode.podcast)", tag)
+            add(
+                "EXISTS (SELECT 1 FROM podcast_tag AS t WHERE t.tag = ? AND t.podcast = episode.podcast)",
+                PodcastTag.key(tag))
         case .podcast(let name): add(Self.isOf(podcast: name))
         case .list(let name):
             let records = Self.records(ofList: name)
@@ -191,7 +193,8 @@ extension EpisodeRule.Condition {
         case .list(let name):
             let list = RuleSQL.records(ofList: name)
             return (records(list.sql), list.arguments)
-        case .tag(let tag): return ("episode.podcast IN (SELECT podcast FROM podcast_tag WHERE tag = ?)", [tag])
+        case .tag(let tag):
+            return ("episode.podcast IN (SELECT podcast FROM podcast_tag WHERE tag = ?)", [PodcastTag.key(tag)])
         case .podcast(let name): return RuleSQL.isOf(podcast: name)
         case .all(let parts): return parts.lazy.compactMap(\.candidates).first
         case .any(let parts):

@@ -1,6 +1,7 @@
 extension EpisodeRule {
     /// The facts besides the episodes of feeds that can change whether an episode meets a rule.
     public struct Dependencies: OptionSet, Sendable, Hashable {
+        /// The bits of the set.
         public let rawValue: Int
         /// Creates a set from its bits.
         public init(rawValue: Int) { self.rawValue = rawValue }

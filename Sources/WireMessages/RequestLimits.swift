@@ -23,6 +23,7 @@ package enum RequestLimits {
     private static let texts: [String: [Int: Int]] = [
         WireSubscribe.protoMessageName: [1: address, 3: value, 4: value],
         WireCheck.protoMessageName: [1: address],
+        WireSetPodcast.protoMessageName: [4: title],
         WireEpisodeSummary.protoMessageName: [2: title, 4: title, 7: address, 8: title, 9: address],
         WireSetSetting.protoMessageName: [3: value],
         WireRemoveEntries.protoMessageName: [2: title], WireMoveEntry.protoMessageName: [5: title, 6: title, 7: title],

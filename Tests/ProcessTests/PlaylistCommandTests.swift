@@ -133,4 +133,34 @@ import WireMessages
             }
         }
     }
+
+    @Test func `podcasts have tags and own titles, which rules and lists use`() async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/feed.xml", Self.feed(server))
+            try await FleetObserver.with(feedOf: server) { fleet, observer in
+                try await fleet.run([
+                    CommandStep("tag", 0, "No podcast has a tag. Add one with"),
+                    CommandStep("tag add News Show", 0, "Tagged “Show” “News”."),
+                    CommandStep("tag add news Show", 0, "No change: “Show” is already tagged “news”."),
+                    CommandStep("podcasts --tag nothing", 0, "No podcast has the tag “nothing”."),
+                    CommandStep("tag add a_ nothing", 65, "lockstep: No podcast has an ID"),
+                    CommandStep("playlist create Tagged --where tag_NEWS", 0, "Created the playlist “Tagged”"),
+                    CommandStep("podcast rename Show My_show", 0, "“Show” is now “My show”."),
+                    CommandStep("podcast rename My_show", 64, "lockstep: Give the new title"),
+                ])
+                try await observer.until("the playlist has the tagged podcast’s episodes") {
+                    $0.playlists["tagged"]?.items == 4
+                }
+                for service in ["feeds", "persistence"] { fleet.signal(service, SIGKILL) }
+                try await fleet.succeed("refresh")
+                let list = try await fleet.succeed("podcasts", "--tag", "news")
+                #expect(list.contains("My show"), "\(list)")
+                try await fleet.run([
+                    CommandStep("podcast rename My_show --feed-title", 0, "“My show” is now “Show”."),
+                    CommandStep("tag remove NEWS Show", 0, "Removed the tag “NEWS” from “Show”."),
+                ])
+                try await observer.until("the playlist is empty again") { $0.playlists["tagged"]?.items == 0 }
+            }
+        }
+    }
 }

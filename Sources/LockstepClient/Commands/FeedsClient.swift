@@ -90,6 +90,29 @@ public struct FeedsClient: Sendable {
         }
     }
 
+    /// Adds tags to podcasts, and removes others. Tags that differ only in case are the same.
+    ///
+    /// - Throws: `invalidArgument` for an invalid tag.
+    public func tag(
+        _ podcasts: [PodcastID], adding added: [String] = [], removing removed: [String] = []
+    ) async throws(Failure) -> [Result] {
+        try await ask {
+            $0.setPodcast.podcasts = podcasts.map(\.text)
+            $0.setPodcast.addTags = added
+            $0.setPodcast.removeTags = removed
+        }
+    }
+
+    /// Gives a podcast another title; an empty one restores the feed’s.
+    ///
+    /// - Throws: `invalidArgument` for an invalid title.
+    public func rename(_ podcast: PodcastID, to title: String) async throws(Failure) -> [Result] {
+        try await ask {
+            $0.setPodcast.podcasts = [podcast.text]
+            $0.setPodcast.title = title
+        }
+    }
+
     /// Refreshes feeds; without any, all subscriptions.
     ///
     /// - Throws: `notFound` if a podcast is unknown.

@@ -15,6 +15,10 @@ public struct Podcast: Sendable, Hashable {
 
     /// The podcast’s title.
     public var title: String { DisplayText.sanitised(wire.title) }
+    /// The title in its feed, which differs from `title` if the user gave it another one.
+    public var feedTitle: String { wire.feedTitle.isEmpty ? title : DisplayText.sanitised(wire.feedTitle) }
+    /// The user’s tags, in the order in which they were added.
+    public var tags: [String] { wire.tags.map { DisplayText.sanitised($0) } }
     /// The podcast’s author.
     public var author: String { DisplayText.sanitised(wire.author) }
     /// The address of its feed.

@@ -128,10 +128,19 @@ struct Podcasts: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "podcasts", abstract: "List your subscriptions.")
     @Flag(help: "Include podcasts that you unsubscribed from.") var all = false
+    @Option(help: "Only podcasts with this tag.") var tag: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let podcasts = try await fleet.library.podcasts(includesUnsubscribed: all)
+        var podcasts = try await fleet.library.podcasts(includesUnsubscribed: all)
+        if let tag {
+            let key = PodcastTag.key(PodcastTag.trimmed(CommandLineWords.typed(tag)))
+            podcasts.removeAll { podcast in !podcast.tags.contains { PodcastTag.key($0) == key } }
+            guard !podcasts.isEmpty else {
+                return try output.value(
+                    .array([]), lines: ["No podcast has the tag “\(tag)”. `lockstep tag` lists the tags."])
+            }
+        }
         let titles = Dictionary(grouping: podcasts, by: \.title)
         let rows = podcasts.map { podcast in
             let isOnlyOne = podcast.title.isEmpty || titles[podcast.title]?.count == 1

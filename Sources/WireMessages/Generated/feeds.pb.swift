@@ -85,6 +85,14 @@ public nonisolated struct WireFeedsRequest: Sendable {
     set {command = .inbox(newValue)}
   }
 
+  public var setPodcast: WireSetPodcast {
+    get {
+      if case .setPodcast(let v)? = command {return v}
+      return WireSetPodcast()
+    }
+    set {command = .setPodcast(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -95,6 +103,7 @@ public nonisolated struct WireFeedsRequest: Sendable {
     case check(WireCheck)
     case fetchChapters(WireFetchChapters)
     case inbox(WireClearInbox)
+    case setPodcast(WireSetPodcast)
 
   }
 
@@ -204,6 +213,37 @@ public nonisolated struct WireClearInbox: Sendable {
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+}
+
+/// Changes what the user says about podcasts. The results are UPDATED, UNCHANGED or FAILED.
+public nonisolated struct WireSetPodcast: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// IDs, at most 500
+  public var podcasts: [String] = []
+
+  public var addTags: [String] = []
+
+  /// a podcast without the tag isn't changed
+  public var removeTags: [String] = []
+
+  /// the user's own title of a single podcast; empty: the feed's title again
+  public var title: String {
+    get {_title ?? String()}
+    set {_title = newValue}
+  }
+  /// Returns true if `title` has been explicitly set.
+  public var hasTitle: Bool {self._title != nil}
+  /// Clears the value of `title`. Subsequent reads from it will return its default value.
+  public mutating func clearTitle() {self._title = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _title: String? = nil
 }
 
 public nonisolated struct WireCheck: Sendable {
@@ -396,7 +436,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.feeds"
 
 nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedsRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0\u{1}inbox\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0\u{1}inbox\0\u{3}set_podcast\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -495,6 +535,19 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .inbox(v)
         }
       }()
+      case 8: try {
+        var v: WireSetPodcast?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .setPodcast(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .setPodcast(v)
+        }
+      }()
       default: break
       }
     }
@@ -533,6 +586,10 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .inbox?: try {
       guard case .inbox(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+    }()
+    case .setPodcast?: try {
+      guard case .setPodcast(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
     }()
     case nil: break
     }
@@ -755,6 +812,55 @@ nonisolated extension WireClearInbox: SwiftProtobuf.Message, SwiftProtobuf._Mess
   public static func ==(lhs: WireClearInbox, rhs: WireClearInbox) -> Bool {
     if lhs.episodes != rhs.episodes {return false}
     if lhs.all != rhs.all {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSetPodcast: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SetPodcast"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcasts\0\u{3}add_tags\0\u{3}remove_tags\0\u{1}title\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.podcasts) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.addTags) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.removeTags) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self._title) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.podcasts.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.podcasts, fieldNumber: 1)
+    }
+    if !self.addTags.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.addTags, fieldNumber: 2)
+    }
+    if !self.removeTags.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.removeTags, fieldNumber: 3)
+    }
+    try { if let v = self._title {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 4)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSetPodcast, rhs: WireSetPodcast) -> Bool {
+    if lhs.podcasts != rhs.podcasts {return false}
+    if lhs.addTags != rhs.addTags {return false}
+    if lhs.removeTags != rhs.removeTags {return false}
+    if lhs._title != rhs._title {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -133,6 +133,18 @@ public nonisolated struct WirePodcast: @unchecked Sendable {
     set {_uniqueStorage()._unplayedCount = newValue}
   }
 
+  /// empty: `title` is the feed's; else `title` is the user's own, and this is the feed's
+  public var feedTitle: String {
+    get {_storage._feedTitle}
+    set {_uniqueStorage()._feedTitle = newValue}
+  }
+
+  /// as typed, in order; no two differ only in case
+  public var tags: [String] {
+    get {_storage._tags}
+    set {_uniqueStorage()._tags = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -649,7 +661,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.library"
 
 nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Podcast"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}url\0\u{1}author\0\u{1}description\0\u{3}image_url\0\u{1}link\0\u{1}language\0\u{1}subscribed\0\u{3}episode_count\0\u{3}last_refresh\0\u{3}error_code\0\u{3}error_message\0\u{1}etag\0\u{3}last_modified\0\u{3}next_refresh\0\u{1}failures\0\u{3}subscribed_at\0\u{3}previous_urls\0\u{3}unplayed_count\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}url\0\u{1}author\0\u{1}description\0\u{3}image_url\0\u{1}link\0\u{1}language\0\u{1}subscribed\0\u{3}episode_count\0\u{3}last_refresh\0\u{3}error_code\0\u{3}error_message\0\u{1}etag\0\u{3}last_modified\0\u{3}next_refresh\0\u{1}failures\0\u{3}subscribed_at\0\u{3}previous_urls\0\u{3}unplayed_count\0\u{3}feed_title\0\u{1}tags\0")
 
   fileprivate class _StorageClass {
     var _id: String = String()
@@ -672,6 +684,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
     var _subscribedAt: Int64 = 0
     var _previousUrls: [String] = []
     var _unplayedCount: UInt32 = 0
+    var _feedTitle: String = String()
+    var _tags: [String] = []
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -702,6 +716,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
       _subscribedAt = source._subscribedAt
       _previousUrls = source._previousUrls
       _unplayedCount = source._unplayedCount
+      _feedTitle = source._feedTitle
+      _tags = source._tags
     }
   }
 
@@ -740,6 +756,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
         case 18: try { try decoder.decodeSingularInt64Field(value: &_storage._subscribedAt) }()
         case 19: try { try decoder.decodeRepeatedStringField(value: &_storage._previousUrls) }()
         case 20: try { try decoder.decodeSingularUInt32Field(value: &_storage._unplayedCount) }()
+        case 21: try { try decoder.decodeSingularStringField(value: &_storage._feedTitle) }()
+        case 22: try { try decoder.decodeRepeatedStringField(value: &_storage._tags) }()
         default: break
         }
       }
@@ -808,6 +826,12 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
       if _storage._unplayedCount != 0 {
         try visitor.visitSingularUInt32Field(value: _storage._unplayedCount, fieldNumber: 20)
       }
+      if !_storage._feedTitle.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._feedTitle, fieldNumber: 21)
+      }
+      if !_storage._tags.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._tags, fieldNumber: 22)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -837,6 +861,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
         if _storage._subscribedAt != rhs_storage._subscribedAt {return false}
         if _storage._previousUrls != rhs_storage._previousUrls {return false}
         if _storage._unplayedCount != rhs_storage._unplayedCount {return false}
+        if _storage._feedTitle != rhs_storage._feedTitle {return false}
+        if _storage._tags != rhs_storage._tags {return false}
         return true
       }
       if !storagesAreEqual {return false}

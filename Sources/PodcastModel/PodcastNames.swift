@@ -1,0 +1,78 @@
+/// The tags that users give to podcasts. Tags that differ only in case are the same.
+public enum PodcastTag {
+    /// The maximum number of tags of a podcast.
+    public static let limit = 100
+    /// The maximum number of characters of a tag.
+    public static let lengthLimit = 50
+    /// The rule for valid tags, for messages.
+    static let rule = "1 to \(lengthLimit) characters without line breaks and other control characters"
+
+    /// Returns the form in which tags are compared.
+    public static func key(_ tag: String) -> String { tag.lowercased() }
+
+    /// Returns the tag without surrounding spaces.
+    ///
+    /// - Throws: `invalidArgument` if it is empty, too long, or contains control characters.
+    public static func checked(_ text: String) throws(Failure) -> String {
+        let tag = PlainLine.trimmed(text)
+        guard PlainLine.isValid(tag, limit: lengthLimit) else {
+            throw Failure(.invalidArgument, "“\(PlainLine.shown(tag))” can’t be a tag; a tag has \(rule).")
+        }
+        return tag
+    }
+
+    /// Returns a text without surrounding spaces.
+    public static func trimmed(_ text: String) -> String { PlainLine.trimmed(text) }
+}
+
+/// The titles that users give to podcasts in place of the feeds’ titles.
+public enum PodcastTitle {
+    /// The maximum number of characters in a title.
+    public static let limit = 200
+
+    /// Returns the title without surrounding spaces.
+    ///
+    /// - Throws: `invalidArgument` if it is empty, too long, or contains control characters.
+    public static func checked(_ text: String) throws(Failure) -> String {
+        let title = PlainLine.trimmed(text)
+        guard PlainLine.isValid(title, limit: limit) else {
+            throw Failure(
+                .invalidArgument,
+                "A podcast’s title has 1 to \(limit) characters without line breaks and other control characters.")
+        }
+        return title
+    }
+}
+
+/// Texts of one line.
+private enum PlainLine {
+    /// The maximum number of bytes for each allowed character, which may combine any number of code points.
+    private static let bytesPerCharacter = 8
+
+    static func trimmed(_ text: String) -> String {
+        var text = text[...]
+        while text.first?.isWhitespace == true { text.removeFirst() }
+        while text.last?.isWhitespace == true { text.removeLast() }
+        return String(text)
+    }
+
+    static func isValid(_ text: String, limit: Int) -> Bool {
+        (1...limit).contains(text.count) && text.utf8.count <= limit * bytesPerCharacter
+            && text.unicodeScalars.allSatisfy { !breaksLine($0) }
+    }
+
+    /// Replaces control characters and line breaks by spaces.
+    static func cleaned(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.map { breaksLine($0) ? " " : $0 }))
+    }
+
+    /// The beginning of a refused text.
+    static func shown(_ text: String) -> String { String(cleaned(text).prefix(60)) }
+
+    private static func breaksLine(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+}
