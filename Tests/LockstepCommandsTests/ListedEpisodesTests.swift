@@ -3,6 +3,7 @@ import Foundation
 import PodcastModel
 import TestSupport
 import Testing
+import WireMessages
 
 @testable import LockstepClient
 @testable import LockstepCommands
@@ -113,6 +114,18 @@ import Testing
         process.waitUntilExit()
         #expect(output.hasPrefix(#"A\ \$\(touch\ "#) && output.hasSuffix("\\;\\ \\\"é\n"), "\(output)")
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/x"))
+    }
+
+    @Test func `the candidates of an ambiguous name fit a terminal`() {
+        let title = String(repeating: "A long title ", count: 9)
+        let failure = Failure(
+            ambiguous: "Two.",
+            [(id: "e0123456789", title: title, detail: "2026-01-02 20:00"), (id: "e01", title: "B", detail: "C")],
+            detailed: true)
+        let shown = Output.candidateLines(of: failure, width: 80)
+        #expect(shown.count == 2 && shown.allSatisfy { DisplayText.width($0) <= 78 })
+        #expect(shown[0].hasPrefix("e0123456  A long") && shown[0].hasSuffix("…  2026-01-02 20:00"))
+        #expect(Output.candidateLines(of: failure, width: nil)[1] == "e01  B (C)")
     }
 
     @Test func `a table in a terminal has short IDs, and otherwise whole cells between tabs`() {

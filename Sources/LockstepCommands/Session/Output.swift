@@ -83,11 +83,20 @@ struct Output: Sendable {
         }
         // Each problem is on its own line.
         var text = failure.message.split(separator: "\n").map { "lockstep: \($0)\n" }.joined()
-        for candidate in failure.candidates {
-            let detail = candidate.detail.isEmpty ? "" : " (\(candidate.detail))"
-            text += "  \(candidate.id)  \(candidate.title)\(detail)\n"
-        }
+        let width = terminalWidth(of: STDERR_FILENO)
+        for line in candidateLines(of: failure, width: width) { text += "  \(line)\n" }
         try? write(text, to: STDERR_FILENO)
+    }
+
+    /// The candidates of an ambiguous name; in a terminal in columns that fit.
+    static func candidateLines(of failure: Failure, width: Int?) -> [String] {
+        guard let width else {
+            return failure.candidates.map { candidate in
+                "\(candidate.id)  \(candidate.title)" + (candidate.detail.isEmpty ? "" : " (\(candidate.detail))")
+            }
+        }
+        let rows = failure.candidates.map { [$0.id, $0.title, $0.detail] }
+        return Array(TextTable([.id(""), .flexible(""), ""], rows).printed(width: width - 2).dropFirst())
     }
 
     /// Writes a warning to standard error: a sentence, or with `--json` the documented object.
@@ -124,9 +133,11 @@ struct Output: Sendable {
     }
 
     /// The width of standard output’s terminal in columns; nil if it isn’t one.
-    static var terminalWidth: Int? {
+    static var terminalWidth: Int? { terminalWidth(of: STDOUT_FILENO) }
+
+    private static func terminalWidth(of descriptor: Int32) -> Int? {
         var size = winsize()
-        guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
+        guard isatty(descriptor) == 1, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
             return nil
         }
         return Int(size.ws_col)
