@@ -153,6 +153,9 @@ extension QueueMachine {
             state.rules = rules
             state.playlists = playlists
         }
+        renamedQueues = renamedQueues.mapValues { $0 == named.name ? name : $0 }
+        renamedQueues[named.name] = name
+        if player?.queue == named.name { player?.queue = name }
     }
 
     private mutating func delete(

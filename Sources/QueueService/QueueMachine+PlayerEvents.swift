@@ -53,7 +53,7 @@ extension QueueMachine {
         switch answer {
         case .success(let state):
             // The same state is published on the stream; using the reply saves the wait for the event.
-            if let state, state.revision > player?.revision ?? 0 { player = state }
+            if let state, state.revision > player?.revision ?? 0 { player = renamed(state) }
             pauseBeforeUpcoming(&effects)
         case .failure(let failure) where failure.retry:
             effects.append(.log(.warning, "the player didn’t accept load \(load) yet: \(failure)"))
@@ -115,6 +115,7 @@ extension QueueMachine {
 
     private mutating func observe(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let previous = player?.episode.id
+        let state = renamed(state)
         player = state
         failures.observe(
             state, isAdvance: queues.isAdvance(state), isNew: loads.latest.contains(state.loadID))
@@ -125,6 +126,14 @@ extension QueueMachine {
         reconcile(now: now, &effects)
         fetchChapters(&effects)
         decideCommandsAgain(now: now, &effects)
+    }
+
+    /// The player’s state with the present name of its queue: the player knows the name at the time of the load.
+    private func renamed(_ state: WirePlaybackState) -> WirePlaybackState {
+        guard queues[state.queue] == nil, let name = renamedQueues[state.queue] else { return state }
+        var state = state
+        state.queue = name
+        return state
     }
 
     private mutating func observe(_ news: WireEpisodesChanged, _ effects: inout [Effect]) {

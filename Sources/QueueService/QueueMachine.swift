@@ -68,6 +68,8 @@ package struct QueueMachine: OwnerMachine {
     var autoEnqueue = AutoEnqueue()
     var smartPlaylists = SmartPlaylists()
 
+    /// The new names of renamed queues, by the names that the player’s state may still have.
+    var renamedQueues: [String: String] = [:]
     /// The player’s last known state; nil until it is known.
     var player: WirePlaybackState? { didSet { isNextOutdated = true } }
     var playerIsReady = false { didSet { isNextOutdated = true } }

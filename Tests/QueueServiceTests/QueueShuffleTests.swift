@@ -91,6 +91,34 @@ import WireMessages
         #expect(queue.machine.queues["night"]?.history.newest(9).isEmpty == false)
     }
 
+    @Test func `a renamed queue plays on after its playing entry was removed`() {
+        let queue = QueueRig()
+        queue.send {
+            $0.queue = "evening"
+            $0.create = WireCreateQueue()
+        }
+        queue.add(9)
+        queue.send {
+            $0.queue = "evening"
+            $0.add.episodes = [QueueRig.episode(1), QueueRig.episode(2)]
+        }
+        queue.send {
+            $0.queue = "evening"
+            $0.play.resume = true
+        }
+        queue.playerChanges { _ in }
+        queue.send {
+            $0.queue = "evening"
+            $0.remove.texts = ["1"]
+        }
+        _ = rename(queue, "evening", to: "night")
+        _ = rename(queue, "night", to: "late")
+        queue.playerChanges { _ in }
+        queue.playerChanges { $0.status = .finished }
+        queue.playerChanges { _ in }
+        #expect(queue.player.episode.id == QueueRig.episode(2), "\(queue.player.episode.id)")
+    }
+
     @Test func `a queue isn’t renamed to an invalid or existing name, and Up Next never`() {
         let queue = QueueRig()
         for name in ["a", "b"] {
