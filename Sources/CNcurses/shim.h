@@ -12,3 +12,6 @@ static const attr_t lockstep_attribute_normal = A_NORMAL;
 static const attr_t lockstep_attribute_bold = A_BOLD;
 static const attr_t lockstep_attribute_dim = A_DIM;
 static const attr_t lockstep_attribute_reverse = A_REVERSE;
+static const mmask_t lockstep_mouse_press = BUTTON1_PRESSED;
+static const mmask_t lockstep_mouse_wheel_up = BUTTON4_PRESSED;
+static const mmask_t lockstep_mouse_wheel_down = BUTTON5_PRESSED;

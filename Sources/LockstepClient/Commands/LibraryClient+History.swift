@@ -9,21 +9,36 @@ extension LibraryClient {
     ///   - episode: the episode; nil for all.
     ///   - limit: the maximum number of sessions; nil for all.
     public func history(of episode: EpisodeID? = nil, limit: Int?) async throws(Failure) -> [PlaySession] {
-        var query = WirePlayHistoryQuery.with { $0.episode = episode?.text ?? "" }
         var sessions: [PlaySession] = []
+        var cursor = ""
         while true {
-            query.limit = UInt32(min(RequestSizes.episodes, max(1, (limit ?? .max) - sessions.count)))
-            let page = try await ask({ $0.history = query }, { $0.history })
-            sessions += page.sessions.compactMap(PlaySession.init)
-            guard !page.next.isEmpty, page.next != query.after, sessions.count < limit ?? .max else { break }
-            query.after = page.next
+            let page = try await historyPage(
+                of: episode, after: cursor, limit: min(RequestSizes.episodes, max(1, (limit ?? .max) - sessions.count)))
+            sessions += page.sessions
+            guard !page.next.isEmpty, sessions.count < limit ?? .max else { return sessions }
+            cursor = page.next
         }
+    }
+
+    /// A page of the play sessions, the newest first, and the cursor of the following page; empty after the last one.
+    ///
+    /// - Parameters:
+    ///   - cursor: the cursor of the page; empty for the first one.
+    ///   - limit: the maximum number of sessions, at most 500.
+    public func historyPage(
+        of episode: EpisodeID? = nil, after cursor: String = "", limit: Int
+    ) async throws(Failure) -> (sessions: [PlaySession], next: String) {
+        let query = WirePlayHistoryQuery.with {
+            ($0.episode, $0.after, $0.limit) = (episode?.text ?? "", cursor, UInt32(clamping: limit))
+        }
+        let page = try await ask({ $0.history = query }, { $0.history })
         let current = fleet.state.isStale(.player) ? "" : fleet.state.player.wire.playSession
-        return sessions.map { session in
+        let sessions = page.sessions.compactMap(PlaySession.init).map { session in
             var session = session
             session.isPlaying = session.id.text == current
             return session
         }
+        return (sessions, page.next == cursor ? "" : page.next)
     }
 
     /// Sums over the play sessions that were started since a time.

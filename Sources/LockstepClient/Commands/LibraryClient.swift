@@ -26,6 +26,23 @@ public struct LibraryClient: Sendable {
         EpisodeSequence(fleet: fleet, query: list.query)
     }
 
+    /// A page of a list, and the cursor of the page that follows.
+    ///
+    /// - Parameters:
+    ///   - cursor: the cursor of the page; empty for the first one.
+    ///   - limit: the maximum number of episodes, at most 500.
+    ///   - withTotals: whether the page has the number of all episodes.
+    public func page(
+        of list: EpisodeList, after cursor: String = "", limit: Int, withTotals: Bool = false
+    ) async throws(Failure) -> EpisodePage {
+        var query = list.query
+        (query.after, query.limit, query.withTotals) = (cursor, UInt32(clamping: limit), withTotals)
+        let answer = try await checkedPage(query)
+        return EpisodePage(
+            episodes: answer.episodes.compactMap(Episode.init), next: answer.next == cursor ? "" : answer.next,
+            total: withTotals ? Int(answer.total) : nil)
+    }
+
     /// The first episodes of a list, and its totals.
     ///
     /// - Parameter limit: the maximum number of episodes; nil for all.
@@ -89,6 +106,17 @@ public struct LibraryClient: Sendable {
 
     func page(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
         try await ask({ $0.episodes = query }, { $0.episodes })
+    }
+
+    /// - Throws: `unknownCommand` if the service ignores rules and orders.
+    func checkedPage(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
+        let answer = try await page(query)
+        guard answer.ruleApplied || query.rule.isEmpty && query.order == .newest else {
+            throw Failure(
+                .unknownCommand,
+                "The database service is of an earlier version, without rules and orders. Restart the fleet.")
+        }
+        return answer
     }
 
     /// The only episode that matches an ID, the beginning of one, or a part of a title.
@@ -228,6 +256,16 @@ public struct EpisodeList: Sendable, Hashable {
     }
 }
 
+/// A page of a list of episodes.
+public struct EpisodePage: Sendable {
+    /// The episodes, in order.
+    public let episodes: [Episode]
+    /// The cursor of the following page; empty after the last one.
+    public let next: String
+    /// The number of episodes in the whole list; nil if it wasn’t requested.
+    public let total: Int?
+}
+
 /// The first episodes of a list, with the totals of the whole list.
 public struct EpisodeListing: Sendable {
     /// The episodes, in order.
@@ -272,12 +310,7 @@ public struct EpisodeSequence: AsyncSequence, Sendable {
                 }
                 guard !isLast, limit ?? 1 > 0 else { return nil }
                 query.limit = UInt32(Swift.min(RequestSizes.episodes, limit ?? .max))
-                let answer = try await fleet.library.page(query)
-                guard answer.ruleApplied || query.rule.isEmpty && query.order == .newest else {
-                    throw Failure(
-                        .unknownCommand,
-                        "The database service is of an earlier version, without rules and orders. Restart the fleet.")
-                }
+                let answer = try await fleet.library.checkedPage(query)
                 page = answer.episodes[...]
                 isLast = answer.next.isEmpty || answer.next == query.after
                 query.after = answer.next

@@ -69,17 +69,24 @@ public struct PlaylistClient: Sendable {
         var items: [WireQueueEntry] = []
         var playlist: PlaylistState?
         while true {
-            let answer = try await ask(id) { $0.items.offset = UInt32(clamping: items.count) }
-            guard let latest = answer.playlist else {
-                throw Failure(.malformed, "The reply about the playlist “\(id)” can’t be read.")
-            }
+            let page = try await self.items(id, from: items.count)
+            let latest = page.playlist
             guard playlist == nil || playlist?.revision == latest.revision else { return nil }
             playlist = latest
-            items += answer.wire.entries
-            if answer.wire.entries.isEmpty || items.count >= latest.count {
+            items += page.wire
+            if page.wire.isEmpty || items.count >= latest.count {
                 return PlaylistItems(playlist: latest, wire: items)
             }
         }
+    }
+
+    /// Returns the items from an index on, as many as one reply holds.
+    public func items(_ id: String, from offset: Int) async throws(Failure) -> PlaylistItems {
+        let answer = try await ask(id) { $0.items.offset = UInt32(clamping: offset) }
+        guard let playlist = answer.playlist else {
+            throw Failure(.malformed, "The reply about the playlist “\(id)” can’t be read.")
+        }
+        return PlaylistItems(playlist: playlist, wire: answer.wire.entries)
     }
 
     /// Adds episodes at the end, or at the front. Episodes that the playlist already contains keep their positions.
@@ -185,7 +192,7 @@ public struct PlaylistClient: Sendable {
     }
 }
 
-/// A playlist with all its items at one revision.
+/// A playlist with its items, or a part of them, at one revision.
 public struct PlaylistItems: Sendable {
     /// The playlist’s title and settings.
     public let playlist: PlaylistState

@@ -73,7 +73,7 @@ struct InboxClear: FleetCommand {
 
 extension EpisodeRule {
     /// The rule of the inbox.
-    fileprivate static let inbox = EpisodeRule(.mark(.new))
+    static let inbox = EpisodeRule(.mark(.new))
 }
 
 /// The maximum number of rows that a list prints.

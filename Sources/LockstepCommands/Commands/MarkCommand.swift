@@ -38,15 +38,7 @@ struct Mark: FleetCommand {
             ? [try await fleet.episode(nil, of: "mark \(kind.rawValue) EPISODE")]
             : try await fleet.library.find(episodes, rule: rule)
         guard !found.isEmpty else { return try output.change(.array([]), if: false, "", else: "no episode matches") }
-        var answers: [Answer<EpisodeProgress>] = []
-        let group = String(UInt64.random(in: .min ... .max), radix: 16)
-        for part in found.parts(of: RequestSizes.episodes) {
-            do throws(Failure) {
-                answers += try await fleet.player.setPlayed(kind == .played, part.map(\.id), group: group)
-            } catch {
-                throw error.after(answers.count, of: found.count, "marked")
-            }
-        }
+        let answers = try await fleet.player.setAllPlayed(kind == .played, found.map(\.id))
         try output.changes(
             zip(found, answers).map { ($0.title, $1.changed) }, done: { "Marked \($0) as \(kind.rawValue)" },
             already: "already \(kind.rawValue)",
@@ -81,6 +73,22 @@ extension Failure {
     }
 }
 
+extension PlayerClient {
+    /// Marks any number of episodes, in several requests that `mark undo` undoes together.
+    func setAllPlayed(_ isPlayed: Bool, _ ids: [EpisodeID]) async throws(Failure) -> [Answer<EpisodeProgress>] {
+        var answers: [Answer<EpisodeProgress>] = []
+        let group = String(UInt64.random(in: .min ... .max), radix: 16)
+        for part in ids.parts(of: RequestSizes.episodes) {
+            do throws(Failure) {
+                answers += try await setPlayed(isPlayed, part, group: group)
+            } catch {
+                throw error.after(answers.count, of: ids.count, "marked")
+            }
+        }
+        return answers
+    }
+}
+
 enum Titles {
     /// Up to three titles, otherwise their number.
     static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
@@ -94,6 +102,13 @@ extension Output {
         _ episodes: [(title: String, changed: Bool)], done: (String) -> String, already: String, notes: [String] = [],
         json: [JSONValue]
     ) throws {
+        try change(.array(json), Self.sentence(episodes, done: done, already: already, notes: notes))
+    }
+
+    /// `Marked “…” as played; “…” is already played.`
+    static func sentence(
+        _ episodes: [(title: String, changed: Bool)], done: (String) -> String, already: String, notes: [String] = []
+    ) -> String {
         let changed = episodes.filter(\.changed).map(\.title)
         let same = episodes.filter { !$0.changed }.map(\.title)
         var parts: [String] = []
@@ -102,7 +117,7 @@ extension Output {
             let verb = same.count == 1 ? "is" : "are"
             parts.append("\(changed.isEmpty ? "No change: " : "")\(Titles.shown(same)) \(verb) \(already)")
         }
-        try change(.array(json), ([Sentence.stopped(parts.joined(separator: "; "))] + notes).joined(separator: " "))
+        return ([Sentence.stopped(parts.joined(separator: "; "))] + notes).joined(separator: " ")
     }
 }
 

@@ -29,13 +29,16 @@ struct Expanded: LockstepCommand {
         commandName: "expanded",
         abstract: "Show and control the player in full screen.",
         discussion: PlayerHelp.sentence(hasList: true)
-            + " With --plain, it prints changes like `mini --plain`. " + PlayerHelp.plain
+            + " With --plain, it prints changes like `mini --plain`. " + PlayerHelp.plain + " " + LibraryPages.wordHelp
     )
+    @Flag(name: .customLong("no-mouse"), help: "Leave the mouse to the terminal.") var isMouseOff = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.runPlayer(origin: "expanded", presentation: .fullScreen) { () throws(Failure) in
-            try FullScreenTerminal()
+        let hasMouse = !isMouseOff
+        try await context.runPlayer(origin: "expanded", presentation: .fullScreen, hasPages: true) {
+            () throws(Failure) in
+            try FullScreenTerminal(hasMouse: hasMouse)
         }
     }
 }
@@ -43,28 +46,31 @@ struct Expanded: LockstepCommand {
 extension CommandContext {
     /// Runs a player on the terminal, or as plain text if there is none.
     fileprivate func runPlayer(
-        origin: String, presentation: PlayerMachine.Presentation,
+        origin: String, presentation: PlayerMachine.Presentation, hasPages: Bool = false,
         on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
     ) async throws {
         guard !plain, !output.json, isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
-            return try await withFleet(origin: origin, observing: .screen) { fleet in
-                try await output.whileRead { try await narrate(fleet) }
+            return try await withFleet(origin: origin, observing: hasPages ? .pages : .screen) { fleet in
+                try await output.whileRead { try await narrate(fleet, hasPages: hasPages) }
             }
         }
         try FleetPresence.require(home)
         let signals = TerminalSignals()
         defer { signals.close() }
-        let status = try await withFleet(origin: origin, observing: .screen) { fleet in
+        let status = try await withFleet(origin: origin, observing: hasPages ? .pages : .screen) { fleet in
             let inbox = PlayerInbox()
             let following = Task { await inbox.follow(fleet) }
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
                 let machine = PlayerMachine(
-                    settings: settings, presentation: presentation, advice: output.advice)
+                    settings: settings, presentation: presentation, hasPages: hasPages, advice: output.advice)
                 let events = TerminalEvents(signals: signals, inbox: inbox)
                 let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
                     // The main thread runs the screen until it closes.
                     Task.detached {
+                        if case .library(let task) = task {
+                            return inbox.post(.library(task, await fleet.perform(task)))
+                        }
                         let end = await fleet.perform(task)
                         inbox.post(.finished(task, end.failure, effect: end.effect))
                     }
@@ -76,19 +82,23 @@ extension CommandContext {
     }
 
     /// Prints the player’s changes as plain text. Each line of the input is a key.
-    private func narrate(_ fleet: Fleet) async throws {
+    private func narrate(_ fleet: Fleet, hasPages: Bool) async throws {
         let keys = NIOLockedValueBox(
-            PlayerMachine(settings: settings, presentation: .plainText, advice: output.advice))
+            PlayerMachine(
+                settings: settings, presentation: .plainText, hasPages: hasPages && !output.json, advice: output.advice)
+        )
         let isTyped = !output.json && TypedLines.isPossible
         let output = output
         let printer = PlainPlayer(output, keys: isTyped ? keys : nil) { try output.line($0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
             let (digits, freeing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            let (events, posting) = AsyncStream.makeStream(of: PlainEvent.self)
             group.addTask {
                 for await update in fleet.updates() {
                     if try await printer.handle(update) { beginning.finish() }
                     if await printer.nextDigit != nil { freeing.yield() }
+                    if keys.withLockedValue({ $0.nextLoadTime }) != nil { posting.yield(.changed) }
                 }
             }
             group.addTask {
@@ -104,7 +114,12 @@ extension CommandContext {
                 group.addTask {
                     // A program’s keys wait for the state, on which their effect depends; users see it on the screen.
                     if !TypedLines.isTerminal { for await _ in begun {} }
-                    let hasAsked = try await listen(fleet, keys)
+                    let reading = Task {
+                        for await line in TypedLines.stream() { posting.yield(.line(line)) }
+                        posting.finish()
+                    }
+                    defer { reading.cancel() }
+                    let hasAsked = try await listen(fleet, keys, events, posting)
                     // A program’s last command has an outcome to print.
                     let isAwaited = hasAsked && !TypedLines.isTerminal
                     try await printer.finish(isAwaited ? await fleet.withoutPendingLoad() : fleet.state)
@@ -115,39 +130,79 @@ extension CommandContext {
         }
     }
 
-    /// Handles typed lines until `q` or the end of the input.
+    /// Handles typed lines until `q` or the end of the input, and reads the rows of the open page.
     ///
     /// - Returns: whether a line sent a request to a service.
-    private func listen(_ fleet: Fleet, _ keys: NIOLockedValueBox<PlayerMachine>) async throws -> Bool {
+    private func listen(
+        _ fleet: Fleet, _ keys: NIOLockedValueBox<PlayerMachine>, _ events: AsyncStream<PlainEvent>,
+        _ posting: AsyncStream<PlainEvent>.Continuation
+    ) async throws -> Bool {
         var hasAsked = false
-        for await line in TypedLines.stream() {
-            guard let typed = TypedKey(line) else { continue }
-            let begun = SystemClocks.now()
-            var outcome = keys.withLockedValue { keys -> PlayerMachine.Outcome in
-                switch typed {
-                case .key(let key): return keys.press(key, now: begun)
-                case .other(let text):
-                    keys.refuse(text, now: begun)
-                    return .none
+        for await event in events {
+            let now = SystemClocks.now()
+            if case .line(let line) = event, let typed = TypedKey(line) {
+                let outcome = keys.withLockedValue { $0.type(line, typed, now: now) }
+                if case .quit = outcome { return hasAsked }
+                if case .ask(let task) = outcome {
+                    // Reading rows isn’t a command with an outcome.
+                    hasAsked = hasAsked || !task.isReading
+                    await perform(task, fleet, keys)
                 }
+                if let notice = keys.withLockedValue({ $0.takeNotice() }) { try output.line(notice) }
             }
-            while case .ask(let task) = outcome {
-                hasAsked = true
+            while let load = keys.withLockedValue({ $0.nextLoad(now: SystemClocks.now()) }) {
+                await perform(load, fleet, keys)
+            }
+            for line in keys.withLockedValue({ $0.takePageLines() }) { try output.line(line) }
+            guard let due = keys.withLockedValue({ $0.nextLoadTime }) else { continue }
+            Task {
+                try await Task.sleep(for: max(.zero, due.since(SystemClocks.now().monotonic)))
+                posting.yield(.changed)
+            }
+        }
+        return hasAsked
+    }
+
+    /// Performs a task and those that follow it.
+    private func perform(_ first: PlayerTask, _ fleet: Fleet, _ keys: NIOLockedValueBox<PlayerMachine>) async {
+        var outcome = PlayerMachine.Outcome.ask(first)
+        while case .ask(let task) = outcome {
+            if case .library(let task) = task {
+                let result = await fleet.perform(task)
+                outcome = keys.withLockedValue { $0.finished(task, result, now: SystemClocks.now()) }
+            } else {
                 let end = await fleet.perform(task)
                 outcome = keys.withLockedValue {
                     $0.finished(task, end.failure, effect: end.effect, now: SystemClocks.now())
                 }
             }
-            if case .quit = outcome { return hasAsked }
-            if let notice = keys.withLockedValue({ $0.takeNotice() }) { try output.line(notice) }
         }
-        return hasAsked
+    }
+}
+
+/// An event for a player without a screen.
+private enum PlainEvent: Sendable {
+    case line(String)
+    /// Rows of the open page may have changed.
+    case changed
+}
+
+extension PlayerTask {
+    fileprivate var isReading: Bool {
+        switch self {
+        case .library(.load), .library(.notes): true
+        default: false
+        }
     }
 }
 
 extension Observation {
     /// The state that players show: no podcasts, downloads or bookmarks, which may be thousands.
     fileprivate static let screen = Observation.parts([.player, .next, .queues, .settings, .alerts])
+
+    /// The state that players with the library’s pages show: also the playlists, and the changes of episodes.
+    fileprivate static let pages = Observation.parts(
+        [.player, .next, .queues, .settings, .alerts, .playlists, .episodes])
 }
 
 extension Fleet {
@@ -160,6 +215,7 @@ extension Fleet {
             case .speed(let factor): _ = try await player.setSpeed(.to(factor))
             case .volume(let percent): _ = try await player.setVolume(.to(percent))
             case .command(let intent): effect = try await perform(intent)
+            case .library: break
             }
             return (nil, effect)
         } catch {

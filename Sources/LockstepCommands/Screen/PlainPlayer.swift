@@ -24,6 +24,7 @@ actor PlainPlayer {
     /// - Returns: whether the live state has been printed.
     func handle(_ update: FleetUpdate) throws -> Bool {
         guard !isFinished else { return true }
+        keys?.withLockedValue { $0.apply(update, now: now()) }
         let snapshot = apply(update.state)
         if !output.json {
             try printChanges(snapshot)

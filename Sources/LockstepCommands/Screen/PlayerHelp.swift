@@ -3,7 +3,9 @@ import LockstepClient
 enum PlayerHelp {
     /// Describes all keys in a sentence; `hasList`: whether the screen has a list to select from.
     static func sentence(hasList: Bool) -> String {
-        let list = "↑ ↓ select, Enter plays, x removes, c shows the chapters or Up Next, "
+        let list =
+            "↑ ↓ select, Enter plays, x removes, c shows the chapters or Up Next, I P L H show the inbox, "
+            + "podcasts, playlists and history, / searches, Tab shows the next page, "
         return "Keys: space pauses and resumes, ← → seek, < > chapter, [ ] speed, + - volume, n p next and previous, "
             + (hasList ? list : "")
             + "u undoes the last change of the queue, z sleep timer, b bookmark, digits answer alerts, "
@@ -27,7 +29,8 @@ enum PlayerHelp {
 
     private static let gap = "  "
     private static let keys = [
-        "space pause", "←→ seek", "n p next/prev", "↑↓ ⏎ play", "x remove", "u undo", "[] speed", "+- volume",
+        "space pause", "←→ seek", "n p next/prev", "↑↓ ⏎ play", "Tab pages", "/ search", "x remove", "u undo",
+        "[] speed", "+- volume",
         "< > c chapters", "z sleep", "b bookmark", "i describe",
     ]
 

@@ -3,7 +3,9 @@ import PodcastModel
 
 enum PlayerKey: Sendable, Hashable {
     case character(Character)
-    case left, right, up, down, pageUp, pageDown, home, end, enter, delete
+    case left, right, up, down, pageUp, pageDown, home, end, enter, delete, tab, backTab, escape
+    /// A click on a row of the list, by its index.
+    case row(Int)
 }
 
 /// The request of a key. Requests to services are absolute, or name their starting point.
@@ -77,8 +79,12 @@ extension PlayerScreen {
         case .character("b"):
             return snapshot.episode.map { .bookmark(episode: $0.id, position: snapshot.position) }
                 ?? .say("Nothing is loaded.")
-        case .character("c"), .character("x"), .delete, .enter, .up, .down, .pageUp, .pageDown, .home, .end:
+        case .character("c"), .character("x"), .delete, .enter, .up, .down, .pageUp, .pageDown, .home, .end,
+            .row:
             return listIntent(for: key)
+        case .character("j") where hasList: return listIntent(for: .down)
+        case .character("k") where hasList: return listIntent(for: .up)
+        case .tab, .backTab, .escape: return .say(PlayerHelp.unknown(""))
         case .character(let character):
             guard let digit = character.wholeNumberValue, digit >= 1 else {
                 return .say(PlayerHelp.unknown(String(character)))
@@ -112,6 +118,7 @@ extension PlayerScreen {
             }
             return key == .enter
                 ? .play(entry: entry, queue: snapshot.queue.name) : .remove(entry: entry, queue: snapshot.queue.name)
+        case .row(let index) where index == selectedIndex && shownList == .queue: return listIntent(for: .enter)
         default: return moved(by: key) ?? .say("\(queue) is empty.")
         }
     }
@@ -129,6 +136,7 @@ extension PlayerScreen {
         case .pageUp: index = selected - 10
         case .pageDown: index = selected + 10
         case .home: index = 0
+        case .row(let row): index = row
         default: index = count - 1
         }
         let wanted = max(0, min(count - 1, index))

@@ -35,6 +35,9 @@ struct PlayerMachine: Sendable {
     private var command: PlayerIntent?
     /// The requests that wait for the command in flight.
     private var waiting: [PlayerIntent] = []
+    /// The library’s pages; nil if the player has none.
+    private(set) var library: LibraryPages?
+    private var narrator = LibraryNarrator()
     private let settings: Settings
     private let presentation: Presentation
     private let advice: AdvisedCommands
@@ -42,7 +45,11 @@ struct PlayerMachine: Sendable {
     static let noticeTime = Duration.seconds(6)
     static let waitingLimit = 9
 
-    init(settings: Settings, presentation: Presentation = .fullScreen, advice: AdvisedCommands = .plain) {
+    init(
+        settings: Settings, presentation: Presentation = .fullScreen, hasPages: Bool = false,
+        advice: AdvisedCommands = .plain
+    ) {
+        library = hasPages ? LibraryPages() : nil
         (self.settings, self.presentation, self.advice) = (settings, presentation, advice)
     }
 
@@ -55,15 +62,27 @@ struct PlayerMachine: Sendable {
         return PlayerScreen(
             snapshot: snapshot, selection: selection, notice: notice, noticeNumber: noticeNumber,
             hasList: presentation == .fullScreen, list: list, chapterSelection: chapterSelection,
-            advice: advice)
+            library: library, advice: advice)
     }
 
     /// The time in seconds until the screen changes without an update; nil if it doesn’t.
     func nextChange(after now: Moment) -> Double? {
         let tick = snapshot(at: now).nextTick
-        let due = [noticeUntil, alertKeys.nextRelease].compactMap { $0 }.min()
+        let due = [noticeUntil, alertKeys.nextRelease, nextLoadTime].compactMap { $0 }.min()
         let end = due.map { max(0.01, $0.since(now.monotonic) / .seconds(1)) }
         return [tick, end].compactMap { $0 }.min()
+    }
+
+    /// The time at which rows of a page are read again; nil if they are current.
+    var nextLoadTime: MonotonicTime? {
+        guard case .live? = state?.connection, let list = library?.view?.list, !list.isLoading else { return nil }
+        return list.refreshTime
+    }
+
+    /// Returns the next request for rows of a page; nil if none is due.
+    mutating func nextLoad(now: Moment) -> PlayerTask? {
+        guard case .live? = state?.connection else { return nil }
+        return library?.nextLoad(now: now.monotonic).map(PlayerTask.library)
     }
 
     var nextDigit: MonotonicTime? { alertKeys.nextRelease }
@@ -93,6 +112,12 @@ struct PlayerMachine: Sendable {
         if isDescribing { dismissNotice() }
     }
 
+    /// Applies an update, whose changes may concern the library’s pages.
+    mutating func apply(_ update: FleetUpdate, now: Moment) {
+        apply(update.state)
+        library?.apply(update.state, update.changes, now: now.monotonic)
+    }
+
     /// Removes expired notices, and assigns digits to new alerts, before the next frame.
     mutating func tick(now: Moment) {
         alertKeys.update(plainSnapshot(at: now).alerts, now: now.monotonic)
@@ -113,6 +138,9 @@ struct PlayerMachine: Sendable {
 
     mutating func press(_ key: PlayerKey, now: Moment) -> Outcome {
         dismissNotice()
+        if let outcome = pressPage(key, now: now) { return outcome }
+        // Escape alone only closes what is open.
+        if key == .escape { return .none }
         let screen = screen(at: now)
         let snapshot = screen.snapshot
         let values = (state?.settings ?? SettingValues([:])).with(file: settings.skipDistances)
@@ -152,6 +180,59 @@ struct PlayerMachine: Sendable {
         default: return begin(intent, screen, now: now)
         }
         return .none
+    }
+
+    /// Handles a typed line: a key, words about the library’s pages, or the answer to a question of theirs.
+    mutating func type(_ line: String, _ key: TypedKey, now: Moment) -> Outcome {
+        let line = line.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        if library?.question != nil, let outcome = handlePage(now: now, { $0.type(line) }) { return outcome }
+        switch key {
+        case .key(let key): return press(key, now: now)
+        case .other(let text):
+            dismissNotice()
+            if let outcome = handlePage(now: now, { $0.type(line) }) { return outcome }
+            refuse(text, now: now)
+            return .none
+        }
+    }
+
+    /// Returns the sentences about the library’s pages that weren’t printed yet.
+    mutating func takePageLines() -> [String] {
+        guard var pages = library else { return [] }
+        defer { library = pages }
+        return narrator.lines(for: &pages).map(DisplayText.sanitised)
+    }
+
+    /// Handles a key of the library’s pages; nil if it is one of the player.
+    private mutating func pressPage(_ key: PlayerKey, now: Moment) -> Outcome? {
+        handlePage(now: now) { $0.press(key) }
+    }
+
+    private mutating func handlePage(
+        now: Moment, _ handle: (inout LibraryPages) -> LibraryPages.Outcome?
+    ) -> Outcome? {
+        guard var pages = library, let outcome = handle(&pages) else { return nil }
+        switch outcome {
+        case .ignored: return nil
+        case .say(let text): say(text, now: now)
+        case .handled: break
+        case .ask(let task):
+            guard case .live? = state?.connection else {
+                say("Not connected to the fleet; the key was ignored.", now: now)
+                return Outcome.none
+            }
+            library = pages
+            return .ask(.library(task))
+        }
+        library = pages
+        return Outcome.none
+    }
+
+    /// Handles the end of a page’s task, and begins the next one.
+    mutating func finished(_ task: LibraryTask, _ result: Result<LibraryResult, Failure>, now: Moment) -> Outcome {
+        guard let end = library?.finished(task, result) else { return .none }
+        if let sentence = end.sentence { say(sentence, now: now) }
+        return end.next.map { .ask(.library($0)) } ?? .none
     }
 
     private mutating func seek(_ snapshot: PlayerSnapshot, _ change: (Double) -> Double) -> Outcome {
@@ -211,6 +292,7 @@ struct PlayerMachine: Sendable {
     mutating func finished(_ task: PlayerTask, _ failure: Failure?, effect: String? = nil, now: Moment) -> Outcome {
         if let text = failure?.message ?? effect { say(text, now: now) }
         switch task {
+        case .library: return .none
         case .seek:
             // The waiting target is in this episode, even if another one plays now.
             guard let load = seeks.subject, let target = seeks.finished(failed: failure != nil) else { return .none }

@@ -19,6 +19,7 @@ extension PlayerScreen {
                 continue
             }
             let isSelected = index == selected
+            image.listRows[image.lines.count] = index
             if isSelected { image.cursor = .init(row: image.lines.count, column: 0) }
             let text = (isSelected ? ">" : " ") + rowText(index, columns: columns - 1)
             image.lines.append([.init(text: text, style: isSelected ? .selected : .plain)])

@@ -16,6 +16,8 @@ struct PlayerScreen: Sendable {
     var list = List.queue
     /// The index of the selected chapter; nil for the current one.
     var chapterSelection: Int?
+    /// The library’s pages; nil if the player has none.
+    var library: LibraryPages?
     /// Completes the commands in its own texts.
     var advice = AdvisedCommands.plain
 
@@ -54,6 +56,9 @@ struct PlayerScreen: Sendable {
 
     func image(columns: Int, rows: Int) -> ScreenImage {
         guard columns > 0, rows > 0 else { return ScreenImage() }
+        if let library, library.isOpen {
+            return library.image(snapshot, notice: notice, columns: columns, rows: rows)
+        }
         let sections = sections(columns: columns, rows: rows)
         var kept: Set<Int> = []
         var room = rows

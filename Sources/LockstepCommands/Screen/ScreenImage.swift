@@ -18,6 +18,8 @@ struct ScreenImage: Sendable, Hashable {
     var lines: [[Span]] = []
     /// The cursor’s position; nil if it is hidden.
     var cursor: Position?
+    /// The indices of the list’s rows by the lines that show them, for the mouse.
+    var listRows: [Int: Int] = [:]
 }
 
 /// A bar that is filled from the left.

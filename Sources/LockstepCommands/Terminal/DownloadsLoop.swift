@@ -21,7 +21,7 @@ final class DownloadsLoop: TerminalUser {
             for item in batch.news {
                 switch item {
                 case .update(let update): board = DownloadsBoard(update.state)
-                case .finished: break
+                case .finished, .library: break
                 case .ended(let failure): throw failure ?? PlayerLoop.connectionEnded
                 }
             }

@@ -24,8 +24,14 @@ struct KeySequence: Sendable {
         }
     }
 
-    /// Handles the end of the input: an escape alone has no effect.
-    mutating func end() { count = 0 }
+    /// Handles the end of the input.
+    ///
+    /// - Returns: the Escape key if nothing follows it.
+    @discardableResult
+    mutating func end() -> PlayerKey? {
+        defer { count = 0 }
+        return count == 1 ? .escape : nil
+    }
 
     private static func arrow(_ byte: UInt8) -> PlayerKey? {
         switch byte {
@@ -35,6 +41,7 @@ struct KeySequence: Sendable {
         case UInt8(ascii: "D"): .left
         case UInt8(ascii: "H"): .home
         case UInt8(ascii: "F"): .end
+        case UInt8(ascii: "Z"): .backTab
         default: nil
         }
     }

@@ -8,6 +8,8 @@ final class PlayerInbox: Sendable {
         case update(FleetUpdate)
         /// A task has ended or failed; `effect` describes its effect in a sentence.
         case finished(PlayerTask, Failure?, effect: String?)
+        /// A task of the library’s pages has ended.
+        case library(LibraryTask, Result<LibraryResult, Failure>)
         /// The connection has ended permanently.
         case ended(Failure?)
     }
@@ -49,4 +51,5 @@ enum PlayerTask: Sendable, Hashable {
     case speed(Double)
     case volume(Double)
     case command(PlayerIntent)
+    case library(LibraryTask)
 }

@@ -25,6 +25,7 @@ final class PlayerLoop {
         while true {
             let now = SystemClocks.now()
             machine.tick(now: now)
+            while let load = machine.nextLoad(now: now) { ask(load) }
             let change = draw(at: now)
             let limit = change.map { Int32(($0 * 1_000).rounded(.up)) } ?? -1
             guard let batch = events.next(within: limit) else { return 1 }
@@ -55,7 +56,9 @@ final class PlayerLoop {
 
     private func handle(_ item: PlayerInbox.Item) throws(Failure) {
         switch item {
-        case .update(let update): machine.apply(update.state)
+        case .update(let update): machine.apply(update, now: SystemClocks.now())
+        case .library(let task, let result):
+            if case .ask(let next) = machine.finished(task, result, now: SystemClocks.now()) { ask(next) }
         case .finished(let task, let failure, let effect):
             if case .ask(let next) = machine.finished(task, failure, effect: effect, now: SystemClocks.now()) {
                 ask(next)

@@ -19,11 +19,14 @@ final class FullScreenTerminal: PlayerTerminal {
     private var saved = termios()
     private var isClosed = false
     private var sequence = KeySequence()
+    /// The indices of the list’s rows by the lines that show them.
+    private var listRows: [Int: Int] = [:]
 
     /// Takes over the terminal of standard input and output.
     ///
+    /// - Parameter hasMouse: whether clicks and the wheel are keys; otherwise the terminal handles them.
     /// - Throws: `badConfiguration` if the terminal is unknown.
-    init() throws(Failure) {
+    init(hasMouse: Bool) throws(Failure) {
         TerminalLocale.set()
         tcgetattr(STDIN_FILENO, &saved)
         guard let input = fdopen(dup(STDIN_FILENO), "r"), let output = fdopen(dup(STDOUT_FILENO), "w") else {
@@ -46,11 +49,17 @@ final class FullScreenTerminal: PlayerTerminal {
         self.window = window
         keypad(window, true)
         nodelay(window, true)
+        if hasMouse {
+            // Presses are reported at once, without waiting for a double click.
+            mouseinterval(0)
+            mousemask(lockstep_mouse_press | lockstep_mouse_wheel_up | lockstep_mouse_wheel_down, nil)
+        }
     }
 
     func draw(_ player: PlayerScreen) {
         let (columns, rows) = (Int(max(1, getmaxx(window))), Int(max(1, getmaxy(window))))
         let image = player.image(columns: columns, rows: rows)
+        listRows = image.listRows
         werase(window)
         for (row, spans) in image.lines.prefix(rows).enumerated() {
             wmove(window, Int32(row), 0)
@@ -82,11 +91,8 @@ final class FullScreenTerminal: PlayerTerminal {
         while true {
             var code = wint_t()
             let kind = wget_wch(window, &code)
-            guard kind != ERR else {
-                sequence.end()
-                return nil
-            }
-            if let key = kind == KEY_CODE_YES ? Self.function(Int32(bitPattern: code)) : character(code) { return key }
+            guard kind != ERR else { return sequence.end() }
+            if let key = kind == KEY_CODE_YES ? function(Int32(bitPattern: code)) : character(code) { return key }
         }
     }
 
@@ -99,8 +105,18 @@ final class FullScreenTerminal: PlayerTerminal {
         return sequence.handle(byte)
     }
 
-    private static func function(_ code: Int32) -> PlayerKey? {
+    private func mouseKey() -> PlayerKey? {
+        var event = MEVENT()
+        guard getmouse(&event) == OK else { return nil }
+        if event.bstate & lockstep_mouse_wheel_up != 0 { return .up }
+        if event.bstate & lockstep_mouse_wheel_down != 0 { return .down }
+        guard event.bstate & lockstep_mouse_press != 0 else { return nil }
+        return listRows[Int(event.y)].map(PlayerKey.row)
+    }
+
+    private func function(_ code: Int32) -> PlayerKey? {
         switch code {
+        case KEY_MOUSE: mouseKey()
         case KEY_LEFT: .left
         case KEY_RIGHT: .right
         case KEY_UP: .up
@@ -110,7 +126,8 @@ final class FullScreenTerminal: PlayerTerminal {
         case KEY_HOME: .home
         case KEY_END: .end
         case KEY_ENTER: .enter
-        case KEY_DC: .delete
+        case KEY_DC, KEY_BACKSPACE: .delete
+        case KEY_BTAB: .backTab
         default: nil
         }
     }
@@ -151,6 +168,7 @@ enum TerminalKeys {
         switch code {
         case 10, 13: return .enter
         case 127, 8: return .delete
+        case 9: return .tab
         default:
             guard code >= 32, let scalar = Unicode.Scalar(code) else { return nil }
             return .character(Character(scalar))
