@@ -47,7 +47,7 @@ import Testing
                 shell.type("Drive\r")
                 try await Self.until(shell, says: "Created the playlist “Drive” (drive).")
                 shell.type("P")
-                try await Self.until(shell, selects: "Many parts")
+                try await Self.until(shell, says: "Podcasts (1)")
                 shell.type("\r")
                 try await Self.until(shell, selects: "Part 6 of many")
                 shell.type("  j  ")
@@ -64,10 +64,10 @@ import Testing
                 shell.type("j")
                 try await Self.until(shell, selects: "Drive")
                 shell.type("s")
-                try await Self.until(shell, says: "Playing 5 entries.")
+                try await Self.until(shell, says: "Playing “Part ")
                 try await shell.until("the player’s line") { $0.lines[0].contains("Part ") }
                 shell.type("P")
-                try await Self.until(shell, selects: "Many parts")
+                try await Self.until(shell, says: "Podcasts (1)")
                 shell.type("M")
                 try await Self.until(shell, says: "any other key cancels.")
                 shell.type("y")
@@ -103,7 +103,7 @@ import Testing
                 try await Self.until(shell, selects: "Part 4 of many")
                 // On the podcast’s page the mark is shown.
                 shell.type("P")
-                try await Self.until(shell, selects: "Many parts")
+                try await Self.until(shell, says: "Podcasts (1)")
                 shell.type("\r")
                 try await Self.until(shell, says: "✓Part 3 of many")
                 try await fleet.succeed("mark", "played", "Part 1 of many")
@@ -123,7 +123,7 @@ import Testing
             try await TerminalShell.with(fleet, Self.script) { shell in
                 try await Self.until(shell, says: "Nothing is loaded.")
                 shell.type("P")
-                try await Self.until(shell, selects: "Many parts")
+                try await Self.until(shell, says: "Podcasts (1)")
                 shell.type("\r")
                 try await Self.until(shell, selects: "Part 4 of many")
                 Self.click(shell, row: 5)
@@ -166,7 +166,7 @@ import Testing
                     ("choose 1", "2. Part 5 of many"), ("choose 2", "3. Part 4 of many"),
                     ("choose 4", "5. Part 2 of many"), ("choose 5", "6. Part 1 of many"),
                     ("to Drive", "Added 4 episodes to “Drive”."),
-                    ("playlists", "2. Drive, 5 episodes"), ("shuffle 2", "Playing 5 entries."),
+                    ("playlists", "2. Drive, 5 episodes"), ("shuffle 2", "Playing “Part "),
                     ("podcasts", "1. Many parts, "), ("markall 1", "any other key cancels."),
                     ("yes", "Marked 6 episodes as played."), ("undo", "Undone: Marked 6 episodes as unplayed."),
                     ("nonsense", "“nonsense” isn’t a key."),
