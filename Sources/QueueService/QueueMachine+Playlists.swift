@@ -12,6 +12,10 @@ extension QueueMachine {
     ) throws(Failure) {
         let id = request.playlist
         if case .create(let create) = request.command { return try self.create(id, create, context, &effects) }
+        if case .find(let find) = request.command {
+            let positions = playlists.positions(of: find.episode)
+            return reply(context.answer(.with { $0.positions = positions }, about: QueueName.default), &effects)
+        }
         let playlist = try playlists.existing(id)
         if request.hasIfRevision { try playlist.requireRevision(request.ifRevision) }
         switch request.command {
@@ -217,7 +221,22 @@ extension WirePlaylistRequest.OneOf_Command {
         case .undo(let undo): .undo(undo)
         case .redo(let redo): .redo(redo)
         case .restore(let restore): .restore(restore)
-        case .create, .change, .delete, .move, .history, .play, .items: nil
+        case .create, .change, .delete, .move, .history, .play, .items, .find: nil
+        }
+    }
+}
+
+extension Playlists {
+    /// The positions of an episode, in order of the playlists’ IDs.
+    fileprivate func positions(of episode: String) -> [WirePlaylistPosition] {
+        inOrder.compactMap { playlist in
+            guard let entry = playlist.queue.entry(episode: episode), let index = playlist.queue.index(of: entry.id)
+            else { return nil }
+            return .with {
+                $0.playlist = playlist.name
+                $0.title = playlist.title
+                $0.index = UInt32(clamping: index)
+            }
         }
     }
 }

@@ -69,6 +69,13 @@ import WireMessages
                 #expect(
                     try await titles("episodes", "--where", "in long-drives and not favourite")
                         == ["Delta", "Gamma", "Beta"])
+                try await fleet.run([
+                    CommandStep("playlist find RIVE", 0, "playlist"),
+                    CommandStep("playlist find nothing", 0, "No playlist’s title contains “nothing”."),
+                ])
+                let shown = try await fleet.succeed("show", "Alpha")
+                #expect(shown.contains("Number 4 in the playlist “Drives”"), "\(shown)")
+                #expect(shown.contains("Number 1 in the playlist “Favourites”"), "\(shown)")
                 let list = try await fleet.succeed("playlist")
                 #expect(list.contains("Favourites") && list.contains("Drives") && list.contains("shuffled"), "\(list)")
                 try await fleet.succeed("queue", "add", "Alpha")

@@ -20,6 +20,13 @@ public struct PlaylistClient: Sendable {
         }
     }
 
+    /// The positions of an episode in all playlists.
+    public func positions(of episode: EpisodeID) async throws(Failure) -> [PlaylistPosition] {
+        try await ask("") { $0.find.episode = episode.text }.wire.positions.map {
+            PlaylistPosition(id: $0.playlist, title: DisplayText.sanitised($0.title), number: Int($0.index) + 1)
+        }
+    }
+
     /// Changes the rule of a smart playlist; nil keeps a value, and an empty queue ends the addition to one.
     ///
     /// - Throws: `notApplicable` for another playlist; otherwise as `create`.
@@ -205,5 +212,20 @@ public struct PlaylistItems: Sendable {
     public var json: JSONValue {
         let episodes = wire.map { $0.episode.json.adding("addedAt", .moment(milliseconds: $0.addedAt)) }
         return playlist.json.adding("episodes", .array(episodes))
+    }
+}
+
+/// The position of an episode in a playlist.
+public struct PlaylistPosition: Sendable, Hashable {
+    /// The playlist’s ID.
+    public let id: String
+    /// The playlist’s title.
+    public let title: String
+    /// The episode’s number in the playlist, from 1.
+    public let number: Int
+
+    /// The JSON object that `protocols/cli.md` documents.
+    public var json: JSONValue {
+        .object(["playlist": .string(id), "name": .text(title), "place": .integer(Int64(number))])
     }
 }

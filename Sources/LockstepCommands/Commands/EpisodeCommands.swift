@@ -13,7 +13,7 @@ struct ShowEpisode: FleetCommand {
         let details = EpisodeDetails(
             try await fleet.library.episode(found.id, readsChapters: true) ?? found,
             // The members from the queue and the player are omitted while these services aren’t available.
-            in: await fleet.availableState())
+            in: await fleet.availableState(), playlists: (try? await fleet.playlists.positions(of: found.id)) ?? [])
         try output.value(details.json, lines: details.lines(width: Output.terminalWidth))
     }
 }
@@ -45,6 +45,7 @@ struct EpisodeDetails: Sendable {
     let episode: Episode
     /// The positions in queues, those in Up Next first.
     let queuePositions: [QueuePosition]
+    let playlists: [PlaylistPosition]
     let bookmarks: [Bookmark]
     let chapters: [ChapterState]
     let download: DownloadState?
@@ -52,8 +53,9 @@ struct EpisodeDetails: Sendable {
     /// The player’s position if the episode is loaded, else the saved one.
     let position: Double
 
-    init(_ episode: Episode, in state: FleetState) {
+    init(_ episode: Episode, in state: FleetState, playlists: [PlaylistPosition] = []) {
         self.episode = episode
+        self.playlists = playlists
         queuePositions = Self.queuePositions(of: episode.id, in: state)
         bookmarks = state.bookmarks(of: episode.id)
         let player = state.player.episode?.id == episode.id ? state.player : nil
@@ -116,6 +118,7 @@ struct EpisodeDetails: Sendable {
             .adding("download", download?.json ?? .null)
             .adding("bookmarks", .array(bookmarks.map(\.json)))
             .adding("queues", .array(queuePositions.map(\.json)))
+            .adding("playlists", .array(playlists.map(\.json)))
     }
 
     func lines(width: Int?) -> [String] {
@@ -129,6 +132,7 @@ struct EpisodeDetails: Sendable {
             lines.append(Sentence.capitalised(DownloadText.state(download)))
         }
         lines += queuePositions.map(\.sentence)
+        lines += playlists.map { "Number \($0.number) in the playlist \(DisplayText.quoted($0.title))" }
         lines.append("ID \(episode.id)")
         for (name, value) in [("Page", episode.link), ("Audio", episode.audio), ("File", download?.path ?? "")]
         where !value.isEmpty {

@@ -11,7 +11,8 @@ struct PlaylistCommands: AsyncParsableCommand {
             meet it.
             """,
         subcommands: [
-            PlaylistList.self, PlaylistCreate.self, PlaylistEdit.self, PlaylistTemplates.self, PlaylistRename.self,
+            PlaylistList.self, PlaylistFind.self, PlaylistCreate.self, PlaylistEdit.self, PlaylistTemplates.self,
+            PlaylistRename.self,
             PlaylistDelete.self, PlaylistShow.self,
             PlaylistAdd.self, PlaylistRemove.self, PlaylistMove.self, PlaylistClear.self, PlaylistSort.self,
             PlaylistDedupe.self, PlaylistPlay.self, PlaylistSet.self, PlaylistUndo.self, PlaylistRedo.self,
@@ -72,7 +73,33 @@ struct PlaylistList: FleetCommand {
     var observation: Observation { .parts([.playlists]) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let playlists = try await fleet.current([.playlists]).playlists
+        try output.playlists(try await fleet.current([.playlists]).playlists)
+    }
+}
+
+struct PlaylistFind: FleetCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "find", abstract: "List the playlists whose title contains a text.")
+    @Argument(help: "A part of the title, regardless of case.") var text: String
+    @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.playlists]) }
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let text = CommandLineWords.typed(text)
+        let found = try await fleet.current([.playlists]).playlists.filter {
+            $0.title.lowercased().contains(text.lowercased())
+        }
+        guard !found.isEmpty else {
+            return try output.value(
+                .array([]), lines: ["No playlist’s title contains \(DisplayText.quoted(text))."])
+        }
+        try output.playlists(found)
+    }
+}
+
+extension Output {
+    /// Prints a table of playlists.
+    fileprivate func playlists(_ playlists: [PlaylistState]) throws {
         let rows = playlists.map { playlist in
             [
                 playlist.title, "\(playlist.count)", ClockText.format(playlist.duration),
@@ -88,7 +115,7 @@ struct PlaylistList: FleetCommand {
                 .flexible("playlist"), .right("episodes"), .right("length"), "changed", "plays", .flexible("rule"),
                 "id",
             ], rows)
-        try output.value(.array(playlists.map(\.json)), lines: table.printed())
+        try value(.array(playlists.map(\.json)), lines: table.printed())
     }
 }
 

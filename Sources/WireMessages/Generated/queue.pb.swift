@@ -476,6 +476,15 @@ public nonisolated struct WirePlaylistRequest: Sendable {
     set {command = .items(newValue)}
   }
 
+  /// `playlist` is empty
+  public var find: WireFindInPlaylists {
+    get {
+      if case .find(let v)? = command {return v}
+      return WireFindInPlaylists()
+    }
+    set {command = .find(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -495,6 +504,8 @@ public nonisolated struct WirePlaylistRequest: Sendable {
     case restore(WireRestoreRevision)
     case play(WirePlayPlaylist)
     case items(WireItemsQuery)
+    /// `playlist` is empty
+    case find(WireFindInPlaylists)
 
   }
 
@@ -632,6 +643,12 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
   public var hasPlaylist: Bool {_storage._playlist != nil}
   /// Clears the value of `playlist`. Subsequent reads from it will return its default value.
   public mutating func clearPlaylist() {_uniqueStorage()._playlist = nil}
+
+  /// of FindInPlaylists
+  public var positions: [WirePlaylistPosition] {
+    get {_storage._positions}
+    set {_uniqueStorage()._positions = newValue}
+  }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1655,6 +1672,37 @@ public nonisolated struct WireChangePlaylist: Sendable {
   fileprivate var _queue: String? = nil
 }
 
+/// Returns the positions of an episode in playlists; `positions` of the reply.
+public nonisolated struct WireFindInPlaylists: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episode: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WirePlaylistPosition: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// an ID
+  public var playlist: String = String()
+
+  public var title: String = String()
+
+  /// from 0
+  public var index: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 public nonisolated struct WireDeletePlaylist: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2548,7 +2596,7 @@ nonisolated extension WireRenameQueue: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaylistRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{3}if_revision\0\u{2}\u{8}create\0\u{1}change\0\u{1}delete\0\u{1}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}sort\0\u{1}deduplicate\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{1}restore\0\u{1}play\0\u{1}items\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{3}if_revision\0\u{2}\u{8}create\0\u{1}change\0\u{1}delete\0\u{1}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}sort\0\u{1}deduplicate\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{1}restore\0\u{1}play\0\u{1}items\0\u{2}\u{4}find\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2753,6 +2801,19 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .items(v)
         }
       }()
+      case 28: try {
+        var v: WireFindInPlaylists?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .find(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .find(v)
+        }
+      }()
       default: break
       }
     }
@@ -2830,6 +2891,10 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
       guard case .items(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 24)
     }()
+    case .find?: try {
+      guard case .find(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 28)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2846,7 +2911,7 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0\u{1}positions\0")
 
   fileprivate class _StorageClass {
     var _revision: UInt64 = 0
@@ -2866,6 +2931,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     var _player: WirePlaybackState? = nil
     var _setting: WireSettingReply? = nil
     var _playlist: WirePlaylist? = nil
+    var _positions: [WirePlaylistPosition] = []
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2893,6 +2959,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       _player = source._player
       _setting = source._setting
       _playlist = source._playlist
+      _positions = source._positions
     }
   }
 
@@ -2928,6 +2995,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         case 15: try { try decoder.decodeSingularMessageField(value: &_storage._player) }()
         case 16: try { try decoder.decodeSingularMessageField(value: &_storage._setting) }()
         case 17: try { try decoder.decodeSingularMessageField(value: &_storage._playlist) }()
+        case 18: try { try decoder.decodeRepeatedMessageField(value: &_storage._positions) }()
         default: break
         }
       }
@@ -2991,6 +3059,9 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       try { if let v = _storage._playlist {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
       } }()
+      if !_storage._positions.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._positions, fieldNumber: 18)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3017,6 +3088,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         if _storage._player != rhs_storage._player {return false}
         if _storage._setting != rhs_storage._setting {return false}
         if _storage._playlist != rhs_storage._playlist {return false}
+        if _storage._positions != rhs_storage._positions {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -4440,6 +4512,76 @@ nonisolated extension WireChangePlaylist: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs._order != rhs._order {return false}
     if lhs._limit != rhs._limit {return false}
     if lhs._queue != rhs._queue {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireFindInPlaylists: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".FindInPlaylists"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireFindInPlaylists, rhs: WireFindInPlaylists) -> Bool {
+    if lhs.episode != rhs.episode {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaylistPosition: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaylistPosition"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{1}title\0\u{1}index\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.playlist) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.index) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.playlist.isEmpty {
+      try visitor.visitSingularStringField(value: self.playlist, fieldNumber: 1)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 2)
+    }
+    if self.index != 0 {
+      try visitor.visitSingularUInt32Field(value: self.index, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaylistPosition, rhs: WirePlaylistPosition) -> Bool {
+    if lhs.playlist != rhs.playlist {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.index != rhs.index {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
