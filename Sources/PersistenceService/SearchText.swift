@@ -92,9 +92,10 @@ enum SearchText {
             let typed = terms[index].text
             while terms[index].text.hasSuffix("*") { terms[index].text.removeLast() }
             let text = terms[index].text
-            terms[index].isPrefix = text.count >= prefixLength
+            let letters = text.split { !$0.isLetter && !$0.isNumber }.last?.count ?? 0
+            terms[index].isPrefix = letters >= prefixLength
             // An ideograph is a word by itself, so that its text needs no prefix.
-            if text.count < prefixLength, !text.unicodeScalars.contains(where: isSyllable) {
+            if letters < prefixLength, !text.unicodeScalars.contains(where: isSyllable) {
                 throw Failure(
                     .invalidArgument,
                     "“\(typed)” is too short: the beginning of a word has at least three letters before the “*”.")
@@ -117,7 +118,9 @@ enum SearchText {
                 terms.append(Term(text: String(part), isQuoted: true))
             }
         }
-        if let last = terms.last, !last.isQuoted, last.text.count >= prefixLength {
+        // Punctuation isn’t a part of a word: “c++” is the word “c”.
+        let letters = terms.last?.text.split { !$0.isLetter && !$0.isNumber }.last?.count ?? 0
+        if let last = terms.last, !last.isQuoted, letters >= prefixLength {
             terms[terms.count - 1].isPrefix = true
         }
         return terms

@@ -90,8 +90,9 @@ struct PlaySessionRecorder: Sendable {
             isOpen = false
             isUnsaved = false
             if isStored { ended = session }
-            if isInterrupted || hasPaused { load = nil }
         }
+        // A pause during which the computer slept ends the session, too.
+        if isInterrupted || hasPaused { load = nil }
         isInterrupted = false
         guard let player, runs else {
             sound = nil

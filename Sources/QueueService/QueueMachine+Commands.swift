@@ -174,6 +174,7 @@ extension QueueMachine {
                 .notApplicable,
                 "The setting autoEnqueueQueue adds new episodes to “\(named.name)”; change the setting first.")
         }
+        try requireNoRule(contains: named.name)
         if let playlist = playlists.inOrder.first(where: { $0.smart?.wire.queue == named.name }) {
             throw Failure(
                 .notApplicable,

@@ -21,7 +21,7 @@ extension QueueMachine {
         switch request.command {
         case .change(let change): try self.change(playlist, change, context, &effects)
         case .play, .items:
-            guard playlist.hasItems else { return smartPlaylists.waiting.append((id, context)) }
+            guard playlist.hasItems else { return try awaitItems(of: playlist, context) }
             try read(request, playlist, context, &effects)
         case .delete(let deletion): try delete(playlist, deletion, context, &effects)
         case .history(let query):
@@ -85,6 +85,7 @@ extension QueueMachine {
                 .notApplicable,
                 "The favourites always exist. To remove all of them, use `lockstep playlist clear favourites`.")
         }
+        try requireNoRule(contains: playlist.name)
         // The rule of a smart playlist is all that it has, and the reply contains it.
         guard playlist.queue.entries.isEmpty || deletion.withItems || playlist.smart != nil else {
             throw Failure(
@@ -96,10 +97,36 @@ extension QueueMachine {
         var rules = rules
         rules.smartFound.remove(playlist.name, &change.changes)
         smartPlaylists.schedule.remove(playlist.name)
+        for waiting in smartPlaylists.release(playlist.name) {
+            let failure = Failure(.notFound, "\(playlist.shown) was deleted.")
+            effects.append(.reply(waiting.command.id, .failure(failure)))
+        }
         commit(change, answering: context.answer(aboutPlaylist: playlist.name), &effects) {
             $0.playlists[playlist.name] = nil
             $0.rules = rules
         }
+    }
+
+    /// Executes the command again once the rule of a smart playlist was evaluated.
+    private mutating func awaitItems(of playlist: Playlist, _ context: CommandContext) throws(Failure) {
+        if let smart = playlist.smart, smart.rule == nil {
+            throw Failure(
+                .notApplicable,
+                "This version can’t read the rule of \(playlist.shown): \(smart.wire.rule). Update Lockstep, or change the rule with `lockstep playlist edit \(playlist.name) --where RULE`."
+            )
+        }
+        smartPlaylists.waiting.append((playlist.name, context))
+    }
+
+    /// - Throws: `notApplicable` if the rule of a smart playlist contains the list, which is to be deleted.
+    func requireNoRule(contains name: String) throws(Failure) {
+        guard let user = playlists.inOrder.first(where: { $0.smart?.rule?.lists.contains(name) ?? false }) else {
+            return
+        }
+        throw Failure(
+            .notApplicable,
+            "The rule of the smart playlist \(user.shown) contains “in \(name)”. Change the rule first, with `lockstep playlist edit \(user.name) --where RULE`."
+        )
     }
 
     /// Returns the items of a playlist, or plays them.

@@ -81,7 +81,10 @@ extension QueueMachine {
             smartPlaylists.schedule.ended(rule: smart.rule, now: now.monotonic)
             evaluated(name, smartPlaylists.found, now: now, &effects)
             smartPlaylists.found = []
-            for context in smartPlaylists.release(name) { perform(context, &effects) }
+            for var context in smartPlaylists.release(name) {
+                context.now = now
+                perform(context, &effects)
+            }
         case .failure(let failure):
             smartPlaylists.schedule.ended(rule: nil, now: now.monotonic)
             effects.append(.log(.warning, "couldn’t evaluate the smart playlist \(name): \(failure)"))

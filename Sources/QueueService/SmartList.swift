@@ -54,6 +54,7 @@ struct SmartList: Sendable {
             throw ListID.queue(wire.queue).missing(among: queues.sorted())
         }
         self.rule = rule
+        stored = (0, 0)
     }
 
     /// Restores a stored list.

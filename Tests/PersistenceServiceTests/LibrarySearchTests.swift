@@ -61,7 +61,8 @@ import WireMessages
         ("muller", ["e6"]), ("BRÜCK", ["e6"]), ("\"of the art\"", ["e6"]), ("\"the of art\"", []),
         ("\"state of", ["e6"]), ("brü* uber", ["e6"]), ("bri* sta* art", ["e6"]), ("brü uber", []), ("日本", ["e4"]),
         ("日本*", ["e4"]), ("日*", ["e4"]), ("毎日 東京", ["e4"]), ("🎧", ["e4"]), ("เศรษฐกิจ", ["e5"]),
-        ("วันนี้ ข่าว", ["e5"]), ("สรุป", ["e5"]), ("เศรษฐกิจ swift", []), ("OR", []), ("a:b", []),
+        ("วันนี้ ข่าว", ["e5"]), ("สรุป", ["e5"]), ("เศรษฐกิจ swift", []), ("s++", []), ("s+ air", []), ("OR", []),
+        ("a:b", []),
     ])
     func `words, phrases, prefixes and scripts without spaces are found`(text: String, expected: [String]) throws {
         #expect(try ids(text).sorted() == expected)

@@ -70,6 +70,19 @@ struct PlaySessionRecorderTests {
 
     private var listener = Listener()
 
+    @Test mutating func `a sleep of the computer during a pause ends the session`() {
+        listener.play(30)
+        listener.pause()
+        let first = listener.recorder.currentID
+        listener.recorder.interrupt()
+        listener.pass(1)
+        listener.resume()
+        listener.pass(30)
+        listener.pause()
+        #expect(first.isEmpty && listener.ended.count == 2)
+        #expect(Set(listener.ended.map(\.id)).count == 2)
+    }
+
     @Test mutating func `a session lasts from the first sound to the pause`() throws {
         listener.pass(5)
         #expect(listener.recorder.currentID.isEmpty)

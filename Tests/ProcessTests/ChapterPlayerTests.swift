@@ -33,7 +33,7 @@ import WireMessages
     @Test func `commands seek from chapter to chapter`() async throws {
         try await Self.withChapters(Self.three) { fleet in
             try await fleet.run([
-                CommandStep("chapter", 0, "      start  length  chapter\n1  *   0:00    2:00  Hello\n2      2:00"),
+                CommandStep("chapter", 0, "\t\tstart\tlength\tchapter\n1\t*\t0:00\t2:00\tHello\n2\t\t2:00"),
                 CommandStep("chapter next", 0, "Chapter 2 of 3, at 2:00 of 10:00: News."),
                 CommandStep("chapter 3", 0, "Chapter 3 of 3, at 8:00 of 10:00: End."),
                 CommandStep("chapter 3", 0, "No change: paused at 8:00 of 10:00."),

@@ -201,6 +201,38 @@ import WireMessages
         #expect(numbers(rig) == [2, 3])
     }
 
+    @Test func `commands wait for the items, and are answered if the playlist is deleted meanwhile`() throws {
+        let rig = QueueRig(episodes: 3)
+        rig.libraryAnswers = false
+        create(rig, "unplayed")
+        func items() -> RequestID {
+            let id = RequestID.random()
+            rig.send(id: id) { $0.playlist = .with { ($0.playlist, $0.items) = ("p", WireItemsQuery()) } }
+            return id
+        }
+        let first = items()
+        #expect(rig.reply(to: first) == nil, "a new playlist isn’t taken for an empty one")
+        rig.send { $0.playlist = .with { ($0.playlist, $0.delete) = ("p", WireDeletePlaylist()) } }
+        #expect(throws: Failure.self) { try rig.reply(to: first)?.get() }
+        rig.libraryAnswers = true
+        rig.releaseCalls()
+        create(rig, "unplayed")
+        rig.advance(by: .seconds(1))
+        #expect(try rig.reply(to: items())?.get().entries.count == 3)
+    }
+
+    @Test func `a list that a rule contains can’t be deleted`() throws {
+        let rig = rig("unplayed and not in later", queue: "later")
+        rig.send { $0.playlist = .with { ($0.playlist, $0.create) = ("base", WireCreatePlaylist()) } }
+        rig.send { $0.playlist = .with { ($0.playlist, $0.change.rule) = ("p", "in base or in later") } }
+        let playlist = rig.send { $0.playlist = .with { ($0.playlist, $0.delete) = ("base", WireDeletePlaylist()) } }
+        let failure = #expect(throws: Failure.self) { try playlist?.get() }
+        #expect(failure?.known == .notApplicable && failure?.message.contains("“p”") == true)
+        rig.send { $0.playlist = .with { ($0.playlist, $0.change.queue) = ("p", "") } }
+        let queue = rig.send { ($0.queue, $0.delete) = ("later", WireDeleteQueue()) }
+        #expect(throws: Failure.self) { try queue?.get() }
+    }
+
     @Test func `a rule that this version can’t read is kept`() throws {
         let rig = rig("unplayed")
         let record = try #require(rig.machine.playlists["p"]?.everything.first)

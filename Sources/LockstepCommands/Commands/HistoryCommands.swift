@@ -91,10 +91,14 @@ struct StatsCommand: LockstepCommand {
         if let day = CalendarDay(text) { return LocalTime.startOfDay(day) }
         guard let age = DurationText.spelled(text, DurationText.days), age <= DurationText.limit else { return nil }
         let isDays = age >= 86_400 && age.truncatingRemainder(dividingBy: 86_400) == 0
-        let first = now.milliseconds - Int64((isDays ? age - 86_400 : age) * 1_000)
+        guard isDays, let today = CalendarDay(LocalTime.calendar(now).dayText) else {
+            return Timestamp(milliseconds: max(0, now.milliseconds - Int64(age * 1_000)))
+        }
+        // From noon, because days have 23 to 25 hours.
+        let noon = LocalTime.startOfDay(today).milliseconds + 43_200_000
+        let first = noon - Int64((age - 86_400) * 1_000)
         guard first > 0 else { return Timestamp(milliseconds: 0) }
-        let day = CalendarDay(LocalTime.calendar(Timestamp(milliseconds: first)).dayText)
-        return isDays ? day.map(LocalTime.startOfDay) : Timestamp(milliseconds: first)
+        return CalendarDay(LocalTime.calendar(Timestamp(milliseconds: first)).dayText).map(LocalTime.startOfDay)
     }
 
     /// - Parameter chartWidth: the width of the terminal that shows bars; nil for a table without them.
