@@ -28,7 +28,8 @@ extension OwnerRuntime {
         _ result: Result<[UInt8], Failure>, for purpose: Purpose, _ now: Moment, _ effects: inout [Effect]
     ) {
         switch purpose {
-        case .call(let query): run(.answered(query, result), now, &effects)
+        case .call(let query, let lookup?): answered(query, result, lookup, now, &effects)
+        case .call(let query, nil): run(.answered(query, result), now, &effects)
         case .load, .records: loaded(result.persistenceReply, now, &effects)
         case .podcast(let podcast): verified(podcast, result.persistenceReply, now, &effects)
         case .batch:
@@ -39,6 +40,25 @@ extension OwnerRuntime {
         case .lookUp(let id):
             let found = result.persistenceReply.map { $0.foundReply.found ? [UInt8]($0.foundReply.reply) : nil }
             deduplicate(.found(id, found), now, &effects)
+        }
+    }
+
+    /// Passes the episodes of all pages to the machine, or queries the next page.
+    private mutating func answered(
+        _ query: Machine.Query, _ page: Result<[UInt8], Failure>, _ lookup: EpisodeLookup, _ now: Moment,
+        _ effects: inout [Effect]
+    ) {
+        var lookup = lookup
+        switch page {
+        case .failure: run(.answered(query, page), now, &effects)
+        case .success(let reply):
+            guard let rest = lookup.add(reply) else {
+                return run(.answered(query, .success(lookup.reply)), now, &effects)
+            }
+            let request = OutgoingRequest(
+                id: .random(), service: .persistence, payload: rest,
+                deadline: lookup.limit.map { now.monotonic.advanced(by: $0) })
+            effects.append(.ask(request) { [lookup] in .answered(.call(query, lookup), $0) })
         }
     }
 

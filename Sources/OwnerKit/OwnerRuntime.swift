@@ -14,7 +14,8 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         case batch
         case lookUp(RequestID)
         case podcast(PodcastID)
-        case call(Machine.Query)
+        /// A call of the machine, and the pages so far if it looks up episodes.
+        case call(Machine.Query, EpisodeLookup?)
     }
 
     /// The inputs from outside the bus.
@@ -207,7 +208,8 @@ extension OwnerRuntime {
             let request = OutgoingRequest(
                 id: call.request ?? .random(), service: call.service, payload: call.payload,
                 deadline: call.limit.map { now.monotonic.advanced(by: $0) }, mayBeRepeat: call.mayBeRepeat)
-            effects.append(.ask(request) { .answered(.call(call.query), $0) })
+            let lookup = EpisodeLookup(service: call.service, payload: call.payload, limit: call.limit)
+            effects.append(.ask(request) { .answered(.call(call.query, lookup), $0) })
         case .timer(let timer, let time): timers[timer] = time
         case .perform(let action): effects.append(.run { [performer] in performer(action) })
         case .log(let level, let text): effects.append(.log(level.level, text))

@@ -79,7 +79,8 @@ extension Store {
         }
     }
 
-    /// Returns episodes by ID, in the requested order, with the show notes and chapters that fit.
+    /// Returns episodes by ID, in the requested order, with the show notes and chapters that fit. Once the page is full,
+    /// the reply says how many IDs it answers.
     func episodes(_ query: WireEpisodesByID) throws(Failure) -> WireEpisodesPage {
         guard query.ids.count <= Self.rowLimit else {
             throw Failure(
@@ -88,7 +89,11 @@ extension Store {
         return try read("looking up episodes") { db in
             var reader = EpisodeReader(db: db, withDescription: !query.brief)
             var page = WireEpisodesPage()
-            for id in query.ids {
+            for (index, id) in query.ids.enumerated() {
+                if reader.size >= Self.pageLimit {
+                    page.answered = UInt32(index)
+                    break
+                }
                 reader.withDescription = !query.brief && reader.size < Self.pageLimit / 2
                 reader.withChapters = reader.withDescription
                 if let episode = try reader.episode(id) { page.episodes.append(episode) }
@@ -184,7 +189,11 @@ struct EpisodeReader {
         let value: Data = row[0]
         let (state, download, fetched): (Data?, Data?, Data?) = (row[1], row[2], row[3])
         var episode = try WireEpisode(serializedBytes: value)
-        if !withChapters { episode.chapters = [] }
+        var bytes = value.count
+        if !withChapters, !episode.chapters.isEmpty {
+            episode.chapters = []
+            bytes = episode.wireBytes.count
+        }
         episode.flags = UInt32(clamping: row[4] as Int64)
         episode.podcastTitle = try titles.title(of: episode.podcastID)
         if let state { episode.state = try WireEpisodeState(serializedBytes: state) }
@@ -203,9 +212,8 @@ struct EpisodeReader {
         }
         if withDescription, withChapters, episode.chapters.isEmpty { try addChaptersOfFile(&episode) }
         size +=
-            (download?.count ?? 0) + (fetched?.count ?? 0) + value.count + (state?.count ?? 0)
-            + episode.description_p.utf8.count
-            + episode.podcastTitle.utf8.count + 32
+            bytes + (download?.count ?? 0) + (withChapters ? fetched?.count ?? 0 : 0) + (state?.count ?? 0)
+            + episode.description_p.utf8.count + episode.podcastTitle.utf8.count + 32
         return episode
     }
 

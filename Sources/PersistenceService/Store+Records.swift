@@ -8,7 +8,7 @@ extension Store {
     /// The collection that contains the podcasts among the records of `feeds`.
     static let podcastCollection = "podcast"
     /// The default size of a page in bytes; a reply must fit in one frame of 1 MiB.
-    static let pageLimit = 524_288
+    static let pageLimit = RequestSizes.pageBytes
     /// The maximum size of a page that can be requested, in bytes.
     static let largestPage = 786_432
 

@@ -26,9 +26,28 @@ extension EpisodeRule {
         terms.compactMap { if case .list(let name) = $0 { name } else { nil } }
     }
 
+    /// The IDs or titles of podcasts in the rule.
+    public var podcasts: [String] {
+        terms.compactMap { if case .podcast(let name) = $0 { name } else { nil } }
+    }
+
+    /// The tags in the rule.
+    public var tags: [String] {
+        terms.compactMap { if case .tag(let tag) = $0 { tag } else { nil } }
+    }
+
+    /// The rule with other names of queues and playlists.
+    ///
+    /// - Throws: what `name` throws.
+    public func replacingLists<Refusal: Error>(
+        _ name: (String) throws(Refusal) -> String
+    ) throws(Refusal) -> EpisodeRule {
+        EpisodeRule(try condition.replacingLists(name))
+    }
+
     /// The rule with another name of a queue or playlist.
     public func renaming(list name: String, to new: String) -> EpisodeRule {
-        EpisodeRule(condition.replacingLists { $0 == name ? new : $0 })
+        replacingLists { $0 == name ? new : $0 }
     }
 
     /// The shortest age in the rule, in seconds; nil if the passing of time doesn’t change its result.
@@ -49,12 +68,14 @@ extension EpisodeRule.Condition {
         }
     }
 
-    fileprivate func replacingLists(_ name: (String) -> String) -> Self {
+    fileprivate func replacingLists<Refusal: Error>(
+        _ name: (String) throws(Refusal) -> String
+    ) throws(Refusal) -> Self {
         switch self {
-        case .list(let list): .list(name(list))
-        case .not(let inner): .not(inner.replacingLists(name))
-        case .all(let parts): .all(parts.map { $0.replacingLists(name) })
-        case .any(let parts): .any(parts.map { $0.replacingLists(name) })
+        case .list(let list): .list(try name(list))
+        case .not(let inner): .not(try inner.replacingLists(name))
+        case .all(let parts): .all(try parts.map { part throws(Refusal) in try part.replacingLists(name) })
+        case .any(let parts): .any(try parts.map { part throws(Refusal) in try part.replacingLists(name) })
         default: self
         }
     }

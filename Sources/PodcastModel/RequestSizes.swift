@@ -2,6 +2,8 @@
 public enum RequestSizes {
     /// The maximum number of episodes, podcasts or IDs in one request or reply.
     public static let episodes = 500
+    /// The size in bytes after which a page ends, whatever its number of rows. A single row may exceed it.
+    package static let pageBytes = 512 << 10
     /// The maximum number of entries of a queue.
     public static let queueEntries = 10_000
     /// The maximum number of episodes that a search finds.

@@ -6,9 +6,6 @@ import WireMessages
 
 /// A command that changes the entries of one queue or playlist, decided from the list and the player’s state only.
 struct ListEdit<List: EditableList> {
-    /// The maximum number of entries in a reply; longer lists aren’t returned in full.
-    private static var replyLimit: Int { RequestSizes.episodes }
-
     private(set) var list: List
     let context: CommandContext
     /// The player’s state; nil for a playlist, which doesn’t play.
@@ -43,7 +40,7 @@ struct ListEdit<List: EditableList> {
     /// Removes entries, which are in the queue’s order, and lists them in the reply.
     private mutating func remove(_ entries: [Queue.Entry], _ description: String) {
         edit(entries.reversed().map { .removing($0.id) }, description)
-        reply.entries = entries.prefix(Self.replyLimit).map(\.wire)
+        reply.entries = entries.prefix(RequestSizes.episodes).map(\.wire).fitting
         reply.count = UInt32(clamping: entries.count)
     }
 
@@ -64,7 +61,7 @@ struct ListEdit<List: EditableList> {
         let what = entries.count == 1 ? "“\(entries[0].episode.title)”" : "\(entries.count) episodes"
         edit(
             WireQueueStep.inserting(entries, after: anchor), add.next ? "Added \(what) to play next" : "Added \(what)")
-        reply.entries = Array(entries.prefix(Self.replyLimit))
+        reply.entries = entries.fitting
         reply.count = UInt32(entries.count)
     }
 
@@ -123,7 +120,7 @@ struct ListEdit<List: EditableList> {
         let queue = list.queue
         let index = try list.index(of: target, moving: moved)
         let entries = moved.map { queue.entries[$0].wire }
-        reply.entries = Array(entries.prefix(Self.replyLimit))
+        reply.entries = entries.fitting
         reply.index = UInt32(index)
         guard moved != Array(index..<index + moved.count) else { return }
         // The present index of the entry that they will follow.

@@ -154,14 +154,20 @@ extension QueueMachine {
         _ request: WirePlaybackRequest.OneOf_Command, _ step: String, _ context: CommandContext,
         _ effects: inout [Effect]
     ) {
-        let command = context.command
-        let forwarded = PlayerCommand(command: command, request: context.request, load: player?.loadID ?? "")
+        forward(
+            PlayerCommand(
+                command: context.command, request: context.request, load: player?.loadID ?? "", forwarded: request,
+                step: step), &effects)
+    }
+
+    func forward(_ command: PlayerCommand, _ effects: inout [Effect]) {
         effects.append(
             .call(
                 Call(
-                    .player(forwarded), to: .playback,
-                    payload: WirePlaybackRequest.with { $0.command = request }.wireBytes,
-                    request: command.id.derived(step), limit: .seconds(8), mayBeRepeat: command.mayBeRepeat)))
+                    .player(command), to: .playback,
+                    payload: WirePlaybackRequest.with { $0.command = command.forwarded }.wireBytes,
+                    request: command.command.id.derived(command.step), limit: .seconds(8),
+                    mayBeRepeat: command.command.mayBeRepeat)))
     }
 
     mutating func playerAnswered(
@@ -169,9 +175,9 @@ extension QueueMachine {
     ) {
         switch result {
         case .success(let bytes):
-            var reply = WireQueueReply()
+            var reply = forwarded.reply
             if let answer = try? WirePlaybackReply(wireBytes: bytes) {
-                reply.changed = answer.changed
+                reply.changed = reply.changed || answer.changed
                 if case .state(let state) = answer.result { reply.player = state }
             }
             self.reply(Answer(command: forwarded.command, list: .queue(playingQueue), reply: reply), &effects)

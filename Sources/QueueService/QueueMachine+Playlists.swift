@@ -16,6 +16,11 @@ extension QueueMachine {
             let positions = playlists.positions(of: find.episode)
             return reply(context.answer(.with { $0.positions = positions }, about: QueueName.default), &effects)
         }
+        if case .resolve(let resolve) = request.command {
+            let lists = RuleLists(queues: Set(queues.keys), playlists: playlists)
+            let rule = try lists.resolved(try EpisodeRule(resolve.rule)).description
+            return reply(context.answer(.with { $0.rule = rule }, about: QueueName.default), &effects)
+        }
         let playlist = try playlists.existing(id)
         if request.hasIfRevision { try playlist.requireRevision(request.ifRevision) }
         switch request.command {
@@ -72,6 +77,8 @@ extension QueueMachine {
         let smart: SmartList? =
             create.hasSmart
             ? try SmartList(create.smart, of: id, queues: Set(queues.keys), playlists: playlists) : nil
+        // In a rule, a smart playlist would be without episodes.
+        if smart != nil { try requireNoRule(contains: id) }
         let playlist = Playlist(id, title: title, smart: smart, createdAt: context.now.wall)
         if smart != nil { smartPlaylists.schedule.change(id, after: .zero, now: context.now.monotonic) }
         commit(playlist, playlist.headerChange, answering: context.answer(aboutPlaylist: id), &effects)
@@ -137,7 +144,7 @@ extension QueueMachine {
         case .play(let play): try self.play(play, of: playlist, context, &effects)
         case .items(let query):
             let limit = query.limit == 0 ? RequestSizes.episodes : min(Int(query.limit), RequestSizes.episodes)
-            let items = playlist.queue.entries.dropFirst(Int(query.offset)).prefix(limit).map(\.wire)
+            let items = playlist.queue.entries.dropFirst(Int(query.offset)).prefix(limit).map(\.wire).fitting
             reply(context.answer(.with { $0.entries = items }, aboutPlaylist: playlist.name), &effects)
         default: break
         }
@@ -207,8 +214,11 @@ extension QueueMachine {
         var before = queue.index(of: main.anchor(next: true, loaded: player?.queueEntry ?? "")) ?? -1
         while before >= 0, moved.contains(queue.entries[before].id) { before -= 1 }
         let anchor = before < 0 ? "" : queue.entries[before].id
-        var steps: [WireQueueStep] = held.reversed().map { .removing($0.id) }
-        steps += WireQueueStep.inserting(entries, after: anchor)
+        var steps: [WireQueueStep] = []
+        // Entries that follow in this order already stay where they are.
+        if queue.entries.dropFirst(before + 1).prefix(entries.count).map(\.id) != entries.map(\.id) {
+            steps = held.reversed().map { .removing($0.id) } + WireQueueStep.inserting(entries, after: anchor)
+        }
         let description = "Played the playlist \(playlist.shown)"
         guard let start = first.episode == current?.episode ? current?.wire : entries.first else { return }
         if let player, upcomingLoad == nil, player.isLoaded, player.queueEntry == start.id {
@@ -218,7 +228,8 @@ extension QueueMachine {
         load(start, in: QueueName.default, steps, description, context, &effects)
     }
 
-    /// Adds the items after the loaded entry, which is the first one, and resumes it without loading it again.
+    /// Adds the items after the loaded entry, which is the first one, and resumes it without loading it again. If it is
+    /// paused, the player answers the command, once the added items are durable.
     private mutating func resume(
         _ player: WirePlaybackState, adding steps: [WireQueueStep], _ description: String, _ context: CommandContext,
         _ effects: inout [Effect]
@@ -229,10 +240,16 @@ extension QueueMachine {
             $0.entries = [named.queue.entry(player.queueEntry)?.wire].compactMap(\.self)
             $0.loadID = player.loadID
             $0.player = player
+            $0.changed = !change.isEmpty
         }
-        commit(named, change, answering: context.answer(reply, about: named.name), &effects)
-        guard player.status != .playing else { return }
-        send(.playback, WirePlaybackRequest.with { $0.setPaused = WireSetPaused() }.wireBytes, &effects)
+        guard player.status != .playing else {
+            return commit(named, change, answering: context.answer(reply, about: named.name), &effects)
+        }
+        let command = PlayerCommand(
+            command: context.command, request: context.request, load: player.loadID,
+            forwarded: .setPaused(WireSetPaused()), step: "resume", reply: reply)
+        guard !change.isEmpty else { return forward(command, &effects) }
+        commit(named, change, as: .resume(command), &effects)
     }
 }
 
@@ -248,7 +265,7 @@ extension WirePlaylistRequest.OneOf_Command {
         case .undo(let undo): .undo(undo)
         case .redo(let redo): .redo(redo)
         case .restore(let restore): .restore(restore)
-        case .create, .change, .delete, .move, .history, .play, .items, .find: nil
+        case .create, .change, .delete, .move, .history, .play, .items, .find, .resolve: nil
         }
     }
 }

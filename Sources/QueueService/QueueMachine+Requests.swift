@@ -96,3 +96,15 @@ extension WireRemoveEntries {
         return resolved
     }
 }
+
+extension [WireQueueEntry] {
+    /// The first entries, as many as one reply holds. Entries of a hostile feed are large.
+    var fitting: [WireQueueEntry] {
+        var size = 0
+        let end = prefix(RequestSizes.episodes).firstIndex { entry in
+            defer { size += entry.wireBytes.count }
+            return size >= RequestSizes.pageBytes
+        }
+        return Array(prefix(Swift.min(end ?? .max, RequestSizes.episodes)))
+    }
+}

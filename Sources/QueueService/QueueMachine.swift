@@ -44,6 +44,8 @@ package struct QueueMachine: OwnerMachine {
             /// Decides a load.
             case load
             case enqueue(podcast: String)
+            /// Precedes a command that resumes the loaded episode, and that is answered by the player.
+            case resume(PlayerCommand)
         }
 
         var id: TransactionID
@@ -170,10 +172,14 @@ package struct QueueMachine: OwnerMachine {
         case .committed(let step):
             state.committed(step.id)
             smartPlaylistsChanged(.lists, now: now)
-            guard case .load = step.purpose else { return }
-            undecidedLoads -= 1
-            requestLoad(&effects)
-        case .refused(let step, _):
+            switch step.purpose {
+            case .load:
+                undecidedLoads -= 1
+                requestLoad(&effects)
+            case .resume(let command): forward(command, &effects)
+            case .edit, .enqueue: break
+            }
+        case .refused(let step, let failure):
             state.refused(step.id)
             // The rolled-back value may have been published at the start of the epoch.
             announced = nil
@@ -184,6 +190,7 @@ package struct QueueMachine: OwnerMachine {
             switch step.purpose {
             case .load: undecidedLoads -= 1
             case .enqueue(let podcast): checkAgain(podcast: podcast, now: now, &effects)
+            case .resume(let command): effects.append(.reply(command.command.id, .failure(failure)))
             case .edit: break
             }
         case .answered(let query, let result): handle(result, to: query, now: now, &effects)

@@ -39,4 +39,9 @@ package struct PlayerCommand: Sendable {
     var request: WireQueueRequest
     /// The ID of the player’s load when the command was forwarded.
     var load: String
+    /// The player’s request, and the step of the command that derives its ID.
+    var forwarded: WirePlaybackRequest.OneOf_Command
+    var step: String
+    /// The reply, to which the player’s answer is added.
+    var reply = WireQueueReply()
 }

@@ -23,21 +23,7 @@ struct SmartList: Sendable {
     /// - Parameter known: the names of queues and manual playlists, which rules may contain.
     /// - Throws: `invalidArgument`, `notFound`.
     init(_ request: WireSmartList, of name: String, queues: Set<String>, playlists: Playlists) throws(Failure) {
-        let rule = try EpisodeRule(request.rule)
-        for list in rule.lists {
-            if list == name {
-                throw Failure(.invalidArgument, "The rule of “\(name)” can’t contain “in \(name)”: it names itself.")
-            }
-            if playlists[list]?.smart != nil {
-                throw Failure(
-                    .invalidArgument,
-                    "“\(list)” is a smart playlist, which a rule can’t contain. Use its rule: `lockstep playlist show \(list)`."
-                )
-            }
-            guard queues.contains(list) || playlists[list] != nil else {
-                throw ListID.playlist(list).missing(among: queues.union(playlists.keys).sorted())
-            }
-        }
+        let rule = try RuleLists(queues: queues, playlists: playlists).resolved(try EpisodeRule(request.rule), of: name)
         wire = request
         wire.rule = rule.description
         if wire.limit == 0 { wire.limit = Self.defaultLimit }

@@ -1,6 +1,7 @@
 import NIOConcurrencyHelpers
 import PodcastModel
 import ProcessKit
+import SwiftProtobuf
 import TestSupport
 import Testing
 import WireMessages
@@ -143,6 +144,32 @@ struct OwnerRuntimeTests {
         #expect(trial.waiting.map(\.asking.mayBeRepeat) == [mayBeRepeat ?? false, mayBeRepeat ?? true])
         trial.handle(.input(trial.waiting[1].answered(.success(Array("!".utf8)))))
         #expect(trial.runtime.machine.answers == ["q!"])
+    }
+
+    @Test func `a lookup of episodes that is answered in pages is continued`() throws {
+        var trial = OwnerTrial.serving()
+        func request(_ ids: [String]) -> [UInt8] {
+            WirePersistenceRequest.with { $0.episodesByID.ids = ids }.wireBytes
+        }
+        func page(_ ids: [String], answered: UInt32 = 0) -> Result<[UInt8], Failure> {
+            .success(
+                WirePersistenceReply.with {
+                    $0.episodes.episodes = ids.map { id in .with { $0.id = id } }
+                    $0.episodes.answered = answered
+                }.wireBytes)
+        }
+        let call = OwnerCall("", to: .persistence, payload: request(["a", "b", "missing", "c"]))
+        trial.handle(.input(.machine(.call(call))))
+        trial.handle(.input(trial.waiting[0].answered(page(["a", "b"], answered: 2))))
+        #expect(trial.runtime.machine.answers.isEmpty)
+        #expect(trial.waiting.map(\.asking.payload) == [call.payload, request(["missing", "c"])])
+        trial.handle(.input(trial.waiting[1].answered(page(["c"]))))
+        let answer = try #require(trial.runtime.machine.answers.first)
+        let reply = try WirePersistenceReply(wireBytes: Array(answer.utf8))
+        #expect(reply.episodes.episodes.map(\.id) == ["a", "b", "c"])
+        trial.handle(.input(.machine(.call(call))))
+        trial.handle(.input(trial.waiting[2].answered(.failure(Failure(.unavailable, "")))))
+        #expect(trial.waiting.count == 3 && trial.runtime.machine.answers.count == 1)
     }
 
     @Test func `setting an active timer reschedules it, and nil cancels it`() {

@@ -216,6 +216,28 @@ import WireMessages
         #expect(byID.episodes.map(\.id).first == "e1")
     }
 
+    @Test func `a lookup of large episodes is answered in pages`() throws {
+        let changes = (1...300).map { number in
+            var change = WireChange.episode("e\(number)")
+            change.putEpisode.guid = String(repeating: "g", count: 4_096)
+            change.putEpisode.link = "https://example.org/" + String(repeating: "l", count: 4_000)
+            return change
+        }
+        try store.apply("feeds", [.podcast("p1")] + changes)
+        var query = WireEpisodesByID.with {
+            $0.ids = ["e404"] + (1...300).map { "e\($0)" }
+            $0.brief = true
+        }
+        var found: [String] = []
+        while !query.ids.isEmpty {
+            let page = try store.episodes(query)
+            #expect(page.wireBytes.count < 1 << 20)
+            found += page.episodes.map(\.id)
+            query.ids.removeFirst(page.answered == 0 ? query.ids.count : Int(page.answered))
+        }
+        #expect(found == (1...300).map { "e\($0)" })
+    }
+
     @Test func `many episodes with many chapters fit in one answer`() throws {
         let chapters = (0..<40).map { number in
             WireChapter.with {

@@ -86,7 +86,7 @@ import WireMessages
                 #expect(try await titles("queue") == ["Delta", "Gamma", "Alpha"])
                 try await fleet.run([
                     CommandStep("playlist delete drives --force", 0, "Deleted the playlist long-drives."),
-                    CommandStep("episodes --where in_long-drives", 0, "No episode matches the rule."),
+                    CommandStep("episodes --where in_long-drives", 65, "lockstep: There is no playlist “long-drives”."),
                 ])
             }
         }
@@ -94,6 +94,9 @@ import WireMessages
 
     @Test func `a smart playlist follows its rule by itself`() async throws {
         try await HTTPTestServer.with { server in
+            for title in ["Alpha", "Beta", "Gamma", "Delta"] {
+                server.route("/\(title).wav", .audio(Tone.wav(seconds: 60), type: "audio/wav"))
+            }
             server.route("/feed.xml", Self.feed(server))
             try await FleetObserver.with(feedOf: server) { fleet, observer in
                 try await fleet.run([
@@ -102,7 +105,13 @@ import WireMessages
                         "Created the playlist “Short” (short), with the rule: length < 25m and unplayed."),
                     CommandStep("playlist add short Alpha", 65, "lockstep: “Short” is a smart playlist, whose rule"),
                     CommandStep("playlist create Bad --where lenght_<_25m", 64, "lockstep: "),
-                    CommandStep("playlist create Bad --where in_bad", 64, "lockstep: "),
+                    CommandStep("playlist create Bad --where in_bad", 65, "lockstep: There is no playlist “bad”."),
+                    CommandStep("playlist create Bad --where in_short", 65, "lockstep: “short” is a smart playlist"),
+                    CommandStep(
+                        "mark played --where not_in_shrt", 65, "lockstep: There is no playlist “shrt”. Did you"),
+                    CommandStep("episodes --where podcast_shw", 65, "lockstep: No podcast has the title “shw”"),
+                    CommandStep("episodes --where tag_new", 65, "lockstep: No podcast has the tag “new”"),
+                    CommandStep("inbox clear --where in_typo", 65, "lockstep: There is no playlist “typo”."),
                     CommandStep("playlist create Bad --limit 5", 64, "lockstep: --sort, --limit and --add-to"),
                     CommandStep("playlist create Bad --where played --limit 1001", 64, "lockstep: A smart"),
                     CommandStep("playlist edit favourites --where played", 65, "lockstep: “Favourites” isn’t a smart"),

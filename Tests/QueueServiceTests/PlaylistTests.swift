@@ -83,9 +83,99 @@ import WireMessages
         #expect(rig.current == 11 && rig.playerRequests.count == loads)
         #expect(throws: Never.self) { try #expect(reply?.get().changed == true) }
         rig.playerChanges { $0.status = .paused }
-        play(rig)
+        let resumed = play(rig)
         #expect(rig.numbers == [10, 11, 5, 12])
         #expect(rig.player.status == .playing)
+        #expect(throws: Never.self) { try #expect(resumed?.get().changed == true) }
+        let again = play(rig)
+        #expect(throws: Never.self) { try #expect(again?.get().changed == false) }
+    }
+
+    @Test func `a paused episode is resumed once the other items are durable`() {
+        let rig = rig(with: [11, 5])
+        rig.add(10, 11, 12)
+        rig.play(11)
+        rig.playerChanges { $0.status = .paused }
+        let reply = play(rig)
+        #expect(rig.numbers == [10, 11, 5, 12])
+        #expect(rig.player.status == .playing)
+        #expect(throws: Never.self) {
+            let reply = try reply?.get() ?? WireQueueReply()
+            #expect(reply.changed)
+            #expect(reply.entries.map(\.episode.id) == [QueueRig.episode(11)])
+        }
+    }
+
+    @Test func `a page of large items ends early, and the next one continues it`() throws {
+        let rig = QueueRig()
+        let count = 300
+        for number in 1...count {
+            rig.details[QueueRig.episode(number)] = .with {
+                $0.id = QueueRig.episode(number)
+                $0.title = String(repeating: "t", count: 4_096)
+                $0.enclosureURL = "https://example.org/" + String(repeating: "u", count: 4_000)
+            }
+        }
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.create.title = "P"
+            }
+        }
+        let added = rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.add.episodes = (1...count).map(QueueRig.episode)
+            }
+        }
+        let limit = RequestSizes.pageBytes + 10_000
+        let addition = try added?.get()
+        #expect(addition?.count == UInt32(count))
+        #expect(addition.map { $0.wireBytes.count < limit } == true)
+        var read: [String] = []
+        while read.count < count {
+            let page = rig.send {
+                $0.playlist.playlist = "p"
+                $0.playlist.items.offset = UInt32(read.count)
+            }
+            let reply = try page?.get() ?? WireQueueReply()
+            #expect(reply.wireBytes.count < limit)
+            try #require(!reply.entries.isEmpty)
+            read += reply.entries.map(\.episode.id)
+        }
+        #expect(read == (1...count).map(QueueRig.episode))
+    }
+
+    @Test func `titles in rules are replaced by IDs, and unknown lists are refused`() {
+        let rig = rig(with: [1])
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "long-drives"; $0.create.title = "Long drives"
+            }
+        }
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "smart"; $0.create.smart.rule = "in \"long DRIVES\""
+            }
+        }
+        #expect(rig.machine.playlists["smart"]?.smart?.wire.rule == "in long-drives")
+        func resolved(_ rule: String) -> Result<String, Failure>? {
+            rig.send { $0.playlist.resolve.rule = rule }?.map(\.rule)
+        }
+        func refusal(_ rule: String) -> FailureCode? {
+            if case .failure(let failure)? = resolved(rule) { failure.known } else { nil }
+        }
+        let all = "not in \"Long drives\" and (in P or in \"Up Next\" or played)"
+        #expect(throws: Never.self) {
+            try #expect(resolved(all)?.get() == "not in long-drives and (in p or in main or played)")
+        }
+        #expect(refusal("not in typo") == .notFound)
+        #expect(refusal("in smart") == .notApplicable)
+        #expect(refusal("in") == .invalidArgument)
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "other"; $0.create.title = "LONG drives"
+            }
+        }
+        #expect(refusal("in \"Long Drives\"") == .ambiguous)
     }
 
     @Test func `equal seeds shuffle equally, and the chosen first item stays first`() {

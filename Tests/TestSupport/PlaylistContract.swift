@@ -263,7 +263,7 @@ package struct PlaylistContract {
         #expect(await creation { $0.rule = "" } == .invalidArgument)
         #expect(await creation { $0.rule = "lenght < 20m" } == .invalidArgument)
         #expect(await creation { $0.rule = "in refused" } == .invalidArgument)
-        #expect(await creation { $0.rule = "played or in rule" } == .invalidArgument)
+        #expect(await creation { $0.rule = "played or in rule" } == .notApplicable)
         #expect(await creation { $0.rule = "in nothing" } == .notFound)
         for change: (inout WireSmartList) -> Void in [
             { $0.limit = 1_001 }, { $0.order = .relevance }, { $0.order = .UNRECOGNIZED(99) },

@@ -96,12 +96,18 @@ public struct LibraryClient: Sendable {
     private func wires(
         _ ids: some Sequence<EpisodeID>, isBrief: Bool = false
     ) async throws(Failure) -> [WireEpisode] {
-        let page = try await ask(
-            {
-                $0.episodesByID.ids = ids.map(\.text)
-                $0.episodesByID.brief = isBrief
-            }, { $0.episodes })
-        return page.episodes
+        var rest = ids.map(\.text)
+        var found: [WireEpisode] = []
+        while !rest.isEmpty {
+            let page = try await ask(
+                {
+                    $0.episodesByID.ids = rest
+                    $0.episodesByID.brief = isBrief
+                }, { $0.episodes })
+            found += page.episodes
+            rest.removeFirst(page.answered == 0 ? rest.count : min(Int(page.answered), rest.count))
+        }
+        return found
     }
 
     func page(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {

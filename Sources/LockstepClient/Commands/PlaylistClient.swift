@@ -27,6 +27,13 @@ public struct PlaylistClient: Sendable {
         }
     }
 
+    /// A rule with the names and IDs of its queues and playlists in place of their titles.
+    ///
+    /// - Throws: `notFound` or `ambiguous` for a list; `notApplicable` for a smart playlist.
+    func resolved(_ rule: EpisodeRule) async throws(Failure) -> EpisodeRule {
+        try EpisodeRule(try await ask("") { $0.resolve.rule = rule.description }.wire.rule)
+    }
+
     /// Changes the rule of a smart playlist; nil keeps a value, and an empty queue ends the addition to one.
     ///
     /// - Throws: `notApplicable` for another playlist; otherwise as `create`.

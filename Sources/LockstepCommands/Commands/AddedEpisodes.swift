@@ -39,7 +39,7 @@ struct AddedEpisodes: ParsableArguments {
 
     private func wanted(_ library: LibraryClient) async throws(Failure) -> [Episode] {
         guard podcast != nil || list.rule != nil else { return try await library.find(episodes) }
-        var wanted = try list.list(order: .oldest)
+        var wanted = try await list.list(library, order: .oldest)
         if let podcast { wanted.podcast = try await library.findPodcast(typed: podcast).id }
         wanted.isUnplayed = unplayed
         let limit = RequestSizes.queueEntries

@@ -66,7 +66,9 @@ struct InboxClear: FleetCommand {
     private func removed(_ library: LibraryClient) async throws(Failure) -> [Episode] {
         guard episodes.isEmpty else { return try await library.find(episodes) }
         var list = EpisodeList(matching: EpisodeRule.inbox, order: .oldest)
-        if let rule { list.rule = EpisodeRule(.all([EpisodeRule.inbox.condition, try EpisodeRule(rule).condition])) }
+        if let rule {
+            list.rule = EpisodeRule(.all([EpisodeRule.inbox.condition, try await library.rule(rule).condition]))
+        }
         return try await library.episodes(in: list, limit: nil).episodes
     }
 }

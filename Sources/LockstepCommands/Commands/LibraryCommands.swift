@@ -175,9 +175,11 @@ struct EpisodeListOptions: ParsableArguments {
 
     /// The list of these options.
     ///
-    /// - Throws: `invalidArgument` for an invalid rule.
-    func list(order: EpisodeOrder = .newest) throws(Failure) -> EpisodeList {
-        EpisodeList(matching: try rule.map { text throws(Failure) in try EpisodeRule(text) }, order: sort ?? order)
+    /// - Throws: `invalidArgument` for an invalid rule; `notFound` for an unknown name in it.
+    func list(_ library: LibraryClient, order: EpisodeOrder = .newest) async throws(Failure) -> EpisodeList {
+        var list = EpisodeList(order: sort ?? order)
+        if let rule { list.rule = try await library.rule(rule) }
+        return list
     }
 }
 
@@ -207,7 +209,7 @@ struct Episodes: FleetCommand {
     func validate() throws { try ListLength.validate(limit: limit, all: all) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        var list = try list.list()
+        var list = try await list.list(fleet.library)
         if let podcast { list.podcast = try await fleet.library.findPodcast(typed: podcast).id }
         (list.isUnplayed, list.isDownloaded) = (unplayed, downloaded)
         let listing = try await fleet.library.episodes(in: list, limit: all ? nil : limit ?? ListLength.defaultLimit)

@@ -141,7 +141,8 @@ extension LibraryClient {
     /// The named episodes, or all that meet a rule, the oldest first.
     func find(_ arguments: [String], rule: String?) async throws(Failure) -> [Episode] {
         guard let rule else { return try await find(arguments) }
-        return try await episodes(in: EpisodeList(matching: try EpisodeRule(rule), order: .oldest), limit: nil).episodes
+        return try await episodes(in: EpisodeList(matching: try await self.rule(rule), order: .oldest), limit: nil)
+            .episodes
     }
 
     /// The matching episodes in order without duplicates; several are returned without notes and chapters.

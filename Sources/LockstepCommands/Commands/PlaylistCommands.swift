@@ -143,7 +143,8 @@ struct PlaylistCreate: FleetCommand {
         let title = try PlaylistName.checked(title: CommandLineWords.typed(title))
         let existing = try await fleet.current([.playlists]).playlists
         let created = id ?? Self.id(for: title, among: existing)
-        let answer = try await fleet.playlists.create(created, title: title, smart: smart.list(from: template))
+        let list = try await smart.list(from: template, fleet.library)
+        let answer = try await fleet.playlists.create(created, title: title, smart: list)
         let rule = answer.playlist?.smart.map { ", with the rule: \($0.rule)" } ?? ""
         try output.change(
             answer, "Created the playlist \(answer.title) (\(created))\(rule).",
@@ -178,9 +179,17 @@ struct SmartPlaylistOptions: ParsableArguments {
         }
     }
 
+    /// The canonical text of the rule; nil if there is none.
+    func checkedRule(_ library: LibraryClient) async throws(Failure) -> String? {
+        guard let rule else { return nil }
+        return try await library.rule(CommandLineWords.typed(rule)).description
+    }
+
     /// The smart playlist that the options describe; nil if they describe none.
-    func list(from template: SmartTemplate?) -> SmartPlaylist? {
-        guard let rule = rule.map(CommandLineWords.typed) ?? template?.list.rule else { return nil }
+    ///
+    /// - Throws: `invalidArgument` for an invalid rule; `notFound` for an unknown name in it.
+    func list(from template: SmartTemplate?, _ library: LibraryClient) async throws(Failure) -> SmartPlaylist? {
+        guard let rule = try await checkedRule(library) ?? template?.list.rule else { return nil }
         return SmartPlaylist(
             rule: rule, order: sort ?? template?.list.order ?? .newest, limit: limit ?? 0, queue: queue)
     }
@@ -248,7 +257,7 @@ struct PlaylistEdit: PlaylistCommand {
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.playlists.edit(
-            id, rule: smart.rule.map(CommandLineWords.typed), order: smart.sort, limit: smart.limit,
+            id, rule: try await smart.checkedRule(fleet.library), order: smart.sort, limit: smart.limit,
             queue: isEndingAddition ? "" : smart.queue)
         let list = answer.playlist?.smart
         let addition = list?.queue.map { "; new ones are added to \(QueueName.shown($0))" } ?? ""
@@ -372,7 +381,7 @@ struct PlaylistRemove: PlaylistCommand {
             let texts = Array(Set(entries.map(CommandLineWords.typed))).sorted()
             return try await fleet.playlists.remove(named: texts, from: id)
         }
-        let list = EpisodeList(matching: EpisodeRule(.all([.list(id), try EpisodeRule(rule).condition])))
+        let list = EpisodeList(matching: EpisodeRule(.all([.list(id), try await fleet.library.rule(rule).condition])))
         let found = try await fleet.library.episodes(in: list, limit: nil).episodes
         guard !found.isEmpty else { return try await fleet.playlists.history(of: id, limit: 1) }
         return try await fleet.playlists.remove(found.map(\.id), from: id)
@@ -455,11 +464,15 @@ struct PlaylistPlay: PlaylistCommand {
     var continuous: Bool?
     @Option(help: "The seed of the random order; equal seeds give equal orders.") var seed: UInt64 = 0
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.playlists, .player, .next]) }
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.playlists.play(
             id, from: from.map(CommandLineWords.typed), isShuffled: shuffle, isContinuous: continuous, seed: seed)
-        try output.change(answer, "Playing \(answer.names).", else: "it already plays")
+        let isPlaying = answer.player?.isPlaying == true
+        if !answer.changed && isPlaying { return try output.change(answer, "", else: "it already plays") }
+        _ = try await fleet.settled(answer, reportingTo: output)
+        try output.change(answer.json, "Playing \(answer.names).")
     }
 }
 

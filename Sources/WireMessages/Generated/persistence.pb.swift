@@ -1045,6 +1045,9 @@ public nonisolated struct WireEpisodesPage: Sendable {
   /// with_totals: the length of all matches after their positions; played ones count as 0
   public var secondsLeft: Double = 0
 
+  /// Of EpisodesByID: the number of IDs, from the first, that this page answers. The rest follows with another query; 0: none.
+  public var answered: UInt32 = 0
+
   /// `search_options` were applied; a service of an earlier version ignores them
   public var searchDetails: WireSearchDetails {
     get {_searchDetails ?? WireSearchDetails()}
@@ -1096,7 +1099,7 @@ public nonisolated struct WireEpisodesByID: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// at most 500; the reply omits unknown ones
+  /// at most 500; the reply omits unknown ones, and ends early once it has 512 KiB
   public var ids: [String] = []
 
   /// without show notes and chapters
@@ -3114,7 +3117,7 @@ nonisolated extension WireSearchOptions: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesPage"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0\u{3}downloaded_only\0\u{3}rule_applied\0\u{1}seconds\0\u{3}seconds_left\0\u{3}search_details\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0\u{3}downloaded_only\0\u{3}rule_applied\0\u{1}seconds\0\u{3}seconds_left\0\u{3}search_details\0\u{1}answered\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3130,6 +3133,7 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 6: try { try decoder.decodeSingularDoubleField(value: &self.seconds) }()
       case 7: try { try decoder.decodeSingularDoubleField(value: &self.secondsLeft) }()
       case 8: try { try decoder.decodeSingularMessageField(value: &self._searchDetails) }()
+      case 9: try { try decoder.decodeSingularUInt32Field(value: &self.answered) }()
       default: break
       }
     }
@@ -3164,6 +3168,9 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     try { if let v = self._searchDetails {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
     } }()
+    if self.answered != 0 {
+      try visitor.visitSingularUInt32Field(value: self.answered, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3175,6 +3182,7 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.ruleApplied != rhs.ruleApplied {return false}
     if lhs.seconds != rhs.seconds {return false}
     if lhs.secondsLeft != rhs.secondsLeft {return false}
+    if lhs.answered != rhs.answered {return false}
     if lhs._searchDetails != rhs._searchDetails {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

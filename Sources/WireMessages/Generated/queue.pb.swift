@@ -485,6 +485,15 @@ public nonisolated struct WirePlaylistRequest: Sendable {
     set {command = .find(newValue)}
   }
 
+  /// `playlist` is empty
+  public var resolve: WireResolveRule {
+    get {
+      if case .resolve(let v)? = command {return v}
+      return WireResolveRule()
+    }
+    set {command = .resolve(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -506,6 +515,8 @@ public nonisolated struct WirePlaylistRequest: Sendable {
     case items(WireItemsQuery)
     /// `playlist` is empty
     case find(WireFindInPlaylists)
+    /// `playlist` is empty
+    case resolve(WireResolveRule)
 
   }
 
@@ -648,6 +659,12 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
   public var positions: [WirePlaylistPosition] {
     get {_storage._positions}
     set {_uniqueStorage()._positions = newValue}
+  }
+
+  /// of ResolveRule
+  public var rule: String {
+    get {_storage._rule}
+    set {_uniqueStorage()._rule = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1703,6 +1720,21 @@ public nonisolated struct WirePlaylistPosition: Sendable {
   public init() {}
 }
 
+/// Returns a rule in which queues and playlists have their names and IDs, for `EpisodesQuery.rule`. In the given rule, `in` may
+/// also have a title, regardless of case. Refused with `invalidArgument` for an invalid rule, `notFound` for an unknown list,
+/// `notApplicable` for a smart playlist, and `ambiguous` for a title of several lists.
+public nonisolated struct WireResolveRule: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var rule: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 public nonisolated struct WireDeletePlaylist: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2596,7 +2628,7 @@ nonisolated extension WireRenameQueue: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaylistRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{3}if_revision\0\u{2}\u{8}create\0\u{1}change\0\u{1}delete\0\u{1}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}sort\0\u{1}deduplicate\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{1}restore\0\u{1}play\0\u{1}items\0\u{2}\u{4}find\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{3}if_revision\0\u{2}\u{8}create\0\u{1}change\0\u{1}delete\0\u{1}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}sort\0\u{1}deduplicate\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{1}restore\0\u{1}play\0\u{1}items\0\u{2}\u{4}find\0\u{1}resolve\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2814,6 +2846,19 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .find(v)
         }
       }()
+      case 29: try {
+        var v: WireResolveRule?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .resolve(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .resolve(v)
+        }
+      }()
       default: break
       }
     }
@@ -2895,6 +2940,10 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
       guard case .find(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 28)
     }()
+    case .resolve?: try {
+      guard case .resolve(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 29)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2911,7 +2960,7 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0\u{1}positions\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0\u{1}positions\0\u{1}rule\0")
 
   fileprivate class _StorageClass {
     var _revision: UInt64 = 0
@@ -2932,6 +2981,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     var _setting: WireSettingReply? = nil
     var _playlist: WirePlaylist? = nil
     var _positions: [WirePlaylistPosition] = []
+    var _rule: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2960,6 +3010,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       _setting = source._setting
       _playlist = source._playlist
       _positions = source._positions
+      _rule = source._rule
     }
   }
 
@@ -2996,6 +3047,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         case 16: try { try decoder.decodeSingularMessageField(value: &_storage._setting) }()
         case 17: try { try decoder.decodeSingularMessageField(value: &_storage._playlist) }()
         case 18: try { try decoder.decodeRepeatedMessageField(value: &_storage._positions) }()
+        case 19: try { try decoder.decodeSingularStringField(value: &_storage._rule) }()
         default: break
         }
       }
@@ -3062,6 +3114,9 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       if !_storage._positions.isEmpty {
         try visitor.visitRepeatedMessageField(value: _storage._positions, fieldNumber: 18)
       }
+      if !_storage._rule.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._rule, fieldNumber: 19)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3089,6 +3144,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         if _storage._setting != rhs_storage._setting {return false}
         if _storage._playlist != rhs_storage._playlist {return false}
         if _storage._positions != rhs_storage._positions {return false}
+        if _storage._rule != rhs_storage._rule {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -4582,6 +4638,36 @@ nonisolated extension WirePlaylistPosition: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.playlist != rhs.playlist {return false}
     if lhs.title != rhs.title {return false}
     if lhs.index != rhs.index {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireResolveRule: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ResolveRule"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}rule\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.rule) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.rule.isEmpty {
+      try visitor.visitSingularStringField(value: self.rule, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireResolveRule, rhs: WireResolveRule) -> Bool {
+    if lhs.rule != rhs.rule {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
