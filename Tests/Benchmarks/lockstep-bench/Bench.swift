@@ -43,8 +43,16 @@ struct Bench {
         // Measurements that enlarge the state come last: the budgets above are those of a queue of 4,200.
         try measure("episodes") { try Commands.measureLong(fleet) }
         try measure("long") { try LongQueue.measure(fleet) }
-        try measure("library") { try Library.measure(fleet) }
-        try measure("library", "commands") { try Commands.measureInLibrary(fleet) }
+        try measure("library") {
+            try fleet.lockstep("down")
+            let fleet = try BenchFleet(home: folder + "/l", episodes: 1, observers: 0)
+            defer { fleet.end() }
+            try Library.measure(fleet)
+            try fleet.lockstep("subscribe", fleet.feed)
+            try fleet.lockstep("play", fleet.firstEpisode())
+            try ProcessMeasurements.memory(fleet, "library.playing", budget: 150)
+            try Commands.measureInLibrary(fleet)
+        }
     }
 
     /// Runs one measurement; if it fails, reports that and continues.

@@ -101,6 +101,14 @@ final class BenchFleet {
         var pss: Double?
     }
 
+    /// Returns the size of the database and its log.
+    func databaseMegabytes() -> Double {
+        let sizes = [home.database, home.database + "-wal"].map { path in
+            (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int ?? 0
+        }
+        return Double(sizes.reduce(0, +)) / 1e6
+    }
+
     func firstEpisode() throws -> String {
         try RawClient(self).episodes(limit: 1)[0]
     }

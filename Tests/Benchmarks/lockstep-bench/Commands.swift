@@ -25,6 +25,20 @@ enum Commands {
         }
     }
 
+    /// Prints medians of commands about a library.
+    static func measureOfLibrary(_ fleet: BenchFleet, _ name: String, searching word: String) throws {
+        try fleet.lockstep("playlist", "create", "Bench")
+        try fleet.lockstep("playlist", "add", "bench", "--where", "title ~ \(word)", "--fit", "100h")
+        let commands = [
+            ["status"], ["episodes"], ["episodes", "--where", "unplayed and length < 20m", "--sort", "shortest"],
+            ["search", word], ["playlist", "show", "bench"],
+        ]
+        for (index, arguments) in commands.enumerated() {
+            let label = index == 2 ? "rule" : arguments[0]
+            try row("\(name).command.\(label)", budget: "<= 50") { try fleet.time(arguments) }
+        }
+    }
+
     /// Measures feeds and marks of thousands of episodes. The library has 4,200 already.
     static func measureLong(_ fleet: BenchFleet) throws {
         let feed = try fleet.writeLongFeed(episodes: 5_000, as: "five")

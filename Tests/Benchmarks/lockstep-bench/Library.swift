@@ -22,21 +22,44 @@ enum Parsing {
     }
 }
 
-/// Measures queries to a library of 1,000 podcasts and 200,000 episodes.
+/// Measures a library that grows to 1,000 podcasts and 200,000 episodes, and queries to it.
 enum Library {
-    private static let podcasts = 1_000
+    /// The numbers of podcasts at which the growth is measured.
+    private static let sizes = [10, 100, 1_000]
     private static let episodes = 200
     private static let words = 4_000
 
+    /// Measures the start, the memory, the commands and the database at each size, and the queries at the last one.
     static func measure(_ fleet: BenchFleet) throws {
+        try ProcessMeasurements.timeToReady(fleet, "library.0.ready")
+        var count = 0
+        var seconds = 0.0
+        for size in sizes {
+            let client = try RawClient(fleet)
+            try client.wait(seconds: 120)
+            while count < size {
+                let part = min(20, size - count)
+                let urls = try (count..<count + part).map { "file://" + (try writeFeed($0, fleet.folder)) }
+                let start = monotonicSeconds()
+                try client.ask(.feeds, WireFeedsRequest.with { $0.subscribe.urls = urls })
+                seconds += monotonicSeconds() - start
+                count += part
+            }
+            let name = "library.\(size * episodes)"
+            try ProcessMeasurements.timeToReady(fleet, name + ".ready", peer: "library.0.ready", budget: "<= 1.2x")
+            try ProcessMeasurements.memory(fleet, name, budget: 100)
+            Row(name: name + ".database", value: fleet.databaseMegabytes(), unit: "MB").print()
+            try Commands.measureOfLibrary(fleet, name, searching: word(77))
+        }
+        Row(name: "library.subscribe", value: seconds, unit: "s").print()
         let client = try RawClient(fleet)
         try client.wait(seconds: 120)
-        let start = monotonicSeconds()
-        for first in stride(from: 0, to: podcasts, by: 20) {
-            let urls = try (first..<first + 20).map { "file://" + (try writeFeed($0, fleet.folder)) }
-            try client.ask(.feeds, WireFeedsRequest.with { $0.subscribe.urls = urls })
-        }
-        Row(name: "library.subscribe", value: monotonicSeconds() - start, unit: "s").print()
+        try measureQueries(client)
+        try measureLists(client)
+        try SmartPlaylists.measure(fleet, client)
+    }
+
+    private static func measureQueries(_ client: RawClient) throws {
         let ids = try podcastIDs(client)
         var pages: [Double] = []
         var searches: [Double] = []
@@ -60,7 +83,6 @@ enum Library {
         Row(name: "library.page.p50", value: pages.quantile(0.5) * 1e3, unit: "ms").print()
         Row(name: "library.search.p99", value: searches.quantile(0.99) * 1e3, unit: "ms", budget: "<= 50").print()
         Row(name: "library.search.p50", value: searches.quantile(0.5) * 1e3, unit: "ms").print()
-        try measureLists(client)
     }
 
     /// Measures pages of lists by rule and order, and the totals of a list.
