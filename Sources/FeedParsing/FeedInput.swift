@@ -94,7 +94,7 @@ struct FeedInput {
             "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252",
             "utf-16", "utf16", "utf-16le", "utf-16be", "ucs-2", "utf-32", "unicode",
         ]
-        return !family.contains(name) && XMLPushParser.supports(encoding: name)
+        return !family.contains(name) && XMLLibrary.supports(encoding: name)
     }
 
     /// Converts bytes to clean UTF-8; an incomplete character or entity at the end is buffered for the next call.

@@ -23,7 +23,7 @@ package struct FeedLimits: Sendable, Hashable {
 package struct FeedParser: ~Copyable {
     private let limits: FeedLimits
     private var input: FeedInput
-    private let source: XMLPushParser
+    private let source: XMLPushParser<FeedReader>
     private var received = 0
     /// The first bytes, by which an HTML page is detected.
     private var beginning: [UInt8] = []

@@ -3,22 +3,31 @@ import PodcastModel
 
 /// The attributes of one element, which are valid only during the call that passes them.
 struct XMLAttributes {
-    fileprivate let fields: UnsafeMutablePointer<UnsafePointer<UInt8>?>?
-    fileprivate let count: Int
+    let fields: UnsafeMutablePointer<UnsafePointer<UInt8>?>?
+    let count: Int
 
     /// Returns the value of an attribute without a prefix.
-    subscript(name: StaticString) -> String? {
+    subscript(name: StaticString) -> String? { self[name, in: nil] }
+
+    /// Returns the value of an attribute in a namespace; nil: without a prefix.
+    subscript(name: StaticString, in namespace: StaticString?) -> String? {
         guard let fields else { return nil }
         for index in 0..<count {
             // Each attribute has five pointers: to the local name, the prefix, the URI, the first byte of the value,
             // and the byte after its last one.
-            guard let local = fields[index * 5], fields[index * 5 + 1] == nil,
+            guard let local = fields[index * 5],
+                isIn(namespace, prefix: fields[index * 5 + 1], uri: fields[index * 5 + 2]),
                 let value = fields[index * 5 + 3], let end = fields[index * 5 + 4],
                 equal(local, name), end >= value
             else { continue }
             return decoded(UnsafeBufferPointer(start: value, count: end - value))
         }
         return nil
+    }
+
+    private func isIn(_ namespace: StaticString?, prefix: UnsafePointer<UInt8>?, uri: UnsafePointer<UInt8>?) -> Bool {
+        guard let namespace else { return prefix == nil }
+        return uri.map { equal($0, namespace) } ?? false
     }
 
     /// Decodes a value; libxml2 reports an ampersand as `&#38;`, because it doesn’t replace entities.
@@ -39,18 +48,32 @@ struct XMLAttributes {
     }
 }
 
+/// Receives what libxml2 reports about a document.
+protocol XMLReader {
+    /// The callbacks, whose first argument is a pointer to the reader.
+    static var handler: xmlSAXHandler { get }
+    /// Receives the parser’s context, which exists as long as the parser.
+    mutating func begin(in context: xmlParserCtxtPtr)
+    /// Handles an error of the document.
+    mutating func problem(_ message: String, line: Int)
+}
+
+extension XMLReader {
+    mutating func begin(in context: xmlParserCtxtPtr) {}
+}
+
 /// libxml2’s push parser in recover mode: no network, no external file, no entity expansion, its own limits enabled.
 ///
 /// The reader is in manually allocated memory: a feed of 7 MB causes a million callbacks, and Swift’s exclusivity
 /// checks for each access to an object’s properties would take longer than the parsing. Only one thread at a time may
 /// use a parser.
-final class XMLPushParser {
-    let reader: UnsafeMutablePointer<FeedReader>
+final class XMLPushParser<Reader: XMLReader> {
+    let reader: UnsafeMutablePointer<Reader>
     private var context: xmlParserCtxtPtr?
     /// The line at which libxml2 stopped before the end of the document; nil if it didn’t stop.
     private(set) var stoppedAtLine: Int?
 
-    init(_ reader: FeedReader) {
+    init(_ reader: Reader) {
         self.reader = .allocate(capacity: 1)
         self.reader.initialize(to: reader)
     }
@@ -69,10 +92,11 @@ final class XMLPushParser {
     /// Continues parsing. If `hasKnownEncoding` is set, the bytes are UTF-8, and the document’s declaration is ignored.
     func parse(_ bytes: [UInt8], hasKnownEncoding: Bool, isLast: Bool) {
         guard stoppedAtLine == nil, !bytes.isEmpty || isLast else { return }
-        Self.silenceLibrary()
+        XMLLibrary.silence()
         if context == nil {
             guard !bytes.isEmpty else { return }
             context = Self.makeContext(reader, isUTF8: hasKnownEncoding)
+            if let context { reader.pointee.begin(in: context) }
         }
         guard let context else {
             reader.pointee.problem("out of memory", line: 0)
@@ -89,18 +113,9 @@ final class XMLPushParser {
         }
     }
 
-    /// Whether libxml2 can convert from the encoding with this name.
-    static func supports(encoding name: String) -> Bool {
-        libraryIsReady
-        silenceLibrary()
-        guard let handler = xmlFindCharEncodingHandler(name) else { return false }
-        xmlCharEncCloseFunc(handler)
-        return true
-    }
-
-    private static func makeContext(_ reader: UnsafeMutablePointer<FeedReader>, isUTF8: Bool) -> xmlParserCtxtPtr? {
-        libraryIsReady
-        var handler = makeHandler()
+    private static func makeContext(_ reader: UnsafeMutablePointer<Reader>, isUTF8: Bool) -> xmlParserCtxtPtr? {
+        XMLLibrary.isReady
+        var handler = Reader.handler
         guard let context = xmlCreatePushParserCtxt(&handler, reader, nil, 0, nil) else { return nil }
         var options = XML_PARSE_RECOVER.rawValue | XML_PARSE_NONET.rawValue
         if isUTF8 { options |= XML_PARSE_IGNORE_ENC.rawValue }
@@ -108,17 +123,32 @@ final class XMLPushParser {
         if isUTF8 { xmlSwitchEncoding(context, XML_CHAR_ENCODING_UTF8) }
         return context
     }
+}
 
+/// What all parsers share.
+enum XMLLibrary {
     /// Initialises libxml2 once, before any thread uses it.
-    private static let libraryIsReady: Void = xmlInitParser()
+    static let isReady: Void = xmlInitParser()
 
     /// Prevents libxml2 from printing errors that belong to no document, such as failed conversions. The handler is set
     /// for each thread, and a feed is parsed on the thread that receives its bytes.
-    private static func silenceLibrary() {
+    static func silence() {
         xmlSetStructuredErrorFunc(nil) { _, _ in }
     }
 
-    private static func makeHandler() -> xmlSAXHandler {
+    /// Whether libxml2 can convert from the encoding with this name.
+    static func supports(encoding name: String) -> Bool {
+        isReady
+        silence()
+        guard let handler = xmlFindCharEncodingHandler(name) else { return false }
+        xmlCharEncCloseFunc(handler)
+        return true
+    }
+}
+
+extension FeedReader: XMLReader {
+    /// The callbacks, which call a feed’s reader.
+    static var handler: xmlSAXHandler {
         var handler = xmlSAXHandler()
         handler.initialized = 0xDEED_BEAF  // XML_SAX2_MAGIC: the namespace-aware callbacks are used.
         handler.startElementNs = { data, name, prefix, uri, _, _, attributeCount, _, attributes in

@@ -16,7 +16,7 @@ struct PlaylistCommands: AsyncParsableCommand {
             PlaylistDelete.self, PlaylistShow.self,
             PlaylistAdd.self, PlaylistRemove.self, PlaylistMove.self, PlaylistClear.self, PlaylistSort.self,
             PlaylistDedupe.self, PlaylistPlay.self, PlaylistSet.self, PlaylistUndo.self, PlaylistRedo.self,
-            PlaylistHistory.self, PlaylistRestore.self,
+            PlaylistHistory.self, PlaylistRestore.self, PlaylistExport.self, PlaylistImport.self,
         ],
         defaultSubcommand: PlaylistList.self)
 }
@@ -30,7 +30,10 @@ struct PlaylistArgument: ParsableArguments {
     ///
     /// - Throws: `notFound`, with the nearest title; `ambiguous` for the beginning of several titles.
     func id(in fleet: Fleet) async throws(Failure) -> String {
-        let text = CommandLineWords.typed(playlist)
+        try await Self.id(of: CommandLineWords.typed(playlist), in: fleet)
+    }
+
+    static func id(of text: String, in fleet: Fleet) async throws(Failure) -> String {
         let playlists = try await fleet.current([.playlists]).playlists
         if let exact = playlists.first(where: { $0.id == text }) { return exact.id }
         let wanted = text.lowercased()
