@@ -6,7 +6,7 @@ import SwiftProtobuf
 import WireMessages
 
 /// A command whose reply has a line for each feed.
-struct Job: Sendable {
+struct FeedCommand: Sendable {
     var lines: [WireFeedResult?]
     /// Whether the reply is stored, because a repeat of the command would have another result.
     var storesAnswer: Bool
@@ -29,10 +29,7 @@ extension FeedsMachine {
         }
         switch request.command {
         case .subscribe(let subscribe):
-            let isAnonymous = subscribe.user.isEmpty && subscribe.password.isEmpty
-            let given =
-                isAnonymous ? nil : WebCredentials(user: subscribe.user, password: subscribe.password)
-            try given?.check()
+            let given = try Self.credentials(user: subscribe.user, password: subscribe.password)
             try each(subscribe.urls, of: command, storesAnswer: true, now: now, &effects) { machine, url, waiter in
                 machine.subscribe(url, waiter, given, keep: subscribe.keep)
             }
@@ -51,6 +48,10 @@ extension FeedsMachine {
         case .unsubscribe(let unsubscribe): try self.unsubscribe(unsubscribe, command, now: now, &effects)
         case .answerAlert(let answer): try answerAlert(answer, command, at: now.wall, &effects)
         case .inbox(let clear): try clearInbox(clear, command, &effects)
+        case .refreshAll: refreshAll(command, now: now, &effects)
+        case .addFeeds(let add): try addFeeds(add, command, now: now, &effects)
+        case .jobResults(let query): try jobResults(query, command, &effects)
+        case .changeAddress(let change): try changeAddress(change, command, now: now, &effects)
         case .setPodcast(let set): try self.set(set, command, now: now, &effects)
         case .fetchChapters(let fetch): try fetchChapters(fetch.episode, command, &effects)
         case nil: throw Failure(.unknownCommand, "The feeds service doesn’t know this command.")
@@ -102,7 +103,15 @@ extension FeedsMachine {
         commit(change.changes, change.publications, &effects) { $0.alerts = alerts }
     }
 
-    private mutating func each(
+    /// The user and password that a command gives; nil if both are empty.
+    static func credentials(user: String, password: String) throws(Failure) -> WebCredentials? {
+        guard !user.isEmpty || !password.isEmpty else { return nil }
+        let given = WebCredentials(user: user, password: password)
+        try given.check()
+        return given
+    }
+
+    mutating func each(
         _ names: [String], of command: Command, storesAnswer: Bool = false, isLimited: Bool = true, now: Moment,
         _ effects: inout [Effect], _ begin: (inout FeedsMachine, String, Waiter) -> WireFeedResult?
     ) throws(Failure) {
@@ -110,10 +119,10 @@ extension FeedsMachine {
         guard !isLimited || names.count <= Self.nameLimit else {
             throw Failure(.limitReached, "A command can name at most \(Self.nameLimit) feeds; use several commands.")
         }
-        guard jobs[command.id] == nil else { return }
-        jobs[command.id] = Job(lines: Array(repeating: nil, count: names.count), storesAnswer: storesAnswer)
+        guard commands[command.id] == nil else { return }
+        commands[command.id] = FeedCommand(lines: Array(repeating: nil, count: names.count), storesAnswer: storesAnswer)
         for (line, name) in names.enumerated() {
-            let waiter = Waiter(request: command.id, line: line, name: name, operation: .refresh)
+            let waiter = Waiter(target: .command(command.id), line: line, name: name, operation: .refresh)
             if let result = begin(&self, name, waiter) { answer(waiter, result, &effects) }
         }
         if names.isEmpty { finish(command.id, &effects) }
@@ -201,9 +210,7 @@ extension FeedsMachine {
             changed.podcast.nextRefresh = 0
             if command.forget {
                 let ids = subscription.seen.ids
-                changes += [
-                    .with { $0.deletePodcast = text }, .deleting("seen", text), .deletingDocuments("chapters/\(text)"),
-                ]
+                changes += Self.deletion(of: id)
                 publications.append(Publication(.delete, .podcast(text)))
                 publications += WireEpisodesChanged.events(of: id, ids.count) { $0.removed = Array(ids[$1]) }
                 next.updateValue(nil, forKey: id)
@@ -227,9 +234,17 @@ extension FeedsMachine {
 
     // MARK: - Answers
 
-    /// Sets a line of a command’s reply, and sends the reply if it was the last one.
+    /// Sets a line of a job, or of a command’s reply, which is sent after the last line.
     mutating func answer(_ waiter: Waiter, _ result: WireFeedResult, _ effects: inout [Effect]) {
-        guard var job = jobs[waiter.request], job.lines.indices.contains(waiter.line), job.lines[waiter.line] == nil
+        let request: RequestID
+        switch waiter.target {
+        case .command(let id): request = id
+        case .job(let id):
+            jobs[id]?.finish(waiter.line, result)
+            return
+        }
+        guard var command = commands[request], command.lines.indices.contains(waiter.line),
+            command.lines[waiter.line] == nil
         else { return }
         var result = result
         // A refresh names a podcast by its ID; the reply describes it.
@@ -237,18 +252,18 @@ extension FeedsMachine {
             if !result.hasPodcast { result.podcast = self.result(result.kind, "", known.podcast).podcast }
             result.url = result.podcast.url
         }
-        job.lines[waiter.line] = result
-        jobs[waiter.request] = job
-        if !job.lines.contains(where: { $0 == nil }) { finish(waiter.request, &effects) }
+        command.lines[waiter.line] = result
+        commands[request] = command
+        if !command.lines.contains(where: { $0 == nil }) { finish(request, &effects) }
     }
 
     private mutating func finish(_ request: RequestID, _ effects: inout [Effect]) {
-        guard let job = jobs.removeValue(forKey: request) else { return }
+        guard let command = commands.removeValue(forKey: request) else { return }
         var reply = WireFeedsReply()
-        reply.results = job.lines.compactMap { $0 }
+        reply.results = command.lines.compactMap { $0 }
         let bytes = reply.wireBytes
-        let hasEffect = reply.results.contains { $0.kind == .added || $0.kept }
-        guard job.storesAnswer, hasEffect, bytes.count < Self.answerLimit else {
+        let hasEffect = reply.results.contains { [.added, .updated].contains($0.kind) || $0.kept }
+        guard command.storesAnswer, hasEffect, bytes.count < Self.answerLimit else {
             return effects.append(.reply(request, .success(bytes)))
         }
         // The reported changes are durable already.

@@ -10,6 +10,10 @@ extension FeedsMachine {
     private static let slowAfter = Duration.seconds(3)
     /// The maximum time between two checks of the schedule, because the wall clock may be adjusted.
     private static let longestSleep = Duration.seconds(900)
+    /// The number of waiting fetches from which the schedule isn’t computed after each fetch, and the time between two
+    /// computations.
+    private static let longQueue = 200
+    private static let longQueueCheck = Duration.seconds(10)
     /// The time between an unchanged refresh and its storage.
     private static let storingInterval = Duration.seconds(3_600)
 
@@ -18,6 +22,10 @@ extension FeedsMachine {
     /// Sets the timer for the podcast that is due first.
     func scheduleNext(now: Moment, notBefore earliest: Duration = .zero, _ effects: inout [Effect]) {
         guard schedule.isAutomatic else { return }
+        // While many fetches wait, others can’t start: the search among all podcasts is left to a later time.
+        guard fetches.queuedCount <= Self.longQueue else {
+            return effects.append(.timer(.schedule, at: now.monotonic.advanced(by: Self.longQueueCheck)))
+        }
         let due = library.current.all.compactMap { id, subscription -> MonotonicTime? in
             guard subscription.podcast.subscribed, !fetches.contains(.podcast(id)) else { return nil }
             let wait = max(0, subscription.podcast.nextRefresh - now.wall.milliseconds)
@@ -64,6 +72,9 @@ extension FeedsMachine {
             var order = FetchOrder(number: fetch.number, request: FeedRequest(fetch.address))
             order.isRequested = fetch.isUrgent
             order.request.credentials = credentials(of: fetch, fetch.podcast)
+            if case .move(let id, _) = fetch.key, let known = library.current[id] {
+                (order.podcast, order.seen) = (id, known.seen)
+            }
             if case .podcast(let id) = fetch.key, let known = library.current[id] {
                 order.podcast = id
                 order.seen = known.seen
@@ -118,6 +129,7 @@ extension FeedsMachine {
         case .new: fetchedNew(fetch, outcome, now: now, &effects)
         case .podcast(let id): fetchedKnown(fetch, id, outcome, now: now, &effects)
         case .signIn(let id, _): signedIn(fetch, id, outcome, &effects)
+        case .move(let id, _): fetchedMoved(fetch, id, outcome, now: now, &effects)
         }
     }
 
@@ -180,9 +192,18 @@ extension FeedsMachine {
         guard let known = library.current[id],
             known.podcast.subscribed || fetch.waiters.contains(where: \.isSubscribing)
         else { return fail(fetch, .unsubscribedMeanwhile, &effects) }
+        guard !isOutdated(fetch) else { return fetchAgain(fetch, id, &effects) }
         var podcast = known.podcast
         switch outcome {
-        case .feed(let feed): beginMerge(fetch, feed, now: now, &effects)
+        case .feed(let feed):
+            if known.podcast.isUnread, known.seen.count == 0,
+                let (other, _) = library.current.podcast(at: feed.address), other != id
+            {
+                return replace(id, by: other, fetch, now: now, &effects)
+            }
+            beginMerge(fetch, feed, now: now, &effects)
+        case .failed(let failure, _) where fetch.waiters.contains { $0.operation == .add(dropsFailing: true) }:
+            drop(fetch, id, failure, &effects)
         case .failed(let failure, let retryAfter):
             fetches.remove(fetch.number)
             guard known.podcast.subscribed else {
@@ -197,12 +218,32 @@ extension FeedsMachine {
             podcast.succeed(at: now.wall)
             if let movedTo { move(id, &podcast, to: movedTo.withoutCredentials) }
             podcast.nextRefresh = next(podcast, nil, now)
-            if fetch.waiters.isEmpty, podcast.differsInTimesOnly(from: known.podcast) {
-                return storeLater(id, Subscription(podcast: podcast, seen: known.seen), now: now, &effects)
+            if fetch.isInBackground, podcast.differsInTimesOnly(from: known.podcast) {
+                storeLater(id, Subscription(podcast: podcast, seen: known.seen), now: now, &effects)
+                for waiter in fetch.waiters {
+                    answer(waiter, result(waiter.isAdding ? .added : .unchanged, waiter.name, podcast), &effects)
+                }
+                return
             }
-            let results = fetch.waiters.map { ($0, result(.unchanged, $0.name, podcast)) }
+            let results = fetch.waiters.map { ($0, result($0.isAdding ? .added : .unchanged, $0.name, podcast)) }
             update(id, podcast, results: results, &effects)
         }
+    }
+
+    /// Whether the address of a podcast was changed while its feed was fetched from the old one.
+    func isOutdated(_ fetch: Fetch) -> Bool {
+        guard case .podcast(let id) = fetch.key, !fetch.waiters.contains(where: \.isSubscribing),
+            let address = library.current[id].flatMap({ WebAddress($0.podcast.url) })
+        else { return false }
+        return address.text != fetch.address.text
+    }
+
+    /// Replaces an outdated fetch by one from the present address.
+    mutating func fetchAgain(_ fetch: Fetch, _ id: PodcastID, _ effects: inout [Effect]) {
+        fetches.remove(fetch.number)
+        guard let address = library.current[id].flatMap({ WebAddress($0.podcast.url) }) else { return }
+        for waiter in fetch.waiters { fetches.add(.podcast(id), address, waiter) }
+        if fetch.waiters.isEmpty { fetches.add(.podcast(id), address, nil) }
     }
 
     private mutating func next(_ podcast: WirePodcast, _ retryAfter: Duration?, _ now: Moment) -> Int64 {
@@ -291,6 +332,8 @@ extension FeedsMachine {
 
 extension Failure {
     static let unsubscribedMeanwhile = Failure(.notFound, "The podcast was unsubscribed in the meantime.")
+    /// The failure of a feed that a job removed again before the service restarted.
+    static let unreadFeedRemoved = Failure(.fetchFailed, "The feed couldn’t be read, and wasn’t subscribed to.")
 }
 
 extension WireFeedReport {

@@ -92,6 +92,11 @@ extension FeedsMachine {
         guard isSubscribing || old?.podcast.subscribed == true else {
             return fail(fetch, .unsubscribedMeanwhile, &effects)
         }
+        guard !isOutdated(fetch) else {
+            fetchAgain(fetch, feed.podcast, &effects)
+            return startFetches(now: now, &effects)
+        }
+        let isMoving = fetch.waiters.contains { $0.operation == .move }
         var subscription = old ?? Subscription(podcast: WirePodcast())
         subscription.podcast.id = feed.podcast.text
         subscription.podcast.describe(feed.channel, at: feed.address)
@@ -101,8 +106,8 @@ extension FeedsMachine {
         }
         var episodes = EpisodeChanges(merge, old: subscription.seen, now: now.wall)
         episodes.addAll()
-        // The episodes of the first successful fetch are a back catalogue.
-        if let old, old.podcast.subscribed, old.podcast.lastRefresh > 0 { episodes.addToInbox() }
+        // The episodes of the first successful fetch, and of another feed, are a back catalogue.
+        if let old, old.podcast.subscribed, !old.podcast.isUnread, !isMoving { episodes.addToInbox() }
         effects += episodes.refused.map { id in
             .log(
                 .warning, "the feed \(feed.address.text) has an episode with the ID \(id) of another podcast’s episode")
@@ -113,12 +118,14 @@ extension FeedsMachine {
         subscription.podcast.etag = feed.etag
         subscription.podcast.lastModified = feed.lastModified
         move(feed.podcast, &subscription.podcast, to: feed.address)
-        if isSubscribing { remember(fetch.address, of: &subscription.podcast) }
+        if isSubscribing || isMoving { remember(fetch.address, of: &subscription.podcast) }
         subscription.podcast.nextRefresh = schedule.next(after: now.wall, failures: 0).milliseconds
-        if let old, fetch.waiters.isEmpty, episodes.changes.isEmpty, subscription.seen == old.seen,
+        if let old, fetch.isInBackground, episodes.changes.isEmpty, subscription.seen == old.seen,
             subscription.podcast.differsInTimesOnly(from: old.podcast)
         {
+            let results = lines(fetch, feed, subscription.podcast, episodes)
             storeLater(feed.podcast, subscription, now: now, &effects)
+            for (waiter, result) in results { answer(waiter, result, &effects) }
         } else {
             unstored.remove(feed.podcast)
             commit(episodes, subscription, fetch, feed, &effects)
@@ -149,7 +156,9 @@ extension FeedsMachine {
             if waiter.isSubscribing {
                 kind = isAdded ? .alreadyThere : .added
                 isAdded = true
-            } else if episodes.hasChanges {
+            } else if waiter.isAdding {
+                kind = .added
+            } else if episodes.hasChanges || waiter.operation == .move {
                 kind = .updated
             }
             var line = result(kind, waiter.name, podcast)

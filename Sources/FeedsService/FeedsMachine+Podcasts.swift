@@ -53,11 +53,62 @@ extension FeedsMachine {
     }
 }
 
+// MARK: - Addresses
+
+extension FeedsMachine {
+    /// Fetches a podcast’s feed at another address, and changes the address only if that succeeds.
+    mutating func changeAddress(
+        _ change: WireChangeAddress, _ command: Command, now: Moment, _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard let id = PodcastID(change.podcast), let podcast = library.current[id]?.podcast else {
+            throw Failure(.notFound, "There is no podcast “\(change.podcast.prefix(80))”.")
+        }
+        guard podcast.subscribed else {
+            throw Failure(.notApplicable, "“\(podcast.title)” is not subscribed to; subscribe to it again first.")
+        }
+        let given = try Self.credentials(user: change.user, password: change.password)
+        guard let named = WebAddress(change.url) else { throw .unusableAddress(change.url) }
+        let address = named.withoutCredentials
+        if let failure = conflict(of: id, at: address) { throw failure }
+        let credentials = address.isFile ? nil : given ?? named.webCredentials
+        let name = WebAddress.redacted(change.url)
+        try each([name], of: command, storesAnswer: true, now: now, &effects) { machine, name, waiter in
+            guard address.text != podcast.url || credentials != nil else {
+                return machine.result(.unchanged, name, podcast)
+            }
+            var waiter = waiter
+            waiter.operation = .move
+            machine.fetches.add(.move(id, address.text), address, waiter, credentials)
+            return nil
+        }
+    }
+
+    /// The failure of an address that belongs to another podcast; nil if it doesn’t.
+    private func conflict(of id: PodcastID, at address: WebAddress) -> Failure? {
+        guard let (other, subscription) = library.current.podcast(at: address), other != id else { return nil }
+        return Failure(
+            .notApplicable,
+            "“\(subscription.podcast.title)” (\(other)) has, or had, this address. Forget that podcast first.")
+    }
+
+    mutating func fetchedMoved(
+        _ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]
+    ) {
+        switch outcome {
+        case .failed(let failure, _): fail(fetch, failure, &effects)
+        case .unchanged: fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) didn’t send a feed."), &effects)
+        case .feed(let feed):
+            if let failure = conflict(of: id, at: feed.address) { return fail(fetch, failure, &effects) }
+            beginMerge(fetch, feed, now: now, &effects)
+        }
+    }
+}
+
 extension WirePodcast {
     /// Adds and removes tags. Those that differ only in case are the same, and keep their first form.
     ///
     /// - Parameter keys: the removed tags, in the form for comparison.
-    fileprivate mutating func changeTags(adding added: [String], removing keys: Set<String>) {
+    mutating func changeTags(adding added: [String], removing keys: Set<String>) {
         tags.removeAll { keys.contains(PodcastTag.key($0)) }
         for tag in added where !tags.contains(where: { PodcastTag.key($0) == PodcastTag.key(tag) }) { tags.append(tag) }
     }
@@ -67,6 +118,14 @@ extension WirePodcast {
         let original = feedTitle.isEmpty ? title : feedTitle
         title = own.isEmpty ? original : own
         feedTitle = title == original ? "" : original
+    }
+
+    /// Adds the tags and, unless it has one, the own title of another list of podcasts. Tags beyond the limit are left
+    /// out.
+    mutating func adopt(tags added: [String], ownTitle: String) {
+        changeTags(adding: added, removing: [])
+        if tags.count > PodcastTag.limit { tags.removeLast(tags.count - PodcastTag.limit) }
+        if !ownTitle.isEmpty, feedTitle.isEmpty { setOwnTitle(ownTitle) }
     }
 
     /// Sets the feed’s title, which is shown unless the user gave the podcast another one.

@@ -52,7 +52,7 @@ extension FeedsMachine {
         switch fetch.key {
         case .check: return nil
         // No secrets are stored for a podcast that was forgotten meanwhile.
-        case .podcast(let id), .signIn(let id, _): return library.current[id] == nil ? nil : id
+        case .podcast(let id), .signIn(let id, _), .move(let id, _): return library.current[id] == nil ? nil : id
         case .new:
             guard case .feed(let feed) = outcome else {
                 guard !isSubscribed(fetch.address) else { return nil }
@@ -84,6 +84,13 @@ extension FeedsMachine {
             if let first = migrationSave, number >= first {
                 migrationSave = nil
                 effects.append(.perform(.dropMovedSecrets))
+            }
+        }
+        if let command = commandsAwaitingSave.removeValue(forKey: number) {
+            if let failure {
+                effects.append(.reply(command.id, .failure(failure)))
+            } else {
+                handle(command, now: now, &effects)
             }
         }
         guard let (waiting, outcome) = fetchesAwaitingSave.removeValue(forKey: number), let fetch = fetches[waiting]

@@ -20,7 +20,7 @@ package struct FeedsMachine: OwnerMachine {
     }
 
     package enum Timer: Sendable, Hashable {
-        case schedule, readAgain, storeUnchanged, saveSecrets
+        case schedule, readAgain, storeUnchanged, saveSecrets, jobs
         /// Marks the fetch with this number as slow.
         case slow(UInt64)
         /// Cancels the fetch with this number at its time limit.
@@ -43,6 +43,8 @@ package struct FeedsMachine: OwnerMachine {
         var chapterCommands: [RequestID] = []
         /// The podcasts that it forgets.
         var forgotten: [PodcastID] = []
+        /// The job that begins after it.
+        var job: JobID?
     }
 
     package static let owner = ServiceName.feeds
@@ -59,7 +61,10 @@ package struct FeedsMachine: OwnerMachine {
     /// The podcasts whose last refresh changed only times and validators, which aren’t stored yet.
     var unstored: Set<PodcastID> = []
     var schedule: RefreshSchedule
-    var jobs: [RequestID: Job] = [:]
+    var commands: [RequestID: FeedCommand] = [:]
+    var jobs: [JobID: FeedsJob] = [:]
+    /// The time at which a job is published or removed next.
+    var jobTimer: MonotonicTime?
     var fetches = FetchQueue()
     var merges: [UInt64: Merge] = [:]
     /// The times before which feeds whose refresh couldn’t be saved aren’t refreshed.
@@ -76,6 +81,8 @@ package struct FeedsMachine: OwnerMachine {
     var migrationSave: UInt64?
     /// The fetches that wait until a save is durable, by its number.
     var fetchesAwaitingSave: [UInt64: (fetch: UInt64, outcome: FetchOutcome)] = [:]
+    /// The commands that continue when a save is durable, by its number.
+    var commandsAwaitingSave: [UInt64: Command] = [:]
     /// The podcasts that have records; used during restoration only.
     private var storedPodcasts: Set<String> = []
     private let damage: String?
@@ -101,6 +108,9 @@ package struct FeedsMachine: OwnerMachine {
         case "seen":
             guard let id = PodcastID(record.key) else { return }
             library.amend { $0[id]?.seen = SeenEpisodes(packed: record.value) }
+        case "job":
+            guard let job = FeedsJob(record.key, try WireJobRecord(wireBytes: record.value)) else { return }
+            jobs[job.id] = job
         default: _ = try library.amend { try $0.alerts.restore(record) }
         }
     }
@@ -110,16 +120,20 @@ package struct FeedsMachine: OwnerMachine {
         forgetSecrets(ofAllBut: storedPodcasts, &effects)
         storedPodcasts = []
         effects.append(.perform(.migrateSecrets))
+        continueJobs(now: now, &effects)
+        if !jobs.isEmpty { effects.append(.timer(.jobs, at: now.monotonic)) }
         scheduleNext(now: now, notBefore: .seconds(2), &effects)
     }
 
     package func retained(now: Moment) -> [Publication] {
         library.current.sorted.map { Self.publication($0.podcast) } + library.current.alerts.retained
+            + jobs.values.filter(\.isStored).sorted { $0.id < $1.id }.map(publication)
     }
 
     /// Returns every record, and every podcast in the library; the next refresh restores the episodes.
     package func everything() -> [WireChange] {
         library.current.sorted.flatMap(Self.changes(storing:)) + library.current.alerts.everything
+            + jobs.values.filter { $0.ended == nil }.map { .putting("job", $0.id.text, $0.record) }
     }
 
     /// Returns the publication of a podcast, without fields that only this service needs, and with the beginning of the
@@ -165,6 +179,7 @@ package struct FeedsMachine: OwnerMachine {
         case .timer(.readAgain): readAgain(now: now, &effects)
         case .timer(.storeUnchanged): storeUnchanged(&effects)
         case .timer(.saveSecrets): save(secrets, &effects)
+        case .timer(.jobs): jobTimer = nil
         case .timer(.slow(let number)):
             fetches.markSlow(number)
             startFetches(now: now, &effects)
@@ -180,6 +195,7 @@ package struct FeedsMachine: OwnerMachine {
             effects += fetches.running.map { .perform(.cancel($0)) }
             storeUnchanged(&effects)
         }
+        publishJobs(now: now, &effects)
         effects += fetches.drainRemoved().map { .perform(.forget($0)) }
         return effects
     }
@@ -202,11 +218,13 @@ package struct FeedsMachine: OwnerMachine {
         for (waiter, result) in step.purpose.results { answer(waiter, result, &effects) }
         effects += step.purpose.chapterCommands.map { .reply($0, .success(WireFeedsReply().wireBytes)) }
         forgetSecrets(of: step.purpose.forgotten, &effects)
+        if let job = step.purpose.job { begin(job, now: now, &effects) }
         scheduleNext(now: now, &effects)
     }
 
     private mutating func refused(_ step: Step, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
         library.refused(step.id)
+        if let job = step.purpose.job { jobs[job] = nil }
         if step.purpose.readsAgain {
             effects.append(.timer(.readAgain, at: now.monotonic.advanced(by: Self.readBackoff.wait())))
         }

@@ -2,21 +2,31 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// A line of a command’s reply that waits for a feed.
+/// A line of a command’s reply, or of a job, that waits for a feed.
 struct Waiter: Sendable, Hashable {
+    enum Target: Sendable, Hashable {
+        case command(RequestID)
+        case job(JobID)
+    }
     enum Operation: Sendable, Hashable {
         case subscribe(keep: Bool)
+        /// The first fetch of a stored subscription.
+        case add(dropsFailing: Bool)
+        /// A change of the address.
+        case move
         case refresh
         case check
     }
-    var request: RequestID
+    var target: Target
     var line: Int
-    /// The address or ID in the command.
+    /// The address or ID in the command; empty for a podcast of a job.
     var name: String
     var operation: Operation
 
     var isSubscribing: Bool { if case .subscribe = operation { true } else { false } }
+    var isAdding: Bool { if case .add = operation { true } else { false } }
     var keepsFailing: Bool { operation == .subscribe(keep: true) }
+    var isOfJob: Bool { if case .job = target { true } else { false } }
 }
 
 /// A feed that is queued, being fetched, or whose fetched document is being stored.
@@ -28,6 +38,8 @@ struct Fetch: Sendable {
         case check(String)
         /// Another user or password for a subscribed podcast.
         case signIn(PodcastID, WebCredentials)
+        /// Another address of a subscribed podcast.
+        case move(PodcastID, String)
     }
     enum Stage: Sendable, Hashable { case queued, running, storing }
 
@@ -43,17 +55,25 @@ struct Fetch: Sendable {
 
     var podcast: PodcastID? {
         switch key {
-        case .podcast(let id), .signIn(let id, _): id
+        case .podcast(let id), .signIn(let id, _), .move(let id, _): id
         case .new, .check: nil
         }
     }
 
     /// Whether a command waits for the fetch.
-    var isUrgent: Bool { !waiters.isEmpty }
+    var isUrgent: Bool { priority == .command }
+    /// Whether only the schedule and jobs wait for it: its results need no commit of their own.
+    var isInBackground: Bool { waiters.allSatisfy(\.isOfJob) }
+
+    /// The order in which fetches start.
+    enum Priority: Int, Sendable { case command, job, scheduled }
+    var priority: Priority {
+        waiters.isEmpty ? .scheduled : waiters.contains { !$0.isOfJob } ? .command : .job
+    }
 }
 
-/// Orders fetches: those with waiters are first. At most `limit` run at a time, not counting slow ones, so that stalled
-/// feeds never delay others.
+/// Orders fetches: those for commands are first, then those of jobs. At most `limit` run at a time, not counting slow
+/// ones, so that stalled feeds never delay others.
 struct FetchQueue: Sendable {
     private static let limit = 8
     /// The maximum number of running fetches, slow or not, which limits descriptors and memory.
@@ -61,8 +81,8 @@ struct FetchQueue: Sendable {
 
     private var fetches: [UInt64: Fetch] = [:]
     private var numbers: [Fetch.Key: [UInt64]] = [:]
-    private var urgent: [UInt64] = []
-    private var scheduled: [UInt64] = []
+    /// The queued fetches by priority.
+    private var queues: [[UInt64]] = [[], [], []]
     private var last: UInt64 = 0
     private var runningCount = 0
     private var slowCount = 0
@@ -75,6 +95,9 @@ struct FetchQueue: Sendable {
 
     func contains(_ key: Fetch.Key) -> Bool { numbers[key] != nil }
 
+    /// The number of fetches that haven’t started.
+    var queuedCount: Int { queues.reduce(0) { $0 + $1.count } }
+
     /// Adds a fetch, or a waiter to the active one. A waiter with a user and password doesn’t join a fetch without
     /// them.
     mutating func add(
@@ -82,27 +105,30 @@ struct FetchQueue: Sendable {
     ) {
         let same = numbers[key]?.first { credentials == nil || fetches[$0]?.credentials == credentials }
         if let number = same {
-            guard let waiter, let fetch = fetches[number] else { return }
-            if fetch.stage == .queued, !fetch.isUrgent {
-                scheduled.removeAll { $0 == number }
-                urgent.append(number)
+            guard let waiter, var fetch = fetches[number] else { return }
+            let before = fetch.priority
+            fetch.waiters.append(waiter)
+            fetches[number] = fetch
+            if fetch.stage == .queued, fetch.priority != before {
+                queues[before.rawValue].removeAll { $0 == number }
+                queues[fetch.priority.rawValue].append(number)
             }
-            fetches[number]?.waiters.append(waiter)
             return
         }
         last += 1
         numbers[key, default: []].append(last)
-        fetches[last] = Fetch(
+        let fetch = Fetch(
             number: last, key: key, address: address, waiters: waiter.map { [$0] } ?? [], credentials: credentials)
-        if waiter == nil { scheduled.append(last) } else { urgent.append(last) }
+        fetches[last] = fetch
+        queues[fetch.priority.rawValue].append(last)
     }
 
     /// Removes and returns the next fetch that may start.
     mutating func start() -> Fetch? {
         guard runningCount - slowCount < Self.limit, runningCount < Self.hardLimit,
-            let number = urgent.first ?? scheduled.first
+            let next = queues.firstIndex(where: { !$0.isEmpty })
         else { return nil }
-        if urgent.isEmpty { scheduled.removeFirst() } else { urgent.removeFirst() }
+        let number = queues[next].removeFirst()
         runningCount += 1
         fetches[number]?.stage = .running
         return fetches[number]

@@ -55,13 +55,15 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
     case settings
     /// The open alerts.
     case alerts
+    /// The jobs that run or have ended within a minute.
+    case jobs
 
     /// The service that publishes this part; nil if several do.
     var owner: ServiceName? {
         switch self {
         case .player, .output, .bookmarks: .playback
         case .next, .queues, .playlists: .queue
-        case .podcasts: .feeds
+        case .podcasts, .jobs: .feeds
         case .downloads: .downloads
         case .episodes, .settings, .alerts: nil
         }
@@ -82,6 +84,7 @@ public enum FleetPart: Sendable, Hashable, CaseIterable {
         case .settings:
             ServiceCatalog.all.filter { $0.request is any SettingRequest.Type }.map { "stream/\($0.name)/settings/" }
         case .alerts: ServiceCatalog.all.filter { $0.request != nil }.map { "stream/\($0.name)/alert/" }
+        case .jobs: ["stream/feeds/job/"]
         }
     }
 }

@@ -60,8 +60,9 @@ struct LibraryWriter {
         ).execute(arguments: [podcast.id, Self.folded(podcast.title), podcast.subscribed, stored.wireData])
         try PodcastAddresses(db).put(podcast)
         let replaced = old.flatMap { try? WirePodcast(serializedBytes: $0) }
-        // The table is read as a whole, since it has no index by podcast: not at every refresh.
-        if replaced?.tags != podcast.tags { try PodcastTags(db).put(podcast) }
+        // The table is read as a whole, since it has no index by podcast: not at every refresh, and not for a new
+        // podcast without tags.
+        if old == nil ? !podcast.tags.isEmpty : replaced?.tags != podcast.tags { try PodcastTags(db).put(podcast) }
         return replaced
     }
 

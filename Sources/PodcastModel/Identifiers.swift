@@ -110,6 +110,19 @@ public struct AlertID: Identifier {
     }
 }
 
+/// The ID of a job, which goes on without the client that requested it. Begins with `j`.
+public struct JobID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "j"
+    /// The identifier for users and the wire.
+    public let text: String
+    /// Creates an ID; nil unless `text` has this kind’s form.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}
+
 /// The ID of a load of an episode into the engine. Begins with `l`; repeating an episode is another load.
 public struct LoadID: Identifier {
     /// The letter of this kind.

@@ -23,6 +23,13 @@ public enum PodcastTag {
 
     /// Returns a text without surrounding spaces.
     public static func trimmed(_ text: String) -> String { PlainLine.trimmed(text) }
+
+    /// Returns the tag for the name of a folder in another program: the beginning of the name, without control
+    /// characters; nil if that is empty.
+    public static func tag(forFolder name: String) -> String? {
+        let tag = PlainLine.fitted(name, limit: lengthLimit)
+        return PlainLine.isValid(tag, limit: lengthLimit) ? tag : nil
+    }
 }
 
 /// The titles that users give to podcasts in place of the feeds’ titles.
@@ -41,6 +48,12 @@ public enum PodcastTitle {
                 "A podcast’s title has 1 to \(limit) characters without line breaks and other control characters.")
         }
         return title
+    }
+
+    /// Returns the beginning of a title from another program, without control characters; empty if nothing is left.
+    public static func fitted(_ text: String) -> String {
+        let title = PlainLine.fitted(text, limit: limit)
+        return PlainLine.isValid(title, limit: limit) ? title : ""
     }
 }
 
@@ -64,6 +77,10 @@ private enum PlainLine {
     /// Replaces control characters and line breaks by spaces.
     static func cleaned(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { breaksLine($0) ? " " : $0 }))
+    }
+
+    static func fitted(_ text: String, limit: Int) -> String {
+        trimmed(String(trimmed(cleaned(text)).prefix(limit)))
     }
 
     /// The beginning of a refused text.

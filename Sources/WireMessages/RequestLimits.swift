@@ -23,6 +23,8 @@ package enum RequestLimits {
     private static let texts: [String: [Int: Int]] = [
         WireSubscribe.protoMessageName: [1: address, 3: value, 4: value],
         WireCheck.protoMessageName: [1: address],
+        WireChangeAddress.protoMessageName: [2: address, 3: value, 4: value],
+        WireAddFeeds.Outline.protoMessageName: [1: address, 2: title, 3: title],
         WireSetPodcast.protoMessageName: [4: title],
         WireEpisodeSummary.protoMessageName: [2: title, 4: title, 7: address, 8: title, 9: address],
         WireSetSetting.protoMessageName: [3: value],

@@ -47,6 +47,8 @@ package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
         stream(owner, "settings/\(podcast.isEmpty ? "all" : podcast)")
     }
     package static let persistenceStatus = stream(.persistence, "status")
+    /// A job of an owner, which is deleted a minute after it has ended.
+    package static func job(_ owner: ServiceName, _ id: String) -> Topic { stream(owner, "job/\(id)") }
     package static func alert(_ owner: ServiceName, _ id: String) -> Topic { stream(owner, "alert/\(id)") }
 
     package var parts: [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }

@@ -128,11 +128,91 @@ public struct FeedsClient: Sendable {
         _ = try await ask(within: limit) { $0.fetchChapters.episode = episode.text }
     }
 
+    /// Starts a job that refreshes all subscriptions, or joins the running one.
+    ///
+    /// - Returns: the job; nil if there are no subscriptions.
+    public func refreshAll() async throws(Failure) -> JobID? {
+        JobID(try await reply { $0.refreshAll = WireRefreshAll() }.job)
+    }
+
+    /// A subscription of a list of podcasts.
+    public struct Outline: Sendable, Hashable {
+        /// The address of the feed: `http`, `https` or `file`.
+        public var url: String
+        /// The title until the feed is read; empty for none.
+        public var title: String
+        /// The user’s own title; empty for none.
+        public var ownTitle: String
+        /// The tags, which an existing subscription gets, too.
+        public var tags: [String]
+
+        /// Creates an outline.
+        public init(_ url: String, title: String = "", ownTitle: String = "", tags: [String] = []) {
+            (self.url, self.title, self.ownTitle, self.tags) = (url, title, ownTitle, tags)
+        }
+
+        var wire: WireAddFeeds.Outline {
+            .with { ($0.url, $0.title, $0.ownTitle, $0.tags) = (url, title, ownTitle, tags) }
+        }
+    }
+
+    /// Stores subscriptions, and starts a job that fetches their feeds.
+    ///
+    /// - Parameters:
+    ///   - outlines: the subscriptions, at most `RequestSizes.episodes`.
+    ///   - keep: whether to keep feeds that can’t be read now.
+    public func add(_ outlines: [Outline], keep: Bool) async throws(Failure) -> JobID {
+        let reply = try await reply {
+            $0.addFeeds.outlines = outlines.map(\.wire)
+            $0.addFeeds.dropFailing = !keep
+        }
+        guard let job = JobID(reply.job) else {
+            throw Failure(.malformed, "Couldn’t read the feeds service’s answer.")
+        }
+        return job
+    }
+
+    /// The results of a job so far, one for each feed, in order.
+    ///
+    /// - Throws: `notFound` if the job ended more than a minute ago.
+    public func results(of job: JobID) async throws(Failure) -> [Result] {
+        var results: [Result] = []
+        var after: UInt32 = 0
+        while true {
+            let from = after
+            let page = try await reply(within: .seconds(10)) {
+                $0.jobResults.job = job.text
+                $0.jobResults.after = from
+            }
+            results += page.results.map(Result.init)
+            guard page.next > after else { return results }
+            after = page.next
+        }
+    }
+
+    /// Reads a podcast from another address, if a feed is there; its episodes and their states stay.
+    public func changeAddress(
+        of podcast: PodcastID, to url: String, user: String = "", password: String = ""
+    ) async throws(Failure) -> [Result] {
+        try await ask {
+            $0.changeAddress.podcast = podcast.text
+            $0.changeAddress.url = url
+            $0.changeAddress.user = user
+            $0.changeAddress.password = password
+        }
+    }
+
     private func ask(
         within limit: Duration = .seconds(60), _ fill: (inout WireFeedsRequest) -> Void
     ) async throws(Failure) -> [Result] {
+        try await reply(within: limit, fill).results.map(Result.init)
+    }
+
+    private func reply(
+        within limit: Duration = .seconds(60), _ fill: (inout WireFeedsRequest) -> Void
+    ) async throws(Failure) -> WireFeedsReply {
         var request = WireFeedsRequest()
         fill(&request)
-        return try await fleet.ask(.feeds, request, reply: WireFeedsReply.self, within: limit).results.map(Result.init)
+        return try await fleet.ask(.feeds, request, reply: WireFeedsReply.self, within: limit)
     }
 }

@@ -37,6 +37,7 @@ package enum StreamPayload {
         case .downloadProgress: return try WireDownloadProgress(wireBytes: bytes).json
         case .settings: return json(try WireSettingsState(wireBytes: bytes))
         case .database: return json(try WirePersistenceStatus(wireBytes: bytes))
+        case .job: return try WireJob(wireBytes: bytes).json
         case .alert: return try WireAlert(wireBytes: bytes).json
         case nil: return nil
         }

@@ -162,6 +162,18 @@ extension WireAlert {
     }
 }
 
+extension WireJob {
+    package var json: JSONValue {
+        .object([
+            "id": .string(id), "what": .string(what), "total": .unsigned(UInt64(total)),
+            "done": .unsigned(UInt64(done)), "failed": .unsigned(UInt64(failed)),
+            "failures": .array(
+                failures.map { .object(["name": .string($0.name), "error": $0.failure.json]) }),
+            "started": .moment(milliseconds: started), "ended": .moment(milliseconds: ended), "origin": .text(origin),
+        ])
+    }
+}
+
 extension WireQueueEntry {
     /// Returns an entry’s object; `current` is whether the entry is the current one.
     package func json(current: Bool) -> JSONValue {

@@ -81,6 +81,14 @@ public struct FleetState: Sendable {
     /// The open alerts: errors, then warnings, then information, each from the oldest.
     public var alerts: [AlertState] { view.alertsInOrder.compactMap(AlertState.init) }
 
+    /// The jobs that run or have ended within a minute, the oldest first.
+    public var jobs: [JobState] {
+        view.jobs.values.compactMap(JobState.init).sorted { ($0.started, $0.id) < ($1.started, $1.id) }
+    }
+
+    /// Returns a job by its ID; nil if there is none.
+    public func job(_ id: JobID) -> JobState? { view.jobs[id.text].flatMap(JobState.init) }
+
     /// The podcasts, by title.
     public var podcasts: [Podcast] {
         view.podcasts.values.compactMap(Podcast.init).map { (title: $0.title, podcast: $0) }
@@ -157,6 +165,8 @@ public enum FleetChange: Sendable, Hashable {
     case download(EpisodeID)
     /// An alert was raised, changed or closed.
     case alert
+    /// A job began, made progress or ended.
+    case job(JobID)
     /// A setting was changed.
     case settings
     /// A service or the database.

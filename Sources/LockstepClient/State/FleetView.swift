@@ -14,6 +14,7 @@ package struct FleetView: Sendable {
     package private(set) var playlists: [String: WirePlaylist] = [:]
     package private(set) var podcasts: [String: WirePodcast] = [:]
     package private(set) var alerts: [Topic: WireAlert] = [:]
+    package private(set) var jobs: [String: WireJob] = [:]
     package private(set) var downloads: [String: WireDownload] = [:]
     /// The progress of active downloads by episode ID; it is newer than `downloads`, and lossy.
     package private(set) var progress: [String: WireDownloadProgress] = [:]
@@ -123,6 +124,9 @@ package struct FleetView: Sendable {
             downloads[episode] = decoded()
             if downloads[episode]?.state != .downloading { progress[episode] = nil }
             return EpisodeID(episode).map(FleetChange.download)
+        case .job(let id):
+            jobs[id] = decoded()
+            return JobID(id).map(FleetChange.job)
         case .alert:
             alerts[topic] = decoded()
             return .alert

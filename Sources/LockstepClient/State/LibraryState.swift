@@ -56,6 +56,8 @@ public struct Episode: Sendable, Hashable {
     public var podcast: String { DisplayText.sanitised(wire.podcastTitle) }
     /// The time of its publication; nil if unknown.
     public var published: Timestamp? { wire.published == 0 ? nil : Timestamp(milliseconds: wire.published) }
+    /// The time at which a refresh first found it.
+    public var seen: Timestamp { Timestamp(milliseconds: wire.firstSeen) }
     /// Its length in seconds, measured or else announced; nil if unknown.
     public var duration: Double? { wire.knownDuration > 0 ? wire.knownDuration : nil }
     /// Its measured length in seconds; nil if unknown.

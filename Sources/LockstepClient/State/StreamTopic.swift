@@ -4,7 +4,7 @@ import WireMessages
 enum StreamTopic: Sendable, Hashable {
     case player, output, episode, episodeStates, playSession, bookmarks(String)
     case queue(String), next, playlist(String)
-    case podcast(String), episodes, inbox
+    case podcast(String), episodes, inbox, job(String)
     case download(String), downloadProgress
     case settings, alert
     case service(String), database
@@ -30,6 +30,7 @@ enum StreamTopic: Sendable, Hashable {
         case (4, "feeds", "podcast"): self = .podcast(String(last))
         case (4, "feeds", "episodes"): self = .episodes
         case (3, "feeds", "inbox"): self = .inbox
+        case (4, "feeds", "job"): self = .job(String(last))
         case (4, "downloads", "download"): self = .download(String(last))
         case (4, "bus", "service"): self = .service(String(last))
         case (3, "persistence", "status"): self = .database

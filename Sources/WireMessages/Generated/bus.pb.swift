@@ -410,6 +410,67 @@ public nonisolated struct WireAlertAnswered: Sendable {
   fileprivate var _changed: Bool? = nil
 }
 
+/// stream/<owner>/job/<id>: a put; deleted a minute after the job has ended. A job is long work of an owner, which goes on without
+/// the client that requested it.
+public nonisolated struct WireJob: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// begins with `j`
+  public var id: String = String()
+
+  /// a stable word of an open set: refresh, subscribe
+  public var what: String = String()
+
+  public var total: UInt32 = 0
+
+  /// also counts what failed
+  public var done: UInt32 = 0
+
+  public var failed: UInt32 = 0
+
+  /// the first 20
+  public var failures: [WireJob.Failed] = []
+
+  /// ms since 1970
+  public var started: Int64 = 0
+
+  /// 0: it is running
+  public var ended: Int64 = 0
+
+  /// the client that requested it
+  public var origin: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated struct Failed: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// what failed: an address or a title
+    public var name: String = String()
+
+    public var failure: WireFailure {
+      get {_failure ?? WireFailure()}
+      set {_failure = newValue}
+    }
+    /// Returns true if `failure` has been explicitly set.
+    public var hasFailure: Bool {self._failure != nil}
+    /// Clears the value of `failure`. Subsequent reads from it will return its default value.
+    public mutating func clearFailure() {self._failure = nil}
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+
+    fileprivate var _failure: WireFailure? = nil
+  }
+
+  public init() {}
+}
+
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
 
 fileprivate nonisolated let _protobuf_package = "lockstep.bus"
@@ -955,6 +1016,115 @@ nonisolated extension WireAlertAnswered: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.alert != rhs.alert {return false}
     if lhs.action != rhs.action {return false}
     if lhs._changed != rhs._changed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireJob: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Job"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}what\0\u{1}total\0\u{1}done\0\u{1}failed\0\u{1}failures\0\u{1}started\0\u{1}ended\0\u{1}origin\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.what) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.total) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.done) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.failed) }()
+      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.failures) }()
+      case 7: try { try decoder.decodeSingularInt64Field(value: &self.started) }()
+      case 8: try { try decoder.decodeSingularInt64Field(value: &self.ended) }()
+      case 9: try { try decoder.decodeSingularStringField(value: &self.origin) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
+    }
+    if !self.what.isEmpty {
+      try visitor.visitSingularStringField(value: self.what, fieldNumber: 2)
+    }
+    if self.total != 0 {
+      try visitor.visitSingularUInt32Field(value: self.total, fieldNumber: 3)
+    }
+    if self.done != 0 {
+      try visitor.visitSingularUInt32Field(value: self.done, fieldNumber: 4)
+    }
+    if self.failed != 0 {
+      try visitor.visitSingularUInt32Field(value: self.failed, fieldNumber: 5)
+    }
+    if !self.failures.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.failures, fieldNumber: 6)
+    }
+    if self.started != 0 {
+      try visitor.visitSingularInt64Field(value: self.started, fieldNumber: 7)
+    }
+    if self.ended != 0 {
+      try visitor.visitSingularInt64Field(value: self.ended, fieldNumber: 8)
+    }
+    if !self.origin.isEmpty {
+      try visitor.visitSingularStringField(value: self.origin, fieldNumber: 9)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireJob, rhs: WireJob) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.what != rhs.what {return false}
+    if lhs.total != rhs.total {return false}
+    if lhs.done != rhs.done {return false}
+    if lhs.failed != rhs.failed {return false}
+    if lhs.failures != rhs.failures {return false}
+    if lhs.started != rhs.started {return false}
+    if lhs.ended != rhs.ended {return false}
+    if lhs.origin != rhs.origin {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireJob.Failed: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireJob.protoMessageName + ".Failed"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}failure\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._failure) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    try { if let v = self._failure {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireJob.Failed, rhs: WireJob.Failed) -> Bool {
+    if lhs.name != rhs.name {return false}
+    if lhs._failure != rhs._failure {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

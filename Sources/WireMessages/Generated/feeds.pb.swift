@@ -93,6 +93,38 @@ public nonisolated struct WireFeedsRequest: Sendable {
     set {command = .setPodcast(newValue)}
   }
 
+  public var changeAddress: WireChangeAddress {
+    get {
+      if case .changeAddress(let v)? = command {return v}
+      return WireChangeAddress()
+    }
+    set {command = .changeAddress(newValue)}
+  }
+
+  public var refreshAll: WireRefreshAll {
+    get {
+      if case .refreshAll(let v)? = command {return v}
+      return WireRefreshAll()
+    }
+    set {command = .refreshAll(newValue)}
+  }
+
+  public var addFeeds: WireAddFeeds {
+    get {
+      if case .addFeeds(let v)? = command {return v}
+      return WireAddFeeds()
+    }
+    set {command = .addFeeds(newValue)}
+  }
+
+  public var jobResults: WireJobResults {
+    get {
+      if case .jobResults(let v)? = command {return v}
+      return WireJobResults()
+    }
+    set {command = .jobResults(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -104,6 +136,10 @@ public nonisolated struct WireFeedsRequest: Sendable {
     case fetchChapters(WireFetchChapters)
     case inbox(WireClearInbox)
     case setPodcast(WireSetPodcast)
+    case changeAddress(WireChangeAddress)
+    case refreshAll(WireRefreshAll)
+    case addFeeds(WireAddFeeds)
+    case jobResults(WireJobResults)
 
   }
 
@@ -126,6 +162,12 @@ public nonisolated struct WireFeedsReply: Sendable {
   public var hasAlertAnswered: Bool {self._alertAnswered != nil}
   /// Clears the value of `alertAnswered`. Subsequent reads from it will return its default value.
   public mutating func clearAlertAnswered() {self._alertAnswered = nil}
+
+  /// of refresh_all and add_feeds: the ID of the job; empty: there is nothing to do
+  public var job: String = String()
+
+  /// of job_results: `after` of the next page; 0: this was the last one
+  public var next: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -244,6 +286,147 @@ public nonisolated struct WireSetPodcast: Sendable {
   public init() {}
 
   fileprivate var _title: String? = nil
+}
+
+/// Fetches the feed at another address and, only if that succeeds, reads the podcast from there from now on. The episodes and their
+/// states stay. The result is UPDATED, UNCHANGED or FAILED; then nothing has changed.
+public nonisolated struct WireChangeAddress: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// ID
+  public var podcast: String = String()
+
+  /// http(s) or absolute file URL
+  public var url: String = String()
+
+  /// as in Subscribe
+  public var user: String = String()
+
+  public var password: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Starts a job that refreshes all subscribed podcasts. While one is running, the reply names that one.
+public nonisolated struct WireRefreshAll: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Starts a job: the subscriptions are stored and the reply is sent at once; the feeds are fetched later.
+public nonisolated struct WireAddFeeds: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// at most 500
+  public var outlines: [WireAddFeeds.Outline] = []
+
+  /// a feed whose first fetch fails is removed again
+  public var dropFailing: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated struct Outline: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// http(s) or absolute file URL
+    public var url: String = String()
+
+    /// until the feed is read; empty: the address
+    public var title: String = String()
+
+    /// empty: none
+    public var ownTitle: String = String()
+
+    /// also added to an existing subscription
+    public var tags: [String] = []
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+  }
+
+  public init() {}
+}
+
+/// The results of a job so far, one for each feed in order, in pages. UNKNOWN: not done yet. `notFound` if the job has been deleted
+/// from the stream. After a restart of the service, the results from before it lack details.
+public nonisolated struct WireJobResults: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var job: String = String()
+
+  /// the number of results to skip
+  public var after: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Record `job`/<id> of a running job.
+public nonisolated struct WireJobRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var what: String = String()
+
+  public var started: Int64 = 0
+
+  public var origin: String = String()
+
+  public var dropFailing: Bool = false
+
+  public var lines: [WireJobRecord.Line] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated struct Line: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// empty: the podcast's
+    public var url: String = String()
+
+    /// ID; empty: none
+    public var podcast: String = String()
+
+    /// UNKNOWN: not done when the job was stored
+    public var kind: WireFeedResult.Kind = .unknown
+
+    public var failure: WireFailure {
+      get {_failure ?? WireFailure()}
+      set {_failure = newValue}
+    }
+    /// Returns true if `failure` has been explicitly set.
+    public var hasFailure: Bool {self._failure != nil}
+    /// Clears the value of `failure`. Subsequent reads from it will return its default value.
+    public mutating func clearFailure() {self._failure = nil}
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+
+    fileprivate var _failure: WireFailure? = nil
+  }
+
+  public init() {}
 }
 
 public nonisolated struct WireCheck: Sendable {
@@ -436,7 +619,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.feeds"
 
 nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedsRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0\u{1}inbox\0\u{3}set_podcast\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0\u{1}inbox\0\u{3}set_podcast\0\u{3}change_address\0\u{3}refresh_all\0\u{3}add_feeds\0\u{3}job_results\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -548,6 +731,58 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .setPodcast(v)
         }
       }()
+      case 9: try {
+        var v: WireChangeAddress?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .changeAddress(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .changeAddress(v)
+        }
+      }()
+      case 10: try {
+        var v: WireRefreshAll?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .refreshAll(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .refreshAll(v)
+        }
+      }()
+      case 11: try {
+        var v: WireAddFeeds?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .addFeeds(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .addFeeds(v)
+        }
+      }()
+      case 12: try {
+        var v: WireJobResults?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .jobResults(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .jobResults(v)
+        }
+      }()
       default: break
       }
     }
@@ -591,6 +826,22 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
       guard case .setPodcast(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
     }()
+    case .changeAddress?: try {
+      guard case .changeAddress(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+    }()
+    case .refreshAll?: try {
+      guard case .refreshAll(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+    }()
+    case .addFeeds?: try {
+      guard case .addFeeds(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
+    }()
+    case .jobResults?: try {
+      guard case .jobResults(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -605,7 +856,7 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireFeedsReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedsReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}results\0\u{3}alert_answered\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}results\0\u{3}alert_answered\0\u{1}job\0\u{1}next\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -615,6 +866,8 @@ nonisolated extension WireFeedsReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.results) }()
       case 2: try { try decoder.decodeSingularMessageField(value: &self._alertAnswered) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.job) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.next) }()
       default: break
       }
     }
@@ -631,12 +884,20 @@ nonisolated extension WireFeedsReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     try { if let v = self._alertAnswered {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
     } }()
+    if !self.job.isEmpty {
+      try visitor.visitSingularStringField(value: self.job, fieldNumber: 3)
+    }
+    if self.next != 0 {
+      try visitor.visitSingularUInt32Field(value: self.next, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireFeedsReply, rhs: WireFeedsReply) -> Bool {
     if lhs.results != rhs.results {return false}
     if lhs._alertAnswered != rhs._alertAnswered {return false}
+    if lhs.job != rhs.job {return false}
+    if lhs.next != rhs.next {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -861,6 +1122,284 @@ nonisolated extension WireSetPodcast: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.addTags != rhs.addTags {return false}
     if lhs.removeTags != rhs.removeTags {return false}
     if lhs._title != rhs._title {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireChangeAddress: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ChangeAddress"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{1}url\0\u{1}user\0\u{1}password\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.url) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.user) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.password) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.podcast.isEmpty {
+      try visitor.visitSingularStringField(value: self.podcast, fieldNumber: 1)
+    }
+    if !self.url.isEmpty {
+      try visitor.visitSingularStringField(value: self.url, fieldNumber: 2)
+    }
+    if !self.user.isEmpty {
+      try visitor.visitSingularStringField(value: self.user, fieldNumber: 3)
+    }
+    if !self.password.isEmpty {
+      try visitor.visitSingularStringField(value: self.password, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireChangeAddress, rhs: WireChangeAddress) -> Bool {
+    if lhs.podcast != rhs.podcast {return false}
+    if lhs.url != rhs.url {return false}
+    if lhs.user != rhs.user {return false}
+    if lhs.password != rhs.password {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireRefreshAll: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RefreshAll"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRefreshAll, rhs: WireRefreshAll) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAddFeeds: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AddFeeds"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}outlines\0\u{3}drop_failing\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.outlines) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.dropFailing) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.outlines.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.outlines, fieldNumber: 1)
+    }
+    if self.dropFailing != false {
+      try visitor.visitSingularBoolField(value: self.dropFailing, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAddFeeds, rhs: WireAddFeeds) -> Bool {
+    if lhs.outlines != rhs.outlines {return false}
+    if lhs.dropFailing != rhs.dropFailing {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAddFeeds.Outline: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireAddFeeds.protoMessageName + ".Outline"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}url\0\u{1}title\0\u{3}own_title\0\u{1}tags\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.url) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.ownTitle) }()
+      case 4: try { try decoder.decodeRepeatedStringField(value: &self.tags) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.url.isEmpty {
+      try visitor.visitSingularStringField(value: self.url, fieldNumber: 1)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 2)
+    }
+    if !self.ownTitle.isEmpty {
+      try visitor.visitSingularStringField(value: self.ownTitle, fieldNumber: 3)
+    }
+    if !self.tags.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.tags, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAddFeeds.Outline, rhs: WireAddFeeds.Outline) -> Bool {
+    if lhs.url != rhs.url {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.ownTitle != rhs.ownTitle {return false}
+    if lhs.tags != rhs.tags {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireJobResults: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".JobResults"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}job\0\u{1}after\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.job) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.after) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.job.isEmpty {
+      try visitor.visitSingularStringField(value: self.job, fieldNumber: 1)
+    }
+    if self.after != 0 {
+      try visitor.visitSingularUInt32Field(value: self.after, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireJobResults, rhs: WireJobResults) -> Bool {
+    if lhs.job != rhs.job {return false}
+    if lhs.after != rhs.after {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireJobRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".JobRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}what\0\u{1}started\0\u{1}origin\0\u{3}drop_failing\0\u{1}lines\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.what) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.started) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.origin) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.dropFailing) }()
+      case 5: try { try decoder.decodeRepeatedMessageField(value: &self.lines) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.what.isEmpty {
+      try visitor.visitSingularStringField(value: self.what, fieldNumber: 1)
+    }
+    if self.started != 0 {
+      try visitor.visitSingularInt64Field(value: self.started, fieldNumber: 2)
+    }
+    if !self.origin.isEmpty {
+      try visitor.visitSingularStringField(value: self.origin, fieldNumber: 3)
+    }
+    if self.dropFailing != false {
+      try visitor.visitSingularBoolField(value: self.dropFailing, fieldNumber: 4)
+    }
+    if !self.lines.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.lines, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireJobRecord, rhs: WireJobRecord) -> Bool {
+    if lhs.what != rhs.what {return false}
+    if lhs.started != rhs.started {return false}
+    if lhs.origin != rhs.origin {return false}
+    if lhs.dropFailing != rhs.dropFailing {return false}
+    if lhs.lines != rhs.lines {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireJobRecord.Line: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireJobRecord.protoMessageName + ".Line"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}url\0\u{1}podcast\0\u{1}kind\0\u{1}failure\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.url) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
+      case 3: try { try decoder.decodeSingularEnumField(value: &self.kind) }()
+      case 4: try { try decoder.decodeSingularMessageField(value: &self._failure) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.url.isEmpty {
+      try visitor.visitSingularStringField(value: self.url, fieldNumber: 1)
+    }
+    if !self.podcast.isEmpty {
+      try visitor.visitSingularStringField(value: self.podcast, fieldNumber: 2)
+    }
+    if self.kind != .unknown {
+      try visitor.visitSingularEnumField(value: self.kind, fieldNumber: 3)
+    }
+    try { if let v = self._failure {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireJobRecord.Line, rhs: WireJobRecord.Line) -> Bool {
+    if lhs.url != rhs.url {return false}
+    if lhs.podcast != rhs.podcast {return false}
+    if lhs.kind != rhs.kind {return false}
+    if lhs._failure != rhs._failure {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
