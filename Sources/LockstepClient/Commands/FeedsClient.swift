@@ -151,6 +151,14 @@ public struct FeedsClient: Sendable {
             (self.url, self.title, self.ownTitle, self.tags) = (url, title, ownTitle, tags)
         }
 
+        /// Creates the outline of a subscription, with its texts as they are stored.
+        public init(_ podcast: Podcast) {
+            let wire = podcast.wire
+            self.init(
+                wire.url, title: wire.feedTitle.isEmpty ? wire.title : wire.feedTitle,
+                ownTitle: wire.feedTitle.isEmpty ? "" : wire.title, tags: wire.tags)
+        }
+
         var wire: WireAddFeeds.Outline {
             .with { ($0.url, $0.title, $0.ownTitle, $0.tags) = (url, title, ownTitle, tags) }
         }

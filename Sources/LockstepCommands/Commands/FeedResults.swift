@@ -88,7 +88,7 @@ struct FeedResults {
         }
     }
 
-    private static func name(_ result: FeedsClient.Result) -> String {
+    static func name(_ result: FeedsClient.Result) -> String {
         result.podcast.flatMap { $0.title.isEmpty ? nil : $0.title } ?? result.url
     }
 

@@ -20,7 +20,8 @@ package struct Lockstep: AsyncParsableCommand {
             CommandGroup(
                 name: "The library",
                 subcommands: [
-                    Subscribe.self, Unsubscribe.self, Podcasts.self, PodcastCommands.self, TagCommands.self,
+                    Subscribe.self, Unsubscribe.self, ImportPodcasts.self, ExportPodcasts.self, Podcasts.self,
+                    PodcastCommands.self, TagCommands.self,
                     Episodes.self, Search.self, InboxCommands.self,
                     ShowEpisode.self, Why.self, HistoryCommand.self, StatsCommand.self, Mark.self, Refresh.self,
                     FeedCommands.self, DownloadCommands.self, Downloads.self,

@@ -135,7 +135,7 @@ struct Output: Sendable {
     /// The width of standard output’s terminal in columns; nil if it isn’t one.
     static var terminalWidth: Int? { terminalWidth(of: STDOUT_FILENO) }
 
-    private static func terminalWidth(of descriptor: Int32) -> Int? {
+    static func terminalWidth(of descriptor: Int32) -> Int? {
         var size = winsize()
         guard isatty(descriptor) == 1, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
             return nil

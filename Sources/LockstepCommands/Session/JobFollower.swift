@@ -1,0 +1,158 @@
+import LibC
+import LockstepClient
+import PodcastModel
+
+/// Follows jobs until they have ended, with a progress bar on a terminal, else with a line now and then. ^C ends the
+/// command only: the jobs go on.
+struct JobFollower: Sendable {
+    /// The progress of several jobs together.
+    struct Progress: Sendable, Hashable {
+        var done = 0
+        var failed = 0
+        var total = 0
+        var isOver = false
+    }
+
+    /// The time between two lines without a terminal.
+    private static let lineInterval = Duration.seconds(10)
+    /// The time for which the service may be absent.
+    private static let absenceLimit = Duration.seconds(60)
+
+    private let fleet: Fleet
+    private let output: Output
+    private let isBar: Bool
+
+    init(_ fleet: Fleet, _ context: CommandContext) {
+        self.fleet = fleet
+        output = context.output
+        isBar = !context.plain && !output.quiet && !output.json && isatty(STDERR_FILENO) == 1
+    }
+
+    /// Follows jobs until they have ended.
+    ///
+    /// - Parameter farewell: the sentence after ^C: what goes on, and how to see its outcome.
+    /// - Returns: the result of each feed, in order, and the start of the first job; nil if the service doesn’t know
+    ///   the results any more.
+    func follow(_ jobs: [JobID], farewell: String) async throws -> (results: [FeedsClient.Result], started: Timestamp)?
+    {
+        Interruption.say(output.quiet ? "" : "lockstep: \(output.advice.completed(farewell))\n", clearsLine: isBar)
+        defer {
+            Interruption.reset()
+            clear()
+        }
+        let started = try await end(of: jobs)
+        guard let results = try await results(of: jobs) else { return nil }
+        return (results, started)
+    }
+
+    private func results(of jobs: [JobID]) async throws(Failure) -> [FeedsClient.Result]? {
+        var results: [FeedsClient.Result] = []
+        for job in jobs {
+            do throws(Failure) {
+                results += try await fleet.feeds.results(of: job)
+            } catch {
+                guard error.known == .notFound else { throw error }
+                return nil
+            }
+        }
+        return results
+    }
+
+    /// Waits for the end of the jobs, and returns the start of the first one.
+    private func end(of jobs: [JobID]) async throws -> Timestamp {
+        var known: [JobID: JobState] = [:]
+        var last = Progress()
+        var nextLine = SystemClocks.now().monotonic.advanced(by: Self.lineInterval)
+        while true {
+            let (seen, before) = (known, last)
+            let (state, isMet) = await fleet.first(within: Self.absenceLimit) { state in
+                guard !state.isStale(.jobs) else { return false }
+                let progress = Self.progress(of: jobs, in: state, seen)
+                return progress.isOver || progress != before
+            }
+            guard isMet || !state.isStale(.jobs) else {
+                throw Failure(
+                    .unavailable,
+                    "The feeds service isn’t ready. The work goes on when it is; `lockstep ps` shows what it is doing.")
+            }
+            for job in jobs { known[job] = state.job(job) ?? known[job] }
+            last = Self.progress(of: jobs, in: state, known)
+            let now = SystemClocks.now().monotonic
+            if isBar {
+                draw(last)
+            } else if nextLine <= now, !last.isOver {
+                nextLine = now.advanced(by: Self.lineInterval)
+                output.progress("\(Self.sentence(last)).")
+            }
+            if last.isOver { return known.values.map(\.started).min() ?? SystemClocks.wall() }
+        }
+    }
+
+    /// The progress of jobs. One that isn’t on the stream has ended.
+    static func progress(of jobs: [JobID], in state: FleetState, _ known: [JobID: JobState]) -> Progress {
+        var progress = Progress(isOver: true)
+        for id in jobs {
+            let job = state.job(id)
+            guard let shown = job ?? known[id] else { continue }
+            progress.total += shown.total
+            progress.done += job == nil ? shown.total : shown.done
+            progress.failed += shown.failed
+            if let job, job.ended == nil { progress.isOver = false }
+        }
+        return progress
+    }
+
+    /// `120 of 5000 feeds are fetched, 3 failed`.
+    static func sentence(_ progress: Progress) -> String {
+        let failed = progress.failed == 0 ? "" : ", \(progress.failed) failed"
+        return "\(progress.done) of \(NumberText.counted(progress.total, "feed")) fetched\(failed)"
+    }
+
+    /// A bar of at most `columns`, and the sentence.
+    static func bar(_ progress: Progress, columns: Int) -> String {
+        let text = sentence(progress)
+        let width = min(30, columns - DisplayText.width(text) - 4)
+        guard width >= 8, progress.total > 0 else { return DisplayText.cut(text, to: columns) }
+        let filled = min(width, width * progress.done / progress.total)
+        return "[\(String(repeating: "#", count: filled))\(String(repeating: "-", count: width - filled))] \(text)"
+    }
+
+    private func draw(_ progress: Progress) {
+        // The last column stays empty: writing there wraps on some terminals.
+        let line = Self.bar(progress, columns: (Output.terminalWidth(of: STDERR_FILENO) ?? 80) - 1)
+        try? Output.write("\r\(line)\u{1b}[K", to: STDERR_FILENO)
+    }
+
+    private func clear() {
+        if isBar { try? Output.write("\r\u{1b}[K", to: STDERR_FILENO) }
+    }
+}
+
+/// The text of `Interruption`.
+///
+/// `unsafe`: a signal handler can’t acquire a lock. It is set before the handlers are installed, and never freed.
+private nonisolated(unsafe) var farewell = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
+
+/// The end of the process by ^C with a last sentence.
+enum Interruption {
+    private static let signals = [SIGINT, SIGTERM]
+
+    /// Sets the sentence.
+    static func say(_ text: String, clearsLine: Bool) {
+        let bytes = Array(((clearsLine ? "\r\u{1b}[K" : "") + text).utf8)
+        let buffer = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
+        _ = buffer.initialize(from: bytes)
+        farewell = UnsafeBufferPointer(buffer)
+        for number in signals {
+            _ = signal(number) { number in
+                _ = write(STDERR_FILENO, farewell.baseAddress, farewell.count)
+                _exit(128 + number)
+            }
+        }
+    }
+
+    /// Restores the usual effect of ^C.
+    static func reset() {
+        for number in signals { _ = signal(number, SIG_DFL) }
+    }
+}
