@@ -117,38 +117,20 @@ extension OPMLDocument {
         ]
         lines += outlines.filter(\.tags.isEmpty).map { "    \($0.element)" }
         for folder in folders {
-            lines.append("    <outline text=\"\(Self.escaped(folder.tag))\">")
+            lines.append("    <outline text=\"\(FileText.escaped(folder.tag))\">")
             lines += folder.outlines.map { "      \($0.element)" }
             lines.append("    </outline>")
         }
         lines += ["  </body>", "</opml>"]
         return lines.joined(separator: "\n") + "\n"
     }
-
-    /// A text as the value of an attribute. Characters that XML can’t contain are left out.
-    fileprivate static func escaped(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "\t", "\n", "\r": result += "&#\(scalar.value);"
-            case "\u{fffe}", "\u{ffff}": continue
-            case _ where scalar.value < 0x20 || scalar.value == 0x7f: continue
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
 }
 
 extension OPMLDocument.Outline {
     fileprivate var element: String {
-        let shown = OPMLDocument.escaped(ownTitle.isEmpty ? title : ownTitle)
-        let own = ownTitle.isEmpty ? "" : " lockstep:feedTitle=\"\(OPMLDocument.escaped(title))\""
+        let shown = FileText.escaped(ownTitle.isEmpty ? title : ownTitle)
+        let own = ownTitle.isEmpty ? "" : " lockstep:feedTitle=\"\(FileText.escaped(title))\""
         return
-            "<outline type=\"rss\" text=\"\(shown)\" title=\"\(shown)\"\(own) xmlUrl=\"\(OPMLDocument.escaped(url))\"/>"
+            "<outline type=\"rss\" text=\"\(shown)\" title=\"\(shown)\"\(own) xmlUrl=\"\(FileText.escaped(url))\"/>"
     }
 }

@@ -171,7 +171,7 @@ enum FileText {
                 }))
     }
 
-    /// A text as the content of an XML element. Characters that XML can’t contain are left out.
+    /// A text as the content of an XML element or the value of an attribute. Characters that XML can’t contain are left out.
     static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
