@@ -95,7 +95,7 @@ struct CrashLoopTests {
             "feed:\(try await Self.podcast("Poison", of: fleet))"
         } _: { fleet, observer in
             let refresh = try await fleet.lockstep(["refresh"])
-            #expect(refresh.output.contains("crashed 2 times") && refresh.status != 0, "\(refresh)")
+            #expect(refresh.errors.contains("crashed 2 times") && refresh.status != 0, "\(refresh)")
             try await observer.untilReady()
             #expect(try await fleet.crashes() == ["feeds": 2])
             let outcome = try await fleet.lockstep(["refresh", "Sound"])

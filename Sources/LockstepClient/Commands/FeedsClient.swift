@@ -70,6 +70,30 @@ public struct FeedsClient: Sendable {
         }
     }
 
+    /// The number of feeds in one command, of which all have ended when its time is over.
+    private static let partSize = 32
+
+    /// Subscribes to any number of feeds, in several commands.
+    package func subscribe(
+        each urls: [String], keep: Bool, user: String, password: String
+    ) async throws(Failure) -> [Result] {
+        var results: [Result] = []
+        for start in stride(from: 0, to: urls.count, by: Self.partSize) {
+            let part = urls[start..<min(urls.count, start + Self.partSize)]
+            results += try await subscribe(Array(part), keep: keep, user: user, password: password)
+        }
+        return results
+    }
+
+    /// Refreshes any number of feeds, in several commands.
+    package func refresh(each podcasts: [PodcastID]) async throws(Failure) -> [Result] {
+        var results: [Result] = []
+        for start in stride(from: 0, to: podcasts.count, by: Self.partSize) {
+            results += try await refresh(Array(podcasts[start..<min(podcasts.count, start + Self.partSize)]))
+        }
+        return results
+    }
+
     /// Removes episodes from the inbox.
     ///
     /// - Parameter episodes: the episodes, at most `RequestSizes.episodes`; nil for all.

@@ -47,28 +47,50 @@ struct FeedResults {
 
     private var failed: [FeedsClient.Result] { results.filter { $0.kind == .failed } }
 
-    /// Prints a line for each feed and a summary.
+    /// Prints a line for each feed and a summary; failures on standard error.
     ///
-    /// - Throws: the failure of a single feed; exit status 75 if some of several failed.
+    /// - Throws: as `requireSuccess`.
     func report(to output: Output) throws {
-        if results.count == 1, let only = failed.first, !only.isKept {
-            var failure = only.failure ?? Failure(.fetchFailed, "The feed couldn’t be read.")
-            let name = Self.name(only)
-            if !failure.message.contains(only.url), !failure.message.contains(name) {
-                failure.message = "\(name): \(failure.message)"
-            }
-            throw failure
-        }
-        if !output.quiet || !failed.isEmpty {
+        try reportFailures(to: output)
+        if !output.quiet || output.json && !failed.isEmpty {
             try output.value(.array(results.map(\.json)), lines: lines + sum)
         }
+        try requireSuccess()
+    }
+
+    /// Prints the failures of several feeds on standard error.
+    ///
+    /// - Throws: the failure of a single feed.
+    func reportFailures(to output: Output) throws {
+        if results.count == 1, let only = failed.first, !only.isKept { throw Self.failure(only) }
+        guard !output.json else { return }
+        for result in failed {
+            var failure = Self.failure(result)
+            if result.isKept { failure.message = Sentence.stopped(failure.message) + " The subscription is kept." }
+            Output.report(failure, json: false)
+        }
+    }
+
+    /// - Throws: exit status 75 if some feeds failed.
+    func requireSuccess() throws {
         guard failed.isEmpty else { throw ExitCode(ExitStatus.tryAgain.rawValue) }
     }
 
-    var lines: [String] { results.flatMap(lines(about:)) }
+    /// The failure of a feed, with its name.
+    private static func failure(_ result: FeedsClient.Result) -> Failure {
+        var failure = result.failure ?? Failure(.fetchFailed, "The feed couldn’t be read.")
+        let name = name(result)
+        if !failure.message.contains(result.url), !failure.message.contains(name) {
+            failure.message = "\(name): \(failure.message)"
+        }
+        return failure
+    }
+
+    /// The lines about feeds that didn’t fail.
+    var lines: [String] { results.filter { $0.kind != .failed }.flatMap(lines(about:)) }
 
     var sum: [String] {
-        guard results.count > 1 else { return results.isEmpty ? ["No change: there are no podcasts."] : [] }
+        guard results.count > 1 else { return [] }
         let kept = results.count { $0.kind == unchangedKind }
         let done = results.count - failed.count - kept
         let parts = [
@@ -116,10 +138,7 @@ struct FeedResults {
         case .unchanged where action == .unsubscribing: return "No change: you aren’t subscribed to \(name)."
         case .unchanged: return "\(name): nothing new."
         case .removed: return action == .forgetting ? "Forgot \(name)." : "Unsubscribed from \(name)."
-        case .failed:
-            return "\(name): \(Sentence.stopped(result.failure?.message ?? ""))"
-                + (result.isKept ? " The subscription is kept." : "")
-        case .checked, .unknown: return "\(name): done."
+        case .checked, .failed, .unknown: return "\(name): done."
         }
     }
 }

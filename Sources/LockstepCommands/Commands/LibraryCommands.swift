@@ -1,38 +1,6 @@
 public import ArgumentParser
-import FoundationEssentials
 public import LockstepClient
 import PodcastModel
-
-struct Subscribe: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "subscribe",
-        abstract: "Subscribe to podcasts by the address of their feeds.",
-        discussion:
-            "Returns when every feed has been read. A feed that can’t be read isn’t kept, unless --keep is given.")
-    @Flag(help: "Subscribe even if a feed can’t be read now.") var keep = false
-    @Option(help: "The user name for feeds that require one; the password is prompted for or read from standard input.")
-    var user: String?
-    @Argument(help: "http or https addresses, or files.", completion: .file()) var feeds: [String]
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ context: CommandContext) async throws {
-        let folder = FileManager.default.currentDirectoryPath
-        // Each of several addresses has its own result, even an invalid one; an empty one couldn’t be named.
-        let urls = try feeds.map { text throws(Failure) in
-            do throws(Failure) { return try FeedAddress.url(text, in: folder) } catch {
-                guard feeds.count > 1, !text.allSatisfy(\.isWhitespace) else { throw error }
-                return text
-            }
-        }
-        let password = try user.map { name throws(Failure) in try PasswordPrompt.read(for: name) }
-        try await context.withFleet { fleet in
-            let results = try await context.output.whileWaiting("Fetching \(NumberText.counted(urls.count, "feed"))") {
-                try await fleet.feeds.subscribe(urls, keep: keep, user: user ?? "", password: password ?? "")
-            }
-            try FeedResults(results, of: .subscribing).report(to: context.output)
-        }
-    }
-}
 
 struct Unsubscribe: FleetCommand {
     static let configuration = CommandConfiguration(
@@ -107,20 +75,6 @@ struct Unsubscribe: FleetCommand {
             sentences.append("\(counted) will be deleted when no longer in use.")
         }
         return sentences
-    }
-}
-
-struct Refresh: FleetCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "refresh", abstract: "Check podcasts for new episodes now.")
-    @Argument(help: "The podcasts; all by default.", completion: .podcasts) var podcasts: [String] = []
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let named = try await fleet.library.findPodcasts(podcasts).map(\.id)
-        let what = named.isEmpty ? "all podcasts" : NumberText.counted(named.count, "podcast")
-        let results = try await output.whileWaiting("Refreshing \(what)") { try await fleet.feeds.refresh(named) }
-        try FeedResults(results, of: .refreshing).report(to: output)
     }
 }
 
