@@ -21,6 +21,8 @@ package enum FeedAnswer: Sendable {
     case feed(LoadedFeed)
     /// The feed hasn’t changed; `movedTo` is its new address, if it moved permanently.
     case unchanged(movedTo: WebAddress?)
+    /// A web page with links to these feeds.
+    case page([PageFeed])
     /// The feed couldn’t be fetched, or isn’t a feed; `retryAfter` is the delay that the server requests.
     case failed(Failure, retryAfter: Duration?)
 }
@@ -66,13 +68,35 @@ package struct FeedLoader: Sendable {
             var file = try LocalFeedFile(request.address)
             if !request.etag.isEmpty, file.etag == request.etag { return .unchanged(movedTo: nil) }
             var parser = FeedParser(limits: limits)
-            while let chunk = try file.next() { try parser.feed(chunk) }
-            return .feed(
-                LoadedFeed(
-                    document: try parser.finish(), base: request.address, address: request.address, etag: file.etag))
+            var page: [UInt8] = []
+            while let chunk = try file.next() {
+                page = parser.isFeed ? [] : page + chunk
+                do throws(Failure) {
+                    try parser.feed(chunk)
+                } catch {
+                    guard error == FeedParser.webPage else { throw error }
+                    while page.count < PageFeeds.pageLimit, let chunk = try file.next() { page += chunk }
+                    return Self.answer(page, at: request.address)
+                }
+            }
+            do throws(Failure) {
+                return .feed(
+                    LoadedFeed(
+                        document: try parser.finish(), base: request.address, address: request.address,
+                        etag: file.etag))
+            } catch {
+                guard error == FeedParser.webPage else { throw error }
+                return Self.answer(page, at: request.address)
+            }
         } catch {
             return .failed(error, retryAfter: nil)
         }
+    }
+
+    /// The answer for a web page.
+    private static func answer(_ page: [UInt8], at address: WebAddress) -> FeedAnswer {
+        let feeds = PageFeeds.find(in: page, at: address)
+        return feeds.isEmpty ? .failed(FeedParser.webPage, retryAfter: nil) : .page(feeds)
     }
 
     private func fetch(_ request: FeedRequest) async -> FeedAnswer {
@@ -105,9 +129,12 @@ package struct FeedLoader: Sendable {
 
     private func parse(_ response: WebResponse, from address: WebAddress) async throws(WebFailure) -> FeedAnswer {
         var parser = FeedParser(limits: limits)
+        // What was read, unless it is a feed.
+        var page: [UInt8] = []
         var chunks = response.body.makeAsyncIterator()
         while true {
             let chunk = try await chunks.next()
+            page = parser.isFeed ? [] : page + (chunk ?? [])
             do throws(Failure) {
                 if let chunk {
                     try parser.feed(chunk)
@@ -119,7 +146,11 @@ package struct FeedLoader: Sendable {
                             lastModified: response.headers["Last-Modified"] ?? ""))
                 }
             } catch {
-                return .failed(error, retryAfter: nil)
+                guard error == FeedParser.webPage else { return .failed(error, retryAfter: nil) }
+                while chunk != nil, page.count < PageFeeds.pageLimit, let more = try await chunks.next() {
+                    page += more
+                }
+                return Self.answer(page, at: response.address)
             }
         }
     }

@@ -21,6 +21,9 @@ package struct FeedLimits: Sendable, Hashable {
 /// Errors with an unambiguous correction are repaired, and reported in the document’s warnings. No file and no network is
 /// accessed, no entity of the document’s own is expanded. Memory is bounded by `FeedLimits`.
 package struct FeedParser: ~Copyable {
+    /// The failure of a web page.
+    package static let webPage = FeedReader.webPage
+
     private let limits: FeedLimits
     private var input: FeedInput
     private let source: XMLPushParser<FeedReader>
@@ -34,6 +37,9 @@ package struct FeedParser: ~Copyable {
         source = XMLPushParser(FeedReader(limits: limits))
         input = FeedInput()
     }
+
+    /// Whether the document has begun as a feed.
+    package var isFeed: Bool { source.reader.pointee.hasRoot && source.reader.pointee.failure == nil }
 
     /// Parses the next bytes. Throws as soon as the document can’t be a feed (`notAFeed`) or is too long (`tooLarge`).
     /// Later calls throw the same error.

@@ -152,7 +152,10 @@ struct FeedReader {
         switch name.lowercased() {
         case "rss", "rdf", "feed", "channel": break
         case "html": failure = Self.webPage
-        case "opml": failure = Failure(.notAFeed, "This is an OPML list of feeds, not a podcast feed.")
+        case "opml":
+            failure = Failure(
+                .notAFeed,
+                "This is an OPML list of feeds, not a podcast feed. Save it as a file, and use `lockstep import FILE`.")
         case _ where sawHTMLType: failure = Self.webPage
         case let other:
             failure = Failure(

@@ -3,6 +3,7 @@ import FeedParsing
 import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
+import WireMessages
 
 /// Fetches and parses feeds, each in its own task, so that none waits for another.
 final class FeedFetcher: Sendable {
@@ -59,6 +60,9 @@ final class FeedFetcher: Sendable {
             feed.lastModified = loaded.lastModified
             return .feed(feed)
         case .unchanged(let movedTo): return .unchanged(movedTo: movedTo)
+        case .page(let feeds):
+            let links = feeds.map { (address: $0.address.text, title: $0.title) }
+            return .failed(Failure(webPageWith: links), retryAfter: nil)
         case .failed(let failure, let retryAfter): return .failed(failure, retryAfter: retryAfter)
         }
     }

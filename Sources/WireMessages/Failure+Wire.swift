@@ -27,6 +27,19 @@ extension Failure {
             code: FailureCode.ambiguous.rawValue, message: "\(message) \(advice)", detail: detail.wireBytes)
     }
 
+    /// Creates the failure of a web page in place of a feed.
+    ///
+    /// - Parameter feeds: the feeds that it links to.
+    package init(webPageWith feeds: [(address: String, title: String)]) {
+        let links = feeds.count == 1 ? "the feed \(feeds[0].address)" : "\(feeds.count) feeds"
+        let detail = WireCandidates.with {
+            $0.candidates = feeds.map { feed in .with { ($0.id, $0.title) = (feed.address, feed.title) } }
+        }
+        self.init(
+            code: FailureCode.notAFeed.rawValue,
+            message: "This is a web page, not a podcast feed. It links to \(links).", detail: detail.wireBytes)
+    }
+
     private static func cut(_ detail: String) -> String {
         detail.count > 100 ? detail.prefix(99) + "…" : detail
     }

@@ -27,12 +27,19 @@ extension Failure {
         return .object(["error": things.isEmpty ? error : error.adding("candidates", .array(things))])
     }
 
-    /// The candidates of an `ambiguous` failure; empty for other codes.
+    /// The candidates of an `ambiguous` failure, or the feeds of a web page; empty for other codes.
     package var candidates: [(id: String, title: String, detail: String)] {
-        guard known == .ambiguous, let message = try? WireCandidates(wireBytes: detail) else { return [] }
+        guard known == .ambiguous || known == .notAFeed, let message = try? WireCandidates(wireBytes: detail) else {
+            return []
+        }
         return message.candidates.map {
             (DisplayText.sanitised($0.id), DisplayText.sanitised($0.title), DisplayText.sanitised($0.detail))
         }
+    }
+
+    /// Creates the failure of a web page that links to feeds.
+    package static func webPage(_ feeds: [(address: String, title: String)]) -> Failure {
+        Failure(webPageWith: feeds)
     }
 
     /// Creates the failure of a text with several matches, of which it lists 20.
@@ -246,7 +253,8 @@ extension WireFeedResult {
             // The feeds service has no played marks.
             "url": .string(url), "result": .string(word),
             "podcast": hasPodcast ? podcast.json(unplayed: .null) : .null,
-            "newEpisodes": .integer(Int64(newEpisodes)), "error": hasFailure ? failure.json : .null,
+            "newEpisodes": .integer(Int64(newEpisodes)),
+            "error": hasFailure ? failure.failure.json["error"] ?? .null : .null,
             "kept": .bool(kept), "passwordChanged": .bool(passwordChanged),
             "warnings": .array(warnings.map { .string($0) }),
         ])

@@ -35,6 +35,10 @@ struct FeedCheck: LockstepCommand {
             let report = Self.report(on: loaded, from: address)
             try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
         case .unchanged: throw Failure(.fetchFailed, "\(url): The server didn’t send a feed.")
+        case .page(let feeds):
+            var failure = Failure.webPage(feeds.map { ($0.address.text, $0.title) })
+            failure.message = "\(url): \(failure.message)"
+            throw failure
         case .failed(var failure, _):
             // The message must name the feed.
             let names = [url, address.filePath ?? url]

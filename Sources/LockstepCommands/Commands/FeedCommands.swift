@@ -40,8 +40,30 @@ struct Subscribe: LockstepCommand {
                     "The feeds were fetched; the results aren’t known any more. `lockstep podcasts` lists the podcasts."
                 )
             }
-            try FeedResults(results, of: .subscribing).report(to: context.output)
+            try FeedResults(try await withFeedsOfPages(results, fleet, context.output, password), of: .subscribing)
+                .report(to: context.output)
         }
+    }
+
+    /// Subscribes to the feeds of web pages that link to one feed, in place of the pages.
+    private func withFeedsOfPages(
+        _ results: [FeedsClient.Result], _ fleet: Fleet, _ output: Output, _ password: String?
+    ) async throws -> [FeedsClient.Result] {
+        var results = results
+        for (index, page) in results.enumerated() where page.kind == .failed && !page.isKept {
+            guard let feeds = page.failure?.candidates, feeds.count == 1, let feed = WebAddress(feeds[0].id) else {
+                continue
+            }
+            output.progress("\(page.url) is a web page. Its feed is \(feed.text).")
+            // A password for the page isn’t sent to another server.
+            let isSame = WebAddress(page.url)?.origin == feed.origin
+            results[index] =
+                try await output.whileWaiting("Fetching 1 feed") {
+                    try await fleet.feeds.subscribe(
+                        [feed.text], user: isSame ? user ?? "" : "", password: isSame ? password ?? "" : "")
+                }.first ?? page
+        }
+        return results
     }
 
     /// The number of addresses above which a job fetches them: those that are fetched at the same time.

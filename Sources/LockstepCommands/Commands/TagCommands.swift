@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import LockstepClient
 import PodcastModel
 
@@ -81,7 +82,7 @@ struct TagList: FleetCommand {
 
 struct PodcastCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "podcast", abstract: "Change a podcast.", subcommands: [PodcastRename.self])
+        commandName: "podcast", abstract: "Change a podcast.", subcommands: [PodcastRename.self, PodcastAddress.self])
 }
 
 struct PodcastRename: FleetCommand {
@@ -104,6 +105,39 @@ struct PodcastRename: FleetCommand {
         let results = try await fleet.feeds.rename(found.id, to: title ?? "")
         let old = DisplayText.quoted(found.title)
         try output.podcasts(results, { "\(old) is now \($0)." }, else: "already called that")
+    }
+}
+
+struct PodcastAddress: FleetCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "address", abstract: "Read a podcast from another address, if a feed is there.",
+        discussion: """
+            The podcast keeps its episodes, positions, tags and settings. Episodes of the new feed that are the same by \
+            their GUID, audio or title aren’t added again.
+            """)
+    @Argument(help: "The ID, address, or a part of the title.", completion: .podcasts) var podcast: String
+    @Argument(help: "The new address: http, https, or a file.", completion: .file()) var address: String
+    @Option(help: "The user name, if the feed requires one; the password is prompted for or read from standard input.")
+    var user: String?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let url = try FeedAddress.url(CommandLineWords.typed(address), in: FileManager.default.currentDirectoryPath)
+        let found = try await fleet.library.findPodcast(CommandLineWords.typed(podcast))
+        let password = try user.map { name throws(Failure) in try PasswordPrompt.read(for: name) }
+        let results = try await output.whileWaiting("Fetching 1 feed") {
+            try await fleet.feeds.changeAddress(of: found.id, to: url, user: user ?? "", password: password ?? "")
+        }
+        if let result = results.first, result.kind == .failed, var failure = result.failure {
+            // The commands that subscribe to a web page’s feeds would add other podcasts.
+            let feeds = failure.candidates.map(\.id)
+            if feeds.count > 1 { failure.message += " " + Sentence.list(feeds) + "." }
+            failure.detail = []
+            failure.message = "\(found.title) wasn’t changed. \(result.url): \(failure.message)"
+            throw failure
+        }
+        let shown = results.first?.podcast?.url ?? url
+        try output.podcasts(results, { "\($0) is now read from \(shown)." }, else: "already read from there")
     }
 }
 

@@ -90,6 +90,12 @@ struct Output: Sendable {
 
     /// The candidates of an ambiguous name; in a terminal in columns that fit.
     static func candidateLines(of failure: Failure, width: Int?) -> [String] {
+        // The feeds of a web page are candidates as commands.
+        guard failure.known != .notAFeed else {
+            return failure.candidates.map { feed in
+                "lockstep subscribe \(ShellText.quoted(feed.id))" + (feed.title.isEmpty ? "" : "   # \(feed.title)")
+            }
+        }
         guard let width else {
             return failure.candidates.map { candidate in
                 "\(candidate.id)  \(candidate.title)" + (candidate.detail.isEmpty ? "" : " (\(candidate.detail))")

@@ -102,7 +102,7 @@ public nonisolated struct WireFailure: Sendable {
   /// the same command may succeed later
   public var retry: Bool = false
 
-  /// a message that depends on the code, such as the Candidates of `ambiguous`
+  /// a message that depends on the code, such as the Candidates of `ambiguous` and `notAFeed`
   public var detail: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
