@@ -185,6 +185,11 @@ struct EpisodeChanges {
     private(set) var seen: [SeenEpisodes.Key: SeenEpisodes.Entry]
     private(set) var added: [String] = []
     private(set) var updated: [String] = []
+    /// The keys of the feed’s episodes that are new, changed, or known under another ID.
+    private var stored: Set<SeenEpisodes.Key> = []
+    /// The IDs of episodes that have vanished from the feed, and of those that have returned.
+    private var gone: [String] = []
+    private var returned: [String] = []
     /// The IDs of episodes that are omitted because other podcasts’ episodes have them.
     private(set) var refused: [String] = []
 
@@ -206,10 +211,43 @@ struct EpisodeChanges {
                 continue
             }
             guard let key = SeenEpisodes.Key(id), taken.insert(id).inserted else { continue }
+            stored.insert(key)
+            if seen[key]?.fingerprint == SeenEpisodes.goneFingerprint { returned.append(id.text) }
             add(episode, id, key)
         }
+        markGone()
         // Episodes that have vanished from the feed are kept; if there are too many, their fingerprints are dropped.
         if seen.count > 25_000 { seen = seen.filter { merge.feed.present.contains($0.key) } }
+    }
+
+    /// Marks the episodes that the feed no longer contains, and those that have returned.
+    private mutating func markGone() {
+        // An empty feed is an error of its server.
+        if merge.feed.isComplete, !merge.feed.present.isEmpty {
+            for (key, entry) in seen
+            where entry.fingerprint != SeenEpisodes.goneFingerprint && !merge.feed.present.contains(key)
+                && !stored.contains(key)
+            {
+                seen[key]?.fingerprint = SeenEpisodes.goneFingerprint
+                if let id = key.id { gone.append(id.text) }
+            }
+        }
+        gone.sort()
+        if !gone.isEmpty {
+            changes.append(
+                .with {
+                    $0.setFlags.episodes = gone
+                    $0.setFlags.set = WireEpisode.goneFlag
+                })
+        }
+        if !returned.isEmpty {
+            changes.append(
+                .with {
+                    $0.setFlags.episodes = returned
+                    $0.setFlags.clear = WireEpisode.goneFlag
+                })
+        }
+        updated += gone
     }
 
     /// Marks the added episodes as new.

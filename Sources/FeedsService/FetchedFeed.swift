@@ -69,6 +69,8 @@ package struct FetchedFeed: Sendable {
     package var changed: [FetchedEpisode]
     /// The IDs of all its episodes, derived from their identities.
     package var present: Set<SeenEpisodes.Key>
+    /// Whether the document has all episodes of the feed: it wasn’t cut off, and has not too many.
+    package var isComplete = true
     /// The users and passwords that were removed from its addresses.
     package var secrets: [WebOrigin: WebCredentials] = [:]
 }
@@ -92,6 +94,6 @@ extension FetchedFeed {
         }
         self.init(
             podcast: id, address: address.withoutCredentials, channel: resolved.channel, report: FeedReport(resolved),
-            changed: changed, present: present, secrets: feed.secrets)
+            changed: changed, present: present, isComplete: !resolved.isCut, secrets: feed.secrets)
     }
 }

@@ -5,6 +5,7 @@ package import PodcastModel
 /// memory.
 package struct SeenEpisodes: Sendable, Hashable {
     package struct Entry: Sendable, Hashable {
+        /// `goneFingerprint` if the feed no longer contains the episode.
         package var fingerprint: UInt64
         /// The time at which the episode was first seen, in seconds since 1970.
         package var firstSeen: UInt32
@@ -36,6 +37,9 @@ package struct SeenEpisodes: Sendable, Hashable {
             return EpisodeID("e" + zeros.dropFirst(high.count) + high + zeros.dropFirst(12 + low.count) + low)
         }
     }
+
+    /// The fingerprint of an episode that has vanished from the feed: it counts as changed when it returns.
+    package static let goneFingerprint: UInt64 = 1
 
     private static let stride = 22
     package private(set) var packed: [UInt8]

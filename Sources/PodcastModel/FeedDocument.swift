@@ -7,6 +7,9 @@ public struct FeedDocument: Sendable, Hashable {
     /// The faults of the feed, each kind once.
     public var warnings: [FeedWarning]
 
+    /// Whether episodes of the feed are missing, because it was cut off or has too many.
+    public var isCut: Bool { warnings.contains { ["tooManyItems", "givenUp", "cutOff"].contains($0.code) } }
+
     /// Creates a document from its parts.
     public init(channel: FeedChannel, items: [FeedEpisode] = [], warnings: [FeedWarning] = []) {
         (self.channel, self.items, self.warnings) = (channel, items, warnings)

@@ -123,6 +123,7 @@ extension WireEpisode {
             "published": .moment(milliseconds: published), "duration": .knownSeconds(knownDuration),
             "position": .seconds(state.position), "played": .bool(state.played),
             "seen": .moment(milliseconds: firstSeen), "new": .bool(flags & Self.newFlag != 0),
+            "gone": .bool(flags & Self.goneFlag != 0),
         ])
     }
 
