@@ -311,15 +311,14 @@ struct EpisodeSelection {
         return UInt32(clamping: count ?? 0)
     }
 
-    /// Sums lengths by the index `episode_lengths` alone, and subtracts the positions of the few started episodes.
+    /// Adds the podcasts’ lengths, and subtracts the positions of the few started episodes.
     private func addLengths(to page: inout WireEpisodesPage, isUnplayed: Bool, _ db: Database) throws {
         let ofPodcast = podcast.isEmpty ? "" : "AND podcast = ?"
         let arguments = StatementArguments(podcast.isEmpty ? [] : [podcast])
         let sums = try Row.fetchOne(
             db.cachedStatement(
                 sql: """
-                    SELECT total(seconds), total(seconds * (1 - played)) FROM episode INDEXED BY episode_lengths
-                    WHERE true \(ofPodcast) \(isUnplayed ? "AND played = 0" : "")
+                    SELECT total(seconds), total(seconds - played_seconds) FROM podcast_count WHERE true \(ofPodcast)
                     """), arguments: arguments)
         let heard = try Double.fetchOne(
             db.cachedStatement(
@@ -327,7 +326,7 @@ struct EpisodeSelection {
                     SELECT total(min(s.position, episode.seconds)) FROM episode_state AS s
                     CROSS JOIN episode ON episode.id = s.episode WHERE s.started = 1 \(ofPodcast)
                     """), arguments: arguments)
-        page.seconds = sums?[0] ?? 0
+        page.seconds = sums?[isUnplayed ? 1 : 0] ?? 0
         page.secondsLeft = max(0, (sums?[1] ?? 0) - (heard ?? 0))
     }
 }

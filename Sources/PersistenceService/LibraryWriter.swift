@@ -4,6 +4,22 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
+/// The number and the length of a podcast’s episodes.
+private struct PodcastCount {
+    private(set) var episodes = 0
+    private(set) var played = 0
+    private(set) var seconds: Int64 = 0
+    private(set) var playedSeconds: Int64 = 0
+
+    mutating func add(_ length: Int64, isPlayed: Bool) {
+        episodes += 1
+        seconds += length
+        guard isPlayed else { return }
+        played += 1
+        playedSeconds += length
+    }
+}
+
 /// Writes podcasts, episodes, their states and aliases, and updates the full-text index with them.
 ///
 /// It serves one transaction; `finish` must be called before its end.
@@ -11,8 +27,8 @@ struct LibraryWriter {
     let db: Database
     let now: Timestamp
     private var texts: EpisodeTexts
-    /// The numbers of added episodes, and of played ones among them, that the podcasts’ counts don’t include yet.
-    private var added: [String: (episodes: Int, played: Int)] = [:]
+    /// The added episodes that the podcasts’ counts don’t include yet.
+    private var added: [String: PodcastCount] = [:]
     /// Podcasts that are known to exist.
     private var podcasts: Set<String> = []
     /// An upper bound for the aliases of each episode to which this transaction has added some.
@@ -35,9 +51,13 @@ struct LibraryWriter {
     mutating func finish() throws {
         try texts.index()
         let statement = try db.cachedStatement(
-            sql: "UPDATE podcast_count SET episodes = episodes + ?, played = played + ? WHERE podcast = ?")
+            sql: """
+                UPDATE podcast_count SET episodes = episodes + ?, played = played + ?, seconds = seconds + ?,
+                    played_seconds = played_seconds + ? WHERE podcast = ?
+                """)
         for (podcast, count) in added {
-            try statement.execute(arguments: [count.episodes, count.played, podcast])
+            try statement.execute(
+                arguments: [count.episodes, count.played, count.seconds, count.playedSeconds, podcast])
         }
         added = [:]
     }
@@ -285,8 +305,7 @@ struct LibraryWriter {
                 seconds, episode.firstSeen, Int(episode.season),
                 (flags.subtracting(.ofMessage).union(EpisodeFlags(episode))).rawValue,
             ])
-        added[episode.podcastID, default: (0, 0)].episodes += 1
-        added[episode.podcastID, default: (0, 0)].played += played ? 1 : 0
+        added[episode.podcastID, default: PodcastCount()].add(seconds, isPlayed: played)
         try texts.insert(EpisodeText(episode), at: rowID)
     }
 

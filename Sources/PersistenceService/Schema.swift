@@ -13,7 +13,7 @@ enum Schema {
     /// `LSTP`: it distinguishes our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables. A migration adds one.
-    static let version: Int32 = 7
+    static let version: Int32 = 8
     /// The first version whose addresses have no users and passwords.
     static let versionWithoutPasswords: Int32 = 3
 
@@ -64,6 +64,10 @@ enum Schema {
         migrator.registerMigration("7") { db in
             try db.execute(sql: startedColumn)
             try db.execute(sql: "PRAGMA user_version = 7")
+        }
+        migrator.registerMigration("8") { db in
+            try db.execute(sql: countedLengths)
+            try db.execute(sql: "PRAGMA user_version = 8")
         }
         return migrator
     }
@@ -180,6 +184,31 @@ enum Schema {
         UPDATE episode_state SET started = 1 WHERE position > 0 AND played = 0;
         DROP INDEX state_started;
         CREATE INDEX state_started ON episode_state (heard_at) WHERE started = 1;
+        """
+
+    /// The lengths of a podcast’s episodes, so that the totals of a list aren’t summed over all episodes.
+    private static let countedLengths = """
+        ALTER TABLE podcast_count ADD COLUMN seconds INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE podcast_count ADD COLUMN played_seconds INTEGER NOT NULL DEFAULT 0;
+        UPDATE podcast_count SET (seconds, played_seconds) = (
+            SELECT coalesce(sum(seconds), 0), coalesce(sum(seconds * played), 0) FROM episode
+            WHERE episode.podcast = podcast_count.podcast);
+        DROP INDEX episode_lengths;
+        DROP TRIGGER episode_removed;
+        CREATE TRIGGER episode_removed AFTER DELETE ON episode BEGIN
+            UPDATE podcast_count SET episodes = episodes - 1, played = played - OLD.played,
+                seconds = seconds - OLD.seconds, played_seconds = played_seconds - OLD.seconds * OLD.played
+                WHERE podcast = OLD.podcast;
+        END;
+        DROP TRIGGER episode_played;
+        CREATE TRIGGER episode_changed AFTER UPDATE OF played, seconds ON episode
+            WHEN NEW.played <> OLD.played OR NEW.seconds <> OLD.seconds
+        BEGIN
+            UPDATE podcast_count SET played = played + NEW.played - OLD.played,
+                seconds = seconds + NEW.seconds - OLD.seconds,
+                played_seconds = played_seconds + NEW.seconds * NEW.played - OLD.seconds * OLD.played
+                WHERE podcast = NEW.podcast;
+        END;
         """
 
     /// Moves fetched chapters, which older versions stored as records of `feeds`, to documents.

@@ -39,8 +39,9 @@ import WireMessages
             try String.fetchAll(
                 db,
                 sql: """
-                    SELECT podcast FROM podcast_count WHERE (episodes, played) IS NOT (
-                        SELECT count(*), coalesce(sum(played), 0) FROM episode
+                    SELECT podcast FROM podcast_count WHERE (episodes, played, seconds, played_seconds) IS NOT (
+                        SELECT count(*), coalesce(sum(played), 0), coalesce(sum(seconds), 0),
+                            coalesce(sum(seconds * played), 0) FROM episode
                         WHERE episode.podcast = podcast_count.podcast)
                     """)
         }

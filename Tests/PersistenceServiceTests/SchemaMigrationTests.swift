@@ -29,6 +29,9 @@ import WireMessages
         #expect(try titles("bookmarked") == ["Things to try"])
         #expect(try titles("length > 100s and length < 105s") == ["Nothing is lost"])
         #expect(try titles("added > 1y or added < 100y").count == 4)
+        let totals = try store.episodes { $0.withTotals = true }
+        let lengths = try store.pool.read { db in try Double.fetchOne(db, sql: "SELECT total(seconds) FROM episode") }
+        #expect(totals.total == 4 && totals.seconds == lengths && totals.seconds > 100)
         var query = WireFindPodcast()
         query.text = "http://127.0.0.1:18099/feed.xml"
         #expect(try store.find(query).podcasts.map(\.title) == ["The Lockstep demo"])
