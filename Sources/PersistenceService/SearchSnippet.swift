@@ -62,6 +62,8 @@ struct SearchSnippet {
         private var word: [Character] = []
         /// Whether the whole space before the word is within a match.
         private var isSpaceMatch = true
+        /// The number of spaces before the word.
+        private var spaces = 0
 
         mutating func read(_ marked: Data) {
             var isMatch = false
@@ -69,6 +71,7 @@ struct SearchSnippet {
                 for scalar in String(decoding: part, as: UTF8.self).unicodeScalars {
                     if scalar.properties.isWhitespace || scalar.value < 0x20 {
                         endWord()
+                        spaces += 1
                         isSpaceMatch = isSpaceMatch && isMatch
                     } else {
                         word.append((scalar, isMatch))
@@ -82,15 +85,24 @@ struct SearchSnippet {
 
         private mutating func endWord() {
             guard let first = word.first else { return }
-            // The index has spaces around syllables and in place of tags.
-            if let last = result.last, !Self.isWide(last.scalar), !Self.isWide(first.scalar),
-                !",.;:!?)]}”’…".unicodeScalars.contains(first.scalar)
-            {
+            let emoji = emoji
+            if let last = result.last, isSpaced(last.scalar, emoji ?? first.scalar) {
                 result.append((" ", isSpaceMatch))
             }
             result += emoji.map { [($0, first.isMatch)] } ?? word
             word = []
             isSpaceMatch = true
+            spaces = 0
+        }
+
+        /// Whether the text has a space between two words: the index also has spaces around syllables and emoji, and in
+        /// place of tags.
+        private func isSpaced(_ last: Unicode.Scalar, _ first: Unicode.Scalar) -> Bool {
+            guard Self.isWide(last) || Self.isWide(first) else {
+                return !",.;:!?)]}”’…".unicodeScalars.contains(first)
+            }
+            let added = [last, first].count { SearchText.isSyllable($0) || SearchText.isEmoji($0) }
+            return spaces > added
         }
 
         /// Whether a scalar is of a script without spaces, or its punctuation.

@@ -96,8 +96,10 @@ import WireMessages
             ])
         #expect(try snippets("\"one swift\"") == [["", "One swift", " among many words"]])
         #expect(try snippets("bridge") == [["A “state of the art” ", "bridge", ", (new)"]])
-        #expect(try snippets("日本語") == [["東京から、毎日", "日本語", "を話す。🎧を聞く"]])
-        #expect(try snippets("🎧") == [["東京から、毎日日本語を話す。", "🎧", "を聞く"]])
+        #expect(try snippets("日本語") == [["東京から、毎日", "日本語", "を話す。🎧 を聞く"]])
+        #expect(try snippets("🎧") == [["東京から、毎日日本語を話す。", "🎧", " を聞く"]])
+        try store.apply("feeds", [.episode("e7", notes: "오늘의 뉴스 요약, Swift 포함")])
+        #expect(try snippets("뉴스") == [["오늘의 ", "뉴스", " 요약, Swift 포함"]])
         #expect(try search("swift") { $0.searchOptions.snippets = false }.searchDetails.snippets == [])
     }
 
