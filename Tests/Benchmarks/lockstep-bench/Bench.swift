@@ -49,7 +49,9 @@ struct Bench {
             defer { fleet.end() }
             try Library.measure(fleet)
             try fleet.lockstep("subscribe", fleet.feed)
-            try fleet.lockstep("play", fleet.firstEpisode())
+            let client = try RawClient(fleet)
+            let playable = try client.episodes(limit: 1, podcast: client.podcast(titled: "Bench"))
+            try fleet.lockstep("play", playable[0])
             try ProcessMeasurements.memory(fleet, "library.playing", budget: 150)
             try Commands.measureInLibrary(fleet)
         }
