@@ -98,6 +98,26 @@ struct LibraryChaosTests {
             editor.items.check(reply.entries.map(\.episode.id), "\(editor.playlist)")
             #expect(Int(reply.playlist.items) == reply.entries.count)
             editor.marks.check(played, "\(editor.playlist)")
+            try await checkSmart(editor, items: reply.entries.map(\.episode.id), played: Set(played), client)
         }
+    }
+
+    /// Waits until the smart playlist has what its rule, one of the possible ones, finds.
+    private func checkSmart(
+        _ editor: LibraryEditor, items: [String], played: Set<String>, _ client: BusClient
+    ) async throws {
+        let request = WireQueueRequest.with {
+            ($0.playlist.playlist, $0.playlist.items) = (editor.smartPlaylist, WireItemsQuery())
+        }
+        var found: Set<String> = []
+        for _ in 1...200 {
+            let reply = try await client.ask(.queue, request, reply: WireQueueReply.self).reply
+            let rule = reply.playlist.smart.rule
+            #expect(editor.rules.contains(rule), "\(rule)")
+            found = Set(reply.entries.map(\.episode.id))
+            guard found != Set(items.filter { played.contains($0) == (rule == editor.playedRule) }) else { return }
+            try await ContinuousClock().sleep(for: .milliseconds(100))
+        }
+        Issue.record("\(editor.smartPlaylist) has \(found.count) items that don’t follow from its rule")
     }
 }
