@@ -48,21 +48,61 @@ struct ListEdit<List: EditableList> {
         guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "The request names no episodes to add.") }
         let new = Set(list.queue.absent(among: add.episodes))
         try list.checkRoom(for: new.count)
+        let anchor = list.anchor(next: add.next, loaded: player?.queueEntry ?? "")
         var entries: [WireQueueEntry] = []
+        var moved: [WireQueueEntry] = []
+        var all: [WireQueueEntry] = []
         var seen: Set<String> = []
         for (index, episode) in add.episodes.enumerated() where seen.insert(episode).inserted {
             if new.contains(episode) {
                 entries.append(try .adding(episode, index, context))
+                all += entries.suffix(1)
+            } else if add.next, let known = list.queue.entry(episode: episode), known.id != list.queue.current,
+                known.id != player?.queueEntry
+            {
+                moved.append(known.wire)
+                all += moved.suffix(1)
             } else {
                 reply.alreadyThere.append(episode)
             }
         }
-        let anchor = list.anchor(next: add.next, loaded: player?.queueEntry ?? "")
-        let what = entries.count == 1 ? "“\(entries[0].episode.title)”" : "\(entries.count) episodes"
-        edit(
-            WireQueueStep.inserting(entries, after: anchor), add.next ? "Added \(what) to play next" : "Added \(what)")
+        let steps = inserting(all, moving: moved, after: anchor)
+        if steps.isEmpty {
+            reply.alreadyThere += moved.map(\.episode.id)
+        } else {
+            reply.moved = moved.map(\.episode.id)
+        }
+        edit(steps, description(ofAdding: entries, moving: moved, next: add.next))
         reply.entries = entries.fitting
         reply.count = UInt32(entries.count)
+    }
+
+    /// Inserts entries in this order, of which some are moved; no steps if they are there already.
+    private func inserting(
+        _ entries: [WireQueueEntry], moving moved: [WireQueueEntry], after anchor: String
+    ) -> [WireQueueStep] {
+        guard !moved.isEmpty else { return WireQueueStep.inserting(entries, after: anchor) }
+        let queue = list.queue
+        let ids = Set(moved.map(\.id))
+        // The entry before the inserted ones must not be one that is moved.
+        var before = queue.index(of: anchor) ?? -1
+        while before >= 0, ids.contains(queue.entries[before].id) { before -= 1 }
+        guard queue.entries.dropFirst(before + 1).prefix(entries.count).map(\.id) != entries.map(\.id) else {
+            return []
+        }
+        return moved.map { .removing($0.id) }
+            + WireQueueStep.inserting(entries, after: before < 0 ? "" : queue.entries[before].id)
+    }
+
+    private func description(
+        ofAdding entries: [WireQueueEntry], moving moved: [WireQueueEntry], next: Bool
+    ) -> String {
+        let changed = entries.isEmpty ? moved : entries
+        let what = changed.count == 1 ? "“\(changed[0].episode.title)”" : "\(changed.count) episodes"
+        let verb = entries.isEmpty ? "Moved" : "Added"
+        guard next else { return "\(verb) \(what)" }
+        if case .playlist = list.id { return "\(verb) \(what) \(entries.isEmpty ? "to" : "at") the front" }
+        return "\(verb) \(what) to play next"
     }
 
     private mutating func remove(_ remove: WireRemoveEntries) throws(Failure) {

@@ -21,6 +21,8 @@ struct Playlist: EditableList {
     private(set) var isShuffled = false
     /// The rule that chooses the items; nil if commands do.
     private(set) var smart: SmartList?
+    /// When it was deleted; nil if it exists.
+    private(set) var deletedAt: Timestamp?
 
     init(_ id: String, title: String, smart: SmartList? = nil, createdAt: Timestamp) {
         name = id
@@ -40,6 +42,7 @@ struct Playlist: EditableList {
         isContinuous = !record.single
         isShuffled = record.shuffle
         smart = record.hasSmart ? SmartList(record) : nil
+        deletedAt = record.deletedAt == 0 ? nil : Timestamp(milliseconds: record.deletedAt)
     }
 
     static let favourites = Playlist(
@@ -77,11 +80,33 @@ struct Playlist: EditableList {
     var publication: Publication { Publication(.put, .playlist(name), wire.wireBytes) }
     var everything: [WireChange] { [headerRecord] + entryRecords }
 
-    var deletion: OwnerChange {
-        OwnerChange(
-            changes: [.deleting("playlist", name)] + entryDeletion,
-            publications: [Publication(.delete, .playlist(name))])
+    /// Deletes the playlist for its users; its records stay, so that this can be undone.
+    mutating func delete(now: Timestamp) -> OwnerChange {
+        deletedAt = now
+        return OwnerChange(changes: [headerRecord], publications: [Publication(.delete, .playlist(name))])
     }
+
+    /// Undoes the deletion. The revision is a new one, because clients know the old one with the same items.
+    ///
+    /// - Parameters:
+    ///   - forgotten: the podcasts that were forgotten since, whose episodes aren’t restored.
+    ///   - smart: the rule of a smart playlist.
+    mutating func undelete(without forgotten: Set<String>, smart: SmartList?, now: Timestamp) -> OwnerChange {
+        deletedAt = nil
+        self.smart = smart
+        var change = OwnerChange()
+        for podcast in forgotten.sorted() {
+            change.changes += removeEntries(of: podcast, now: now).changes
+        }
+        queue.revision += 1
+        updatedAt = max(updatedAt, now)
+        change.changes += headerChange.changes
+        change.publications = headerChange.publications
+        return change
+    }
+
+    /// The deletion of all records.
+    var erasure: [WireChange] { [.deleting("playlist", name)] + entryDeletion }
 
     private var headerRecord: WireChange {
         .putting(
@@ -94,6 +119,7 @@ struct Playlist: EditableList {
                 $0.single = !isContinuous
                 $0.shuffle = isShuffled
                 $0.undone = UInt32(clamping: history.undone)
+                $0.deletedAt = deletedAt?.milliseconds ?? 0
                 guard let smart else { return }
                 ($0.smart, $0.digest) = (smart.wire, smart.digest)
                 ($0.items, $0.duration) = (count, duration)

@@ -21,6 +21,7 @@ extension QueueMachine {
             let rule = try lists.resolved(try EpisodeRule(resolve.rule)).description
             return reply(context.answer(.with { $0.rule = rule }, about: QueueName.default), &effects)
         }
+        if case .undelete(let undelete) = request.command { return try self.undelete(undelete, context, &effects) }
         let playlist = try playlists.existing(id)
         if request.hasIfRevision { try playlist.requireRevision(request.ifRevision) }
         switch request.command {
@@ -68,11 +69,7 @@ extension QueueMachine {
             throw Failure(
                 .invalidArgument, "“\(id)” is the name of a queue; rules couldn’t distinguish them. Use another ID.")
         }
-        guard playlists.count < Playlist.countLimit else {
-            throw Failure(
-                .limitReached,
-                "There are already \(Playlist.countLimit) playlists, which is the limit. Delete one first.")
-        }
+        try requireRoom()
         let title = create.title.isEmpty ? PlaylistName.title(id) : try PlaylistName.checked(title: create.title)
         let smart: SmartList? =
             create.hasSmart
@@ -81,7 +78,14 @@ extension QueueMachine {
         if smart != nil { try requireNoRule(contains: id) }
         let playlist = Playlist(id, title: title, smart: smart, createdAt: context.now.wall)
         if smart != nil { smartPlaylists.schedule.change(id, after: .zero, now: context.now.monotonic) }
-        commit(playlist, playlist.headerChange, answering: context.answer(aboutPlaylist: id), &effects)
+        var change = playlist.headerChange
+        var deleted = state.current.deleted
+        // The records of a deleted playlist with this ID would become the new one’s.
+        change.changes = (deleted.remove(id)?.erasure ?? []) + change.changes
+        commit(change, answering: context.answer(aboutPlaylist: id), &effects) {
+            $0.playlists[id] = playlist
+            $0.deleted = deleted
+        }
     }
 
     private mutating func delete(
@@ -97,10 +101,14 @@ extension QueueMachine {
         guard playlist.queue.entries.isEmpty || deletion.withItems || playlist.smart != nil else {
             throw Failure(
                 .notApplicable,
-                "\(playlist.shown) contains \(playlist.queue.counted), and its deletion can’t be undone. To delete it with them, add --force."
+                "\(playlist.shown) contains \(playlist.queue.counted). To delete it with them, add --force; `lockstep playlist undo \(playlist.name)` restores it for a day."
             )
         }
-        var change = playlist.deletion
+        var removed = playlist
+        var change = removed.delete(now: context.now.wall)
+        var deleted = state.current.deleted
+        deleted.add(removed)
+        change.changes += deleted.removeOld(now: context.now.wall)
         var rules = rules
         rules.smartFound.remove(playlist.name, &change.changes)
         smartPlaylists.schedule.remove(playlist.name)
@@ -110,8 +118,65 @@ extension QueueMachine {
         }
         commit(change, answering: context.answer(aboutPlaylist: playlist.name), &effects) {
             $0.playlists[playlist.name] = nil
+            $0.deleted = deleted
             $0.rules = rules
         }
+        scheduleErasure(now: context.now, &effects)
+    }
+
+    private mutating func undelete(
+        _ undelete: WireUndelete, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        var deleted = state.current.deleted
+        guard let found = deleted.named(undelete.text), var playlist = deleted.remove(found.name) else {
+            throw Failure(
+                .notFound,
+                "There is no playlist “\(undelete.text)”, and none was deleted in the last day. `lockstep playlist` lists them."
+            )
+        }
+        guard queues[playlist.name] == nil else {
+            throw Failure(
+                .notApplicable,
+                "“\(playlist.name)” is now the name of a queue. To restore \(playlist.shown), rename the queue first: `lockstep queue rename \(playlist.name) NAME`."
+            )
+        }
+        try requireRoom()
+        var smart = playlist.smart
+        if var wire = playlist.smart?.wire {
+            // The lists of its rule, or its queue, may have been deleted later.
+            if queues[wire.queue] == nil { wire.queue = "" }
+            smart = try SmartList(wire, of: playlist.name, queues: Set(queues.keys), playlists: playlists)
+            smartPlaylists.schedule.change(playlist.name, after: .zero, now: context.now.monotonic)
+        }
+        let change = playlist.undelete(without: rules.forgottenPodcasts, smart: smart, now: context.now.wall)
+        let reply = WireQueueReply.with { $0.description_p = "Deleted the playlist \(playlist.shown)" }
+        commit(change, answering: context.answer(reply, aboutPlaylist: playlist.name), &effects) {
+            $0.playlists[playlist.name] = playlist
+            $0.deleted = deleted
+        }
+        refreshEpisodes(Set(playlist.queue.entries.map(\.episode)), &effects)
+    }
+
+    private func requireRoom() throws(Failure) {
+        guard playlists.count < Playlist.countLimit else {
+            throw Failure(
+                .limitReached,
+                "There are already \(Playlist.countLimit) playlists, which is the limit. Delete one first.")
+        }
+    }
+
+    /// Erases the deleted playlists that are older than a day.
+    mutating func eraseDeleted(now: Moment, _ effects: inout [Effect]) {
+        var deleted = state.current.deleted
+        let changes = deleted.removeOld(now: now.wall)
+        commit(OwnerChange(changes: changes), &effects) { $0.deleted = deleted }
+        scheduleErasure(now: now, &effects)
+    }
+
+    private func scheduleErasure(now: Moment, _ effects: inout [Effect]) {
+        guard !state.current.deleted.playlists.isEmpty else { return }
+        // The clock may be changed, so it is read again in an hour.
+        effects.append(.timer(.deletedPlaylists, at: now.monotonic.advanced(by: .seconds(3_600))))
     }
 
     /// Executes the command again once the rule of a smart playlist was evaluated.
@@ -265,7 +330,7 @@ extension WirePlaylistRequest.OneOf_Command {
         case .undo(let undo): .undo(undo)
         case .redo(let redo): .redo(redo)
         case .restore(let restore): .restore(restore)
-        case .create, .change, .delete, .move, .history, .play, .items, .find, .resolve: nil
+        case .create, .change, .delete, .move, .history, .play, .items, .find, .resolve, .undelete: nil
         }
     }
 }

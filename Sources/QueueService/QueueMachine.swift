@@ -36,6 +36,8 @@ package struct QueueMachine: OwnerMachine {
         case playerState
         /// Evaluates smart playlists.
         case smartPlaylists
+        /// Erases playlists whose deletion can’t be undone any more.
+        case deletedPlaylists
     }
 
     package struct Step: Sendable {
@@ -111,8 +113,10 @@ package struct QueueMachine: OwnerMachine {
         stored = StoredQueues()
         state.amend {
             $0.queues.merge(restored) { $1 }
-            $0.playlists.merge(playlists) { $1 }
+            $0.playlists.merge(playlists.filter { $1.deletedAt == nil }) { $1 }
+            $0.deleted = DeletedPlaylists(playlists.filter { $1.deletedAt != nil })
         }
+        eraseDeleted(now: now, &effects)
         loads.track(queues.pendingLoads(whileShowing: nil))
         announced = next
         refreshEpisodes(Set(contents.flatMap { $0.entries.map(\.episode) }), &effects)
@@ -134,7 +138,8 @@ package struct QueueMachine: OwnerMachine {
     }
 
     package func everything() -> [WireChange] {
-        queues.inOrder.flatMap(\.everything) + playlists.inOrder.flatMap(\.everything) + rules.everything
+        queues.inOrder.flatMap(\.everything) + playlists.inOrder.flatMap(\.everything)
+            + state.current.deleted.everything + rules.everything
     }
 
     // MARK: - Deciding
@@ -199,6 +204,7 @@ package struct QueueMachine: OwnerMachine {
         case .timer(.reconcile): reconcile(now: now, &effects)
         case .timer(.ruleChecks): checkNextPodcast(&effects)
         case .timer(.smartPlaylists): smartPlaylists.timer = nil
+        case .timer(.deletedPlaylists): eraseDeleted(now: now, &effects)
         case .timer(.playerState): refuseCommandsAwaitingState(&effects)
         case .databaseReplaced, .stopping: break
         }

@@ -5,6 +5,8 @@ import WireMessages
 struct QueueState: Sendable {
     var queues: Queues = [QueueName.default: NamedQueue(name: QueueName.default)]
     var playlists: Playlists = [PlaylistName.favourites: .favourites]
+    /// The playlists whose deletion can be undone.
+    var deleted = DeletedPlaylists()
     var rules = QueueRules()
 }
 

@@ -31,7 +31,7 @@ package enum RequestLimits {
         WireRemoveEntries.protoMessageName: [2: title], WireMoveEntry.protoMessageName: [5: title, 6: title, 7: title],
         WirePlayNamed.protoMessageName: [2: title],
         WireCreatePlaylist.protoMessageName: [1: title], WireChangePlaylist.protoMessageName: [1: title, 4: title],
-        WireSmartList.protoMessageName: [1: title], WireResolveRule.protoMessageName: [1: title],
+        WireSmartList.protoMessageName: [1: title], WireResolveRule.protoMessageName: [1: title], WireUndelete.protoMessageName: [1: title],
         WireMoveItems.protoMessageName: [1: title, 2: title, 3: title],
         WirePlayPlaylist.protoMessageName: [1: title],
         WireSetBookmark.protoMessageName: [4: note],

@@ -65,7 +65,7 @@ struct QueueModel: Equatable {
     private var undone = 0
     private var ended = ""
     private var modes = WireQueueModes()
-    /// New entries to be inserted at the mark.
+    /// New entries, and known ones, to be inserted at the mark.
     private var unplaced: [Entry] = []
 
     /// Sets a random revision to which the queue can be restored; does nothing if there is none.
@@ -86,14 +86,19 @@ struct QueueModel: Equatable {
         }
     }
 
-    /// Inserts the new entries where the queue has inserted them; no other entry moves.
+    /// Inserts the new entries, and moves known ones, where the queue has inserted them; no other entry moves.
     private mutating func insertUnplaced(_ steps: [WireQueueStep]) {
         var next = list
-        for case .insert(let insertion)? in steps.map(\.step) {
-            let entry = Entry(insertion.entry)
-            guard unplaced.contains(entry) else { continue }
-            let before = insertion.after.isEmpty ? nil : next.firstIndex { $0.id == insertion.after }
-            next.insert(entry, at: before.map { $0 + 1 } ?? 0)
+        for step in steps {
+            switch step.step {
+            case .remove(let id): if unplaced.contains(where: { $0.id == id }) { next.removeAll { $0.id == id } }
+            case .insert(let insertion):
+                let entry = Entry(insertion.entry)
+                guard unplaced.contains(entry) else { continue }
+                let before = insertion.after.isEmpty ? nil : next.firstIndex { $0.id == insertion.after }
+                next.insert(entry, at: before.map { $0 + 1 } ?? 0)
+            default: break
+            }
         }
         unplaced = []
         change(to: next)
@@ -122,7 +127,9 @@ struct QueueModel: Equatable {
             let new = add.episodes.enumerated().filter { index, episode in
                 !known.contains(episode) && !add.episodes[..<index].contains(episode)
             }.map { Entry($1, $0, of: id) }
-            if add.next { insert(new) } else { change(to: list + new) }
+            guard add.next else { return change(to: list + new) }
+            // Entries that the queue holds are moved, except the current one.
+            insert(new + list.filter { add.episodes.contains($0.episode) })
         case .play(let play):
             guard case .episode(let episode)? = play.what, !list.contains(where: { $0.episode == episode }) else {
                 return

@@ -47,8 +47,10 @@ import WireMessages
 
         mutating func add(_ numbers: [Int], next: Bool) -> Bool {
             var new: [Int] = []
-            for number in numbers where !items.contains(number) && !new.contains(number) { new.append(number) }
-            return edit(next ? new + items : items + new)
+            for number in numbers where (next || !items.contains(number)) && !new.contains(number) {
+                new.append(number)
+            }
+            return edit(next ? new + items.filter { !new.contains($0) } : items + new)
         }
 
         /// Moves items to an index, counted without them; they keep their order.

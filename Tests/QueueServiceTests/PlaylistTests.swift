@@ -221,7 +221,60 @@ import WireMessages
         #expect(after.queue.revision == before.queue.revision && after.updatedAt == before.updatedAt)
     }
 
-    @Test func `a deleted playlist leaves no records, and its put is deleted`() {
+    @Test func `deleted playlists are erased after a day, and beyond the last ten`() {
+        let rig = QueueRig()
+        for number in 1...12 {
+            rig.send {
+                $0.playlist = .with {
+                    $0.playlist = "p\(number)"; $0.create.title = "P"
+                }
+            }
+            rig.advance(by: .seconds(1))
+            rig.send {
+                $0.playlist = .with {
+                    $0.playlist = "p\(number)"; $0.delete.withItems = true
+                }
+            }
+        }
+        let kept = (3...12).map { "p\($0)" }
+        #expect(Set(rig.machine.state.current.deleted.playlists.keys) == Set(kept))
+        // Of several with the same title, the one that was deleted last is restored.
+        rig.send { $0.playlist.undelete.text = "p" }
+        #expect(rig.machine.playlists["p12"] != nil)
+        rig.restart()
+        #expect(rig.machine.state.current.deleted.playlists.count == 9)
+        for _ in 1...25 { rig.advance(by: .seconds(3_600)) }
+        #expect(rig.machine.state.current.deleted.playlists.isEmpty)
+        rig.restart()
+        #expect(rig.machine.state.current.deleted.playlists.isEmpty && rig.machine.playlists.count == 2)
+    }
+
+    @Test func `episodes of a podcast that was forgotten since aren’t restored`() {
+        let gone = PodcastID.derived(from: "gone")
+        let rig = QueueRig()
+        rig.details[QueueRig.episode(1)] = .with { ($0.id, $0.podcastID) = (QueueRig.episode(1), gone.text) }
+        rig.details[QueueRig.episode(2)] = .with { ($0.id, $0.podcastID) = (QueueRig.episode(2), "stays") }
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.create.title = "P"
+            }
+        }
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.add.episodes = [QueueRig.episode(1), QueueRig.episode(2)]
+            }
+        }
+        rig.send {
+            $0.playlist = .with {
+                $0.playlist = "p"; $0.delete.withItems = true
+            }
+        }
+        rig.handle(.podcastForgotten(gone))
+        rig.send { $0.playlist.undelete.text = "p" }
+        #expect(rig.machine.playlists["p"]?.queue.entries.map(\.episode) == [QueueRig.episode(2)])
+    }
+
+    @Test func `a deleted playlist is on no stream`() {
         let rig = rig(with: [1, 2])
         #expect(rig.retained[.playlist("p")] != nil)
         rig.send {

@@ -9,6 +9,22 @@ import WireMessages
 @testable import QueueService
 
 struct QueueMachineTests {
+    @Test func `adding to play next moves entries that the queue holds, except the current one`() throws {
+        let queue = QueueRig()
+        queue.add(1, 2, 3, 4, 5)
+        queue.play(2)
+        let reply = queue.send {
+            $0.add.episodes = [5, 2, 9, 1].map(QueueRig.episode)
+            $0.add.next = true
+        }
+        let answer = try reply?.get() ?? WireQueueReply()
+        #expect(queue.numbers == [2, 5, 9, 1, 3, 4] && queue.current == 2)
+        #expect(answer.moved == [5, 1].map(QueueRig.episode) && answer.alreadyThere == [QueueRig.episode(2)])
+        #expect(answer.entries.map(\.episode.id) == [QueueRig.episode(9)])
+        queue.send { $0.undo = WireUndo() }
+        #expect(queue.numbers == [1, 2, 3, 4, 5] && queue.current == 2)
+    }
+
     @Test func `entries are added at the end and after the current entry`() throws {
         let queue = QueueRig()
         queue.add(1, 2)

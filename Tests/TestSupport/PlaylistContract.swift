@@ -87,6 +87,22 @@ package struct PlaylistContract {
         #expect(await refusal("drives") { $0.items = WireItemsQuery() } == .notFound)
         try await restart()
         #expect(await refusal("drives") { $0.items = WireItemsQuery() } == .notFound)
+        let restored = try await ask("") { $0.undelete.text = "dRIVES" }
+        #expect(restored.changed && restored.playlist.id == "drives" && restored.playlist.shuffle)
+        #expect(restored.revision > stored.revision && restored.playlist.createdAt == created.playlist.createdAt)
+        #expect(try await items("drives") == episodes(1, 2))
+        try await restart()
+        #expect(try await items("drives") == episodes(1, 2))
+        #expect(await refusal("") { $0.undelete.text = "drives" } == .notFound)
+        #expect(try await ask("drives") { $0.undo = WireUndo() }.changed)
+        #expect(try await ask("drives") { $0.delete.withItems = true }.changed)
+        // Another playlist with this ID begins without the items and the history of the deleted one.
+        #expect(try await ask("drives") { $0.create.title = "Other" }.changed)
+        #expect(await refusal("") { $0.undelete.text = "Drives" } == .notFound)
+        try await restart()
+        #expect(try await items("drives") == [])
+        #expect(try await ask("drives") { $0.history = WireHistoryQuery() }.history == [])
+        #expect(try await ask("drives") { $0.delete = WireDeletePlaylist() }.changed)
     }
 
     private func checkItems() async throws {
@@ -100,6 +116,18 @@ package struct PlaylistContract {
         }
         #expect(front.playlist.items == 8)
         #expect(try await items("list") == episodes(8, 1, 2, 3, 4, 5, 6, 7))
+        let moved = try await ask("list") {
+            $0.add.episodes = episodes(8, 3)
+            $0.add.next = true
+        }
+        #expect(moved.moved == episodes(8, 3) && moved.alreadyThere == [] && moved.count == 0)
+        #expect(try await items("list") == episodes(8, 3, 1, 2, 4, 5, 6, 7))
+        #expect(try await ask("list") { $0.undo = WireUndo() }.description_p == "Moved 2 episodes to the front")
+        let unmoved = try await ask("list") {
+            $0.add.episodes = episodes(8)
+            $0.add.next = true
+        }
+        #expect(!unmoved.changed && unmoved.alreadyThere == episodes(8))
         // Several items move together, in the list’s order.
         try await ask("list") {
             $0.move.texts = [episode(6), episode(1), episode(3)]
@@ -250,6 +278,10 @@ package struct PlaylistContract {
         try await ask("base") { $0.undo = WireUndo() }
         try await untilItems("smart", are: 2, 3, 5, 6)
         #expect(try await ask("smart") { $0.play = WirePlayPlaylist() }.entries.map(\.episode.id) == episodes(2))
+        #expect(try await ask("smart") { $0.delete = WireDeletePlaylist() }.changed)
+        let undeleted = try await ask("") { $0.undelete.text = "smart" }
+        #expect(undeleted.changed && undeleted.playlist.smart.limit == 4)
+        try await untilItems("smart", are: 2, 3, 5, 6)
         #expect(try await ask("smart") { $0.delete = WireDeletePlaylist() }.changed)
         try await restart()
         #expect(await refusal("smart") { $0.items = WireItemsQuery() } == .notFound)

@@ -61,7 +61,14 @@ public struct PlaylistClient: Sendable {
         }
     }
 
-    /// Deletes a playlist and its history. This can’t be undone.
+    /// Restores a deleted playlist by its ID or title, for a day.
+    ///
+    /// - Throws: `notFound`; `notApplicable` if a queue has its ID; `limitReached`.
+    public func undelete(_ text: String) async throws(Failure) -> QueueAnswer {
+        try await ask("") { $0.undelete.text = text }
+    }
+
+    /// Deletes a playlist; `undelete` restores it.
     ///
     /// - Throws: `notApplicable` for the favourites, and for a playlist with items unless `withItems` is true.
     public func delete(_ id: String, withItems: Bool = false) async throws(Failure) -> QueueAnswer {

@@ -29,6 +29,8 @@ public struct QueueAnswer: Sendable {
     public var count: Int { Int(wire.count) }
     /// The episodes that weren’t added because the queue already holds them.
     public var alreadyThere: [EpisodeID] { wire.alreadyThere.compactMap(EpisodeID.init) }
+    /// The episodes that the list already held, and that an addition to the front moved.
+    public var moved: [EpisodeID] { wire.moved.compactMap(EpisodeID.init) }
     /// The index of a moved entry; nil if no entry was to be moved.
     public var index: Int? { wire.hasIndex ? Int(wire.index) : nil }
     /// The entry that follows the loaded one; nil if none does.
@@ -48,7 +50,7 @@ public struct QueueAnswer: Sendable {
             "changed": .bool(changed), "revision": .unsigned(revision),
             "entries": .array(wire.entries.map { .object(["id": .string($0.id), "episode": $0.episode.json]) }),
             "count": .unsigned(UInt64(count)), "alreadyThere": .array(wire.alreadyThere.map { .string($0) }),
-            "description": .text(wire.description_p),
+            "moved": .array(wire.moved.map { .string($0) }), "description": .text(wire.description_p),
         ])
     }
 }

@@ -494,6 +494,15 @@ public nonisolated struct WirePlaylistRequest: Sendable {
     set {command = .resolve(newValue)}
   }
 
+  /// `playlist` is empty
+  public var undelete: WireUndelete {
+    get {
+      if case .undelete(let v)? = command {return v}
+      return WireUndelete()
+    }
+    set {command = .undelete(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -517,6 +526,8 @@ public nonisolated struct WirePlaylistRequest: Sendable {
     case find(WireFindInPlaylists)
     /// `playlist` is empty
     case resolve(WireResolveRule)
+    /// `playlist` is empty
+    case undelete(WireUndelete)
 
   }
 
@@ -665,6 +676,12 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
   public var rule: String {
     get {_storage._rule}
     set {_uniqueStorage()._rule = newValue}
+  }
+
+  /// of add with `next`: episodes that the list already held
+  public var moved: [String] {
+    get {_storage._moved}
+    set {_uniqueStorage()._moved = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1747,6 +1764,21 @@ public nonisolated struct WireDeletePlaylist: Sendable {
   public init() {}
 }
 
+/// Restores a deleted playlist with its items, settings and history; its ID, or its title regardless of case. Possible for a
+/// day, for the ten playlists that were deleted last, and until another playlist has the ID. Refused with `notFound`;
+/// `notApplicable` if a queue has the ID; `limitReached`.
+public nonisolated struct WireUndelete: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var text: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// Moves items, in the playlist's order, before or after another one, or to an index.
 public nonisolated struct WireMoveItems: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1934,6 +1966,9 @@ public nonisolated struct WirePlaylistRecord: Sendable {
   public var duration: Double = 0
 
   public var digest: UInt64 = 0
+
+  /// 0: it exists; else its records are kept until the deletion can't be undone any more
+  public var deletedAt: Int64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2628,7 +2663,7 @@ nonisolated extension WireRenameQueue: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaylistRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{3}if_revision\0\u{2}\u{8}create\0\u{1}change\0\u{1}delete\0\u{1}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}sort\0\u{1}deduplicate\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{1}restore\0\u{1}play\0\u{1}items\0\u{2}\u{4}find\0\u{1}resolve\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}playlist\0\u{3}if_revision\0\u{2}\u{8}create\0\u{1}change\0\u{1}delete\0\u{1}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}sort\0\u{1}deduplicate\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{1}restore\0\u{1}play\0\u{1}items\0\u{2}\u{4}find\0\u{1}resolve\0\u{1}undelete\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2859,6 +2894,19 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .resolve(v)
         }
       }()
+      case 30: try {
+        var v: WireUndelete?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .undelete(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .undelete(v)
+        }
+      }()
       default: break
       }
     }
@@ -2944,6 +2992,10 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
       guard case .resolve(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 29)
     }()
+    case .undelete?: try {
+      guard case .undelete(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 30)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2960,7 +3012,7 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0\u{1}positions\0\u{1}rule\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0\u{1}positions\0\u{1}rule\0\u{1}moved\0")
 
   fileprivate class _StorageClass {
     var _revision: UInt64 = 0
@@ -2982,6 +3034,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     var _playlist: WirePlaylist? = nil
     var _positions: [WirePlaylistPosition] = []
     var _rule: String = String()
+    var _moved: [String] = []
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -3011,6 +3064,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       _playlist = source._playlist
       _positions = source._positions
       _rule = source._rule
+      _moved = source._moved
     }
   }
 
@@ -3048,6 +3102,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         case 17: try { try decoder.decodeSingularMessageField(value: &_storage._playlist) }()
         case 18: try { try decoder.decodeRepeatedMessageField(value: &_storage._positions) }()
         case 19: try { try decoder.decodeSingularStringField(value: &_storage._rule) }()
+        case 20: try { try decoder.decodeRepeatedStringField(value: &_storage._moved) }()
         default: break
         }
       }
@@ -3117,6 +3172,9 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       if !_storage._rule.isEmpty {
         try visitor.visitSingularStringField(value: _storage._rule, fieldNumber: 19)
       }
+      if !_storage._moved.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._moved, fieldNumber: 20)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3145,6 +3203,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         if _storage._playlist != rhs_storage._playlist {return false}
         if _storage._positions != rhs_storage._positions {return false}
         if _storage._rule != rhs_storage._rule {return false}
+        if _storage._moved != rhs_storage._moved {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -4703,6 +4762,36 @@ nonisolated extension WireDeletePlaylist: SwiftProtobuf.Message, SwiftProtobuf._
   }
 }
 
+nonisolated extension WireUndelete: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Undelete"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}text\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.text) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.text.isEmpty {
+      try visitor.visitSingularStringField(value: self.text, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireUndelete, rhs: WireUndelete) -> Bool {
+    if lhs.text != rhs.text {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireMoveItems: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".MoveItems"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}texts\0\u{3}before_text\0\u{3}after_text\0\u{1}index\0")
@@ -4942,7 +5031,7 @@ nonisolated extension WirePlaylist: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaylistRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}revision\0\u{3}created_at\0\u{3}updated_at\0\u{1}single\0\u{1}shuffle\0\u{1}undone\0\u{1}smart\0\u{1}items\0\u{1}duration\0\u{1}digest\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}title\0\u{1}revision\0\u{3}created_at\0\u{3}updated_at\0\u{1}single\0\u{1}shuffle\0\u{1}undone\0\u{1}smart\0\u{1}items\0\u{1}duration\0\u{1}digest\0\u{3}deleted_at\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4961,6 +5050,7 @@ nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._
       case 9: try { try decoder.decodeSingularUInt32Field(value: &self.items) }()
       case 10: try { try decoder.decodeSingularDoubleField(value: &self.duration) }()
       case 11: try { try decoder.decodeSingularFixed64Field(value: &self.digest) }()
+      case 12: try { try decoder.decodeSingularInt64Field(value: &self.deletedAt) }()
       default: break
       }
     }
@@ -5004,6 +5094,9 @@ nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._
     if self.digest != 0 {
       try visitor.visitSingularFixed64Field(value: self.digest, fieldNumber: 11)
     }
+    if self.deletedAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.deletedAt, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5019,6 +5112,7 @@ nonisolated extension WirePlaylistRecord: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.items != rhs.items {return false}
     if lhs.duration != rhs.duration {return false}
     if lhs.digest != rhs.digest {return false}
+    if lhs.deletedAt != rhs.deletedAt {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

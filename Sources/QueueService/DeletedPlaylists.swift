@@ -1,0 +1,46 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// The playlists whose deletion can be undone: for a day, and the last ones only.
+struct DeletedPlaylists: Sendable {
+    /// The time for which a playlist is kept, in milliseconds.
+    static let keptFor: Int64 = 24 * 3_600_000
+    /// The maximum number of playlists that are kept.
+    static let limit = 10
+
+    private(set) var playlists: Playlists = [:]
+
+    init(_ playlists: Playlists = [:]) { self.playlists = playlists }
+
+    var everything: [WireChange] { playlists.inOrder.flatMap(\.everything) }
+
+    /// The deleted playlist with this ID or, regardless of case, this title; the one that was deleted last.
+    func named(_ text: String) -> Playlist? {
+        if let exact = playlists[text] { return exact }
+        let wanted = text.lowercased()
+        return playlists.values.filter { $0.name.lowercased() == wanted || $0.title.lowercased() == wanted }
+            .max { ($0.deletedMilliseconds, $0.name) < ($1.deletedMilliseconds, $1.name) }
+    }
+
+    mutating func add(_ playlist: Playlist) { playlists[playlist.name] = playlist }
+
+    mutating func remove(_ id: String) -> Playlist? { playlists.removeValue(forKey: id) }
+
+    /// Removes the playlists that aren’t kept any longer, and returns the deletions of their records.
+    mutating func removeOld(now: Timestamp) -> [WireChange] {
+        let newest = playlists.values.sorted {
+            ($0.deletedMilliseconds, $0.name) > ($1.deletedMilliseconds, $1.name)
+        }
+        let old = newest.enumerated().filter { index, playlist in
+            index >= Self.limit || playlist.deletedMilliseconds + Self.keptFor <= now.milliseconds
+        }
+        for (_, playlist) in old { playlists[playlist.name] = nil }
+        return old.flatMap { $0.element.erasure }
+    }
+}
+
+extension Playlist {
+    fileprivate var deletedMilliseconds: Int64 { deletedAt?.milliseconds ?? 0 }
+}
