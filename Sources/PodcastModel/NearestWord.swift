@@ -2,11 +2,12 @@
 public enum NearestWord {
     /// The most similar of `words`; nil if none is similar. Case, dashes and underscores are ignored.
     ///
-    /// - Parameter distance: the maximum number of wrong characters; by default a third of the word’s, at least one.
+    /// - Parameter distance: the maximum number of wrong characters; by default a third of the word’s, at least one in a
+    ///   word of two or more.
     public static func among(_ words: [String], to text: String, within distance: Int? = nil) -> String? {
         let wanted = folded(text)
         guard !wanted.isEmpty else { return nil }
-        let limit = distance ?? max(1, wanted.count / 3)
+        let limit = distance ?? (wanted.count < 2 ? 0 : max(1, wanted.count / 3))
         let nearest = words.map { (word: $0, distance: self.distance(wanted, folded($0))) }
             .min { $0.distance < $1.distance }
         guard let nearest, nearest.distance <= limit else { return nil }

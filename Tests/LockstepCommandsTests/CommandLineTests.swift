@@ -141,6 +141,10 @@ import WireMessages
         ),
         (["queue", "foo"], "There is no command “queue foo”. `lockstep queue --help` lists them."),
         (["help", "pause", "now"], "There is no command “pause now”. `lockstep pause --help` describes it."),
+        (
+            ["search", "-tech"],
+            "There is no option “-tech”. Text that begins with a dash follows after `--`: `lockstep search -- -tech`."
+        ),
         (["--home"], "--home expects a folder: `lockstep --home FOLDER status`."),
         (["--json"], "Name a command, as in `lockstep --json status`. `lockstep --help` lists them."),
     ])
@@ -152,7 +156,8 @@ import WireMessages
 
     @Test(arguments: [
         ["help"], ["help", "queue", "add"], ["queue", "--queue", "evening"], ["bookmark", "part of a title"],
-        ["play", "foo"], ["prev"], ["play-pause"], ["candidates", "queues"], ["feed", "check", "x"], ["alerts"],
+        ["play", "foo"], ["search", "--", "-tech"], ["logs", "-fh"], ["bookmark", "add", "--note", "-the end"],
+        ["prev"], ["play-pause"], ["candidates", "queues"], ["feed", "check", "x"], ["alerts"],
     ])
     func `a known command is accepted`(arguments: [String]) throws {
         #expect(try CommandLineWords(arguments).words == arguments)

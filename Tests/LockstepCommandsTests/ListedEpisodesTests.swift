@@ -74,7 +74,12 @@ import WireMessages
             try resolved("bookmark add --episode %1 --note %2") == [
                 "bookmark", "add", "--episode", ids[0], "--note", "%2",
             ])
-        for text in ["search %1", "bookmark note b1 %1", "play 100%", "play %", "play %x", "watch %1"] {
+        #expect(try resolved("queue add %1-%3") == ["queue", "add"] + ids[0...2])
+        #expect(try resolved("queue add %2-3 %1") == ["queue", "add"] + ids[1...2] + [ids[0]])
+        for text in [
+            "play %3-%1", "play %1-%", "play 1-%2", "search %1", "bookmark note b1 %1", "play 100%", "play %",
+            "play %x", "watch %1",
+        ] {
             #expect(try resolved(text).joined(separator: " ") == text)
         }
         let play = try #require(try Lockstep.command(["play", "%2"]) { _ throws(Failure) in Self.ids[1] } as? Play)

@@ -144,7 +144,11 @@ import WireMessages
                     CommandStep("queue delete later", 65, "lockstep: The smart playlist “Unplayed” adds episodes to"),
                     CommandStep("playlist play short", 0, "Playing “Delta”."),
                     CommandStep(
-                        "playlist delete short", 0, "Deleted the playlist short. Its rule was: length < 35m."),
+                        "playlist delete short", 0,
+                        "Deleted the playlist short. `lockstep playlist undo short` restores it for a day."),
+                    CommandStep("playlist show short", 65, "lockstep: There is no playlist “short”."),
+                    CommandStep("playlist undo SHORT", 0, "Undone: Deleted the playlist “Short”."),
+                    CommandStep("playlist undo shrt", 65, "lockstep: There is no playlist “shrt”. Did you mean"),
                 ])
             }
         }

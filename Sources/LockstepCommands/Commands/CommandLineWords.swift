@@ -12,6 +12,7 @@ struct CommandLineWords: Sendable, Hashable {
     init(_ arguments: [String]) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
         try Self.requireValues(words)
+        try Self.requireKnownLetters(words)
         try Self.requireQueueName(words)
         try Self.requireCommand(words)
         self.words = Self.gathered(words)
@@ -99,6 +100,25 @@ struct CommandLineWords: Sendable, Hashable {
         arguments.flatMap { argument in
             let words = argument.split(separator: " ").map(String.init)
             return words.count >= gatheredIDs && words.allSatisfy { EpisodeID($0) != nil } ? words : [argument]
+        }
+    }
+
+    /// The options of one letter.
+    private static let letters: Set<Character> = ["q", "h", "f", "n"]
+
+    /// Refuses `-tech`, in which the parser would find the `-h` for help. A word after an option may be its value.
+    private static func requireKnownLetters(_ words: [String]) throws(Failure) {
+        for (before, word) in zip([""] + words, words) {
+            if word == "--" { return }
+            guard word.hasPrefix("-"), !word.hasPrefix("--"), word.contains("h"), word.count > 2,
+                !before.hasPrefix("--") || flags.contains(before),
+                !word.dropFirst().allSatisfy(letters.contains)
+            else { continue }
+            throw Failure(
+                code: "usage",
+                message:
+                    "There is no option “\(word)”. Text that begins with a dash follows after `--`: `lockstep \(words.first ?? "") -- \(word)`."
+            )
         }
     }
 

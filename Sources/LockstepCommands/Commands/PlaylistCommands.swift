@@ -156,7 +156,7 @@ struct PlaylistCreate: FleetCommand {
 
     /// The ID for a title: that of the playlist with the same title, otherwise one that no playlist has.
     static func id(for title: String, among playlists: [PlaylistState]) -> String {
-        if let same = playlists.first(where: { $0.title == title }) { return same.id }
+        if let same = playlists.first(where: { $0.title.lowercased() == title.lowercased() }) { return same.id }
         let base = PlaylistName.id(for: title)
         let taken = Set(playlists.map(\.id))
         let numbered = sequence(first: 2) { $0 + 1 }.lazy.map { "\(base.prefix(36))-\($0)" }
@@ -279,23 +279,31 @@ struct PlaylistRename: PlaylistCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await fleet.playlists.change(id, title: CommandLineWords.typed(title))
+        let title = try PlaylistName.checked(title: CommandLineWords.typed(title))
+        let others = try await fleet.current([.playlists]).playlists.filter { $0.id != id }
+        guard !others.contains(where: { $0.title.lowercased() == title.lowercased() }) else {
+            throw Failure(
+                .notApplicable,
+                "Another playlist has the title \(DisplayText.quoted(title)) already; nothing was renamed.")
+        }
+        let answer = try await fleet.playlists.change(id, title: title)
         try output.change(answer, "Renamed \(id) to \(answer.title).", else: "its title is already \(answer.title)")
     }
 }
 
 struct PlaylistDelete: PlaylistCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete a playlist. Its episodes stay in the library.")
+        commandName: "delete", abstract: "Delete a playlist; `playlist undo` restores it for a day.",
+        discussion: "Its episodes stay in the library.")
     @OptionGroup var playlist: PlaylistArgument
     @Flag(help: "Also delete a playlist that contains episodes.") var force = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
-        let rule = try await fleet.current([.playlists]).playlists.first { $0.id == id }?.smart?.rule
         let answer = try await fleet.playlists.delete(id, withItems: force)
-        let note = rule.map { " Its rule was: \($0)." } ?? ""
-        try output.change(answer, "Deleted the playlist \(id).\(note)", else: "there was nothing to delete")
+        try output.change(
+            answer, "Deleted the playlist \(id). `lockstep playlist undo \(id)` restores it for a day.",
+            else: "there was nothing to delete")
     }
 }
 
@@ -510,14 +518,31 @@ struct PlaylistSet: PlaylistCommand {
     }
 }
 
-struct PlaylistUndo: PlaylistCommand {
+struct PlaylistUndo: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "undo", abstract: "Undo the last change of a playlist’s episodes.")
+        commandName: "undo", abstract: "Undo the last change of a playlist’s episodes, or its deletion.")
     @OptionGroup var playlist: PlaylistArgument
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { .parts([.playlists]) }
 
-    func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
+    func perform(_ fleet: Fleet, _ output: Output) async throws {
+        let id: String
+        do throws(Failure) { id = try await playlist.id(in: fleet) } catch {
+            guard error.known == .notFound else { throw error }
+            // It may have been deleted; if not, the nearest title is proposed.
+            guard let restored = try await undeleted(fleet) else { throw error }
+            return try output.undone(restored)
+        }
         try output.undone(try await fleet.playlists.undo(in: id))
+    }
+
+    private func undeleted(_ fleet: Fleet) async throws(Failure) -> QueueAnswer? {
+        do throws(Failure) {
+            return try await fleet.playlists.undelete(CommandLineWords.typed(playlist.playlist))
+        } catch {
+            guard error.known == .notFound, error.message.contains("none was deleted") else { throw error }
+            return nil
+        }
     }
 }
 
@@ -597,8 +622,14 @@ struct FavouriteRemove: FleetCommand {
     var options: GlobalOptions { wanted.options }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
         let id = PlaylistName.favourites
+        let texts = wanted.episodes.map(CommandLineWords.typed)
+        if wanted.rule == nil, texts.allSatisfy({ (1...6).contains($0.count) && $0.allSatisfy(\.isWholeNumber) }) {
+            // The numbers of rows, as in `playlist remove`.
+            let answer = try await fleet.playlists.remove(named: Array(Set(texts)).sorted(), from: id)
+            return try output.change(answer, answer.removed, else: "there was nothing to remove")
+        }
+        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
         let answer =
             found.isEmpty
             ? try await fleet.playlists.history(of: id, limit: 1)

@@ -32,8 +32,13 @@ extension Output {
             parts.append(
                 "Added \(Titles.shown(answer.entries.map(\.episode.title), count: answer.count))\(answer.suffix("to"))")
         }
+        let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
+        if !answer.moved.isEmpty {
+            let names = Titles.shown(answer.moved.map { titles[$0] ?? $0.text })
+            let place = answer.playlist == nil ? "to play next" : "to the front"
+            parts.append("\(parts.isEmpty ? "Moved" : "moved") \(names) \(place)\(answer.suffix("in"))")
+        }
         if !answer.alreadyThere.isEmpty {
-            let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
             let names = Titles.shown(answer.alreadyThere.map { titles[$0] ?? $0.text })
             let already = "already in \(answer.title): \(names)"
             parts.append(parts.isEmpty ? "No change: \(already)" : already)

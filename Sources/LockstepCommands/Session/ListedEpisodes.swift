@@ -76,7 +76,8 @@ extension ListedEpisodes {
     /// The commands whose words aren’t names of episodes.
     private static let others: Set<String> = ["search", "set", "watch", "logs"]
 
-    /// Replaces `%3` in a command line by the ID of the episode in row 3 of the last printed list.
+    /// Replaces `%3` in a command line by the ID of the episode in row 3 of the last printed list, and `%3-%7` by those
+    /// of five rows.
     ///
     /// - Parameter find: returns the episode of a row.
     static func resolved(
@@ -87,8 +88,8 @@ extension ListedEpisodes {
         var result: [String] = []
         for (before, word) in zip([""] + arguments, arguments) {
             // A note is any text.
-            if let row = row(word), before != "--note", before != "--title" {
-                result.append(try find(row).text)
+            if let rows = rows(word), before != "--note", before != "--title" {
+                for row in rows { result.append(try find(row).text) }
             } else {
                 result.append(word)
             }
@@ -96,11 +97,21 @@ extension ListedEpisodes {
         return result
     }
 
-    private static func row(_ word: String) -> Int? {
-        guard word.first == "%", (2...6).contains(word.utf8.count), word.dropFirst().allSatisfy(\.isASCIIDigit) else {
+    /// The rows that `%3` or `%3-%7` names; nil for another word.
+    private static func rows(_ word: String) -> ClosedRange<Int>? {
+        let ends = word.split(separator: "-", omittingEmptySubsequences: false)
+        guard word.first == "%", (1...2).contains(ends.count) else { return nil }
+        let numbers = ends.compactMap(row)
+        guard numbers.count == ends.count, let first = numbers.first, let last = numbers.last, first <= last else {
             return nil
         }
-        return Int(word.dropFirst())
+        return first...last
+    }
+
+    private static func row(_ word: Substring) -> Int? {
+        let digits = word.hasPrefix("%") ? word.dropFirst() : word
+        guard (1...5).contains(digits.count), digits.allSatisfy(\.isASCIIDigit) else { return nil }
+        return Int(digits)
     }
 }
 
