@@ -12,7 +12,7 @@ struct Unsubscribe: FleetCommand {
             and files.
             """)
     var forget = false
-    @Flag(help: "With --forget, also accept parts of titles.") var yes = false
+    @Flag(help: "With --forget, don’t ask, and accept parts of titles.") var yes = false
     @Argument(help: "IDs, beginnings of IDs, parts of titles, or addresses.", completion: .podcasts) var podcasts:
         [String]
     @OptionGroup var options: GlobalOptions
@@ -20,7 +20,15 @@ struct Unsubscribe: FleetCommand {
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let found = try await fleet.library.findPodcasts(podcasts)
-        if forget, !yes { for (text, podcast) in zip(podcasts, found) { try Self.requireWholeName(text, podcast) } }
+        if forget, !yes {
+            if !output.json, ForgetQuestion.isPossible {
+                guard try await ForgetQuestion.about(found, fleet).ask() else {
+                    return try output.line("No change: nothing was forgotten.")
+                }
+            } else {
+                for (text, podcast) in zip(podcasts, found) { try Self.requireWholeName(text, podcast) }
+            }
+        }
         let before = forget ? await fleet.availableState() : nil
         let results = try await fleet.feeds.unsubscribe(found.map(\.id), forget: forget)
         try FeedResults(results, of: forget ? .forgetting : .unsubscribing).report(to: output)
