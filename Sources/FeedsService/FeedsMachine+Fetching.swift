@@ -14,6 +14,8 @@ extension FeedsMachine {
     /// computations.
     private static let longQueue = 200
     private static let longQueueCheck = Duration.seconds(10)
+    /// The maximum number of fetched feeds that are being stored, from which only commands start fetches.
+    private static let storingLimit = 16
     /// The time between an unchanged refresh and its storage.
     private static let storingInterval = Duration.seconds(3_600)
 
@@ -68,7 +70,8 @@ extension FeedsMachine {
     // MARK: - Fetches
 
     mutating func startFetches(now: Moment, _ effects: inout [Effect]) {
-        while let fetch = fetches.start() {
+        // A slow database delays fetches, so that their results don’t fill the memory, and commands their replies.
+        while let fetch = fetches.start(commandsOnly: storing >= Self.storingLimit) {
             var order = FetchOrder(number: fetch.number, request: FeedRequest(fetch.address))
             order.isRequested = fetch.isUrgent
             order.request.credentials = credentials(of: fetch, fetch.podcast)

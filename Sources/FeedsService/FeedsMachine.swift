@@ -66,6 +66,8 @@ package struct FeedsMachine: OwnerMachine {
     /// The time at which a job is published or removed next.
     var jobTimer: MonotonicTime?
     var fetches = FetchQueue()
+    /// The number of fetched feeds whose commit is pending.
+    var storing = 0
     var merges: [UInt64: Merge] = [:]
     /// The times before which feeds whose refresh couldn’t be saved aren’t refreshed.
     var notBefore: [PodcastID: MonotonicTime] = [:]
@@ -207,6 +209,7 @@ package struct FeedsMachine: OwnerMachine {
         _ effects: inout [Effect], _ change: (inout FeedsLibrary) -> Void = { _ in }
     ) {
         let step = Step(id: library.apply(change), purpose: purpose)
+        if purpose.podcast != nil { storing += 1 }
         effects.append(
             .commit(
                 Transaction(
@@ -215,6 +218,7 @@ package struct FeedsMachine: OwnerMachine {
 
     private mutating func committed(_ step: Step, now: Moment, _ effects: inout [Effect]) {
         library.committed(step.id)
+        stored(step, now: now, &effects)
         for (waiter, result) in step.purpose.results { answer(waiter, result, &effects) }
         effects += step.purpose.chapterCommands.map { .reply($0, .success(WireFeedsReply().wireBytes)) }
         forgetSecrets(of: step.purpose.forgotten, &effects)
@@ -222,8 +226,16 @@ package struct FeedsMachine: OwnerMachine {
         scheduleNext(now: now, &effects)
     }
 
+    /// Continues with waiting fetches after the commit of a fetched feed.
+    private mutating func stored(_ step: Step, now: Moment, _ effects: inout [Effect]) {
+        guard step.purpose.podcast != nil else { return }
+        storing -= 1
+        startFetches(now: now, &effects)
+    }
+
     private mutating func refused(_ step: Step, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
         library.refused(step.id)
+        stored(step, now: now, &effects)
         if let job = step.purpose.job { jobs[job] = nil }
         if step.purpose.readsAgain {
             effects.append(.timer(.readAgain, at: now.monotonic.advanced(by: Self.readBackoff.wait())))

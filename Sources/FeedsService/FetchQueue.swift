@@ -124,9 +124,12 @@ struct FetchQueue: Sendable {
     }
 
     /// Removes and returns the next fetch that may start.
-    mutating func start() -> Fetch? {
+    ///
+    /// - Parameter commandsOnly: whether those of jobs and the schedule wait.
+    mutating func start(commandsOnly: Bool) -> Fetch? {
         guard runningCount - slowCount < Self.limit, runningCount < Self.hardLimit,
-            let next = queues.firstIndex(where: { !$0.isEmpty })
+            let next = queues.firstIndex(where: { !$0.isEmpty }),
+            !commandsOnly || next == Fetch.Priority.command.rawValue
         else { return nil }
         let number = queues[next].removeFirst()
         runningCount += 1

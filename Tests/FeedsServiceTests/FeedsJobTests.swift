@@ -219,6 +219,27 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(rest?.next == 0)
     }
 
+    @Test func `a slow database delays the fetches of jobs, but not those of commands`() throws {
+        let rig = FeedsRig()
+        rig.send { $0.addFeeds.outlines = (0..<100).map { number in .with { $0.url = "https://h\(number).example/" } } }
+        rig.holdsCommits = true
+        var answered = 0
+        while answered < rig.orders.count {
+            try rig.deliver(two, to: answered)
+            answered += 1
+        }
+        #expect((16...24).contains(answered), "\(answered)")
+        _ = rig.subscribe("https://new.example/")
+        #expect(rig.orders.count == answered + 1 && rig.orders.last?.request.address.text == "https://new.example/")
+        rig.holdsCommits = false
+        rig.releaseCommits()
+        while answered < rig.orders.count {
+            try rig.deliver(two, to: answered)
+            answered += 1
+        }
+        #expect(answered == 101 && rig.podcasts.values.allSatisfy { $0.episodeCount == 2 })
+    }
+
     @Test func `invalid requests are refused`() throws {
         let rig = FeedsRig()
         #expect(rig.send { $0.addFeeds = WireAddFeeds() }?.failure?.known == .invalidArgument)

@@ -30,7 +30,18 @@ struct ImportPodcasts: LockstepCommand {
             Interruption.say(
                 "lockstep: Some podcasts may be missing. Repeat the command to add the rest.\n", clearsLine: false)
             var jobs: [JobID] = []
-            for part in list.parts { jobs.append(try await fleet.feeds.add(part, keep: true)) }
+            var stored = 0
+            for part in list.parts {
+                do throws(Failure) {
+                    jobs.append(try await fleet.feeds.add(part, keep: true))
+                } catch {
+                    var failure = error
+                    failure.message +=
+                        " Stored \(stored) of \(NumberText.counted(list.outlines.count, "podcast")); repeat the command to add the rest."
+                    throw failure
+                }
+                stored += part.count
+            }
             let ended = try await JobFollower(fleet, context).follow(
                 jobs, farewell: "The import goes on without this command. `lockstep podcasts` shows what has arrived.")
             try ImportReport(list, jobs, ended?.results).print(to: output)
