@@ -182,7 +182,7 @@ let package = Package(
             shared + ["FeedsService", "FeedFetching", "FeedParsing", "OwnerKit", "OwnerHarness", "ProcessKit"]),
         tests("DownloadsServiceTests", shared + ["DownloadsService", "OwnerKit", "OwnerHarness", "LibC"]),
         tests("FleetSupervisorTests", shared + ["FleetSupervisor", "SupervisorControl", "LibC", "CProcess"]),
-        tests("LockstepCommandsTests", shared + ["LockstepCommands", "SupervisorControl", arguments]),
+        tests("LockstepCommandsTests", shared + ["LockstepCommands", "FeedParsing", "SupervisorControl", arguments]),
         tests(
             "FleetTests",
             shared + [

@@ -36,9 +36,11 @@ struct Subscribe: LockstepCommand {
                     try await fleet.feeds.subscribe(each: urls, keep: keep, user: user ?? "", password: password ?? "")
                 }
             guard let results else {
-                return try context.output.line(
-                    "The feeds were fetched; the results aren’t known any more. `lockstep podcasts` lists the podcasts."
-                )
+                return try context.output.value(
+                    .array([]),
+                    lines: [
+                        "The feeds were fetched; the results aren’t known any more. `lockstep podcasts` lists the podcasts."
+                    ])
             }
             try FeedResults(try await withFeedsOfPages(results, fleet, context.output, password), of: .subscribing)
                 .report(to: context.output)
@@ -83,7 +85,7 @@ struct Subscribe: LockstepCommand {
         return try await JobFollower(fleet, context).follow(
             jobs,
             farewell: "The feeds are still fetched without this command. `lockstep podcasts` shows what has arrived."
-        )?.results
+        )
     }
 }
 
@@ -97,8 +99,11 @@ struct Refresh: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         try await context.withFleet(observing: podcasts.isEmpty ? .parts([.jobs]) : .nothing) { fleet in
             guard let results = try await podcasts.isEmpty ? all(fleet, context) : named(fleet, context.output) else {
-                return try context.output.line(
-                    "The refresh has ended; its results aren’t known any more. `lockstep inbox` shows new episodes.")
+                return try context.output.value(
+                    .array([]),
+                    lines: [
+                        "The refresh has ended; its results aren’t known any more. `lockstep inbox` shows new episodes."
+                    ])
             }
             try RefreshReport(results, try await Self.newEpisodes(results, fleet.library)).print(to: context.output)
         }
@@ -108,7 +113,7 @@ struct Refresh: LockstepCommand {
     private func all(_ fleet: Fleet, _ context: CommandContext) async throws -> [FeedsClient.Result]? {
         guard let job = try await fleet.feeds.refreshAll() else { return [] }
         return try await JobFollower(fleet, context).follow(
-            [job], farewell: "The refresh goes on without this command. `lockstep inbox` shows new episodes.")?.results
+            [job], farewell: "The refresh goes on without this command. `lockstep inbox` shows new episodes.")
     }
 
     private func named(_ fleet: Fleet, _ output: Output) async throws -> [FeedsClient.Result]? {

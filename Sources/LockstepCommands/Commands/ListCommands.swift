@@ -42,9 +42,9 @@ struct ImportPodcasts: LockstepCommand {
                 }
                 stored += part.count
             }
-            let ended = try await JobFollower(fleet, context).follow(
+            let results = try await JobFollower(fleet, context).follow(
                 jobs, farewell: "The import goes on without this command. `lockstep podcasts` shows what has arrived.")
-            try ImportReport(list, jobs, ended?.results).print(to: output)
+            try ImportReport(list, jobs, results).print(to: output)
         }
     }
 }

@@ -31,61 +31,73 @@ struct JobFollower: Sendable {
     /// Follows jobs until they have ended.
     ///
     /// - Parameter farewell: the sentence after ^C: what goes on, and how to see its outcome.
-    /// - Returns: the result of each feed, in order, and the start of the first job; nil if the service doesn’t know
-    ///   the results any more.
-    func follow(_ jobs: [JobID], farewell: String) async throws -> (results: [FeedsClient.Result], started: Timestamp)?
-    {
+    /// - Returns: the result of each feed, in order; nil if the service doesn’t know all results any more.
+    func follow(_ jobs: [JobID], farewell: String) async throws -> [FeedsClient.Result]? {
         Interruption.say(output.quiet ? "" : "lockstep: \(output.advice.completed(farewell))\n", clearsLine: isBar)
         defer {
             Interruption.reset()
             clear()
         }
-        let started = try await end(of: jobs)
-        guard let results = try await results(of: jobs) else { return nil }
-        return (results, started)
+        let results = try await results(of: jobs)
+        return jobs.allSatisfy { results[$0] != nil } ? jobs.flatMap { results[$0] ?? [] } : nil
     }
 
-    private func results(of jobs: [JobID]) async throws(Failure) -> [FeedsClient.Result]? {
-        var results: [FeedsClient.Result] = []
-        for job in jobs {
-            do throws(Failure) {
-                results += try await fleet.feeds.results(of: job)
-            } catch {
-                guard error.known == .notFound else { throw error }
-                return nil
-            }
-        }
-        return results
-    }
-
-    /// Waits for the end of the jobs, and returns the start of the first one.
-    private func end(of jobs: [JobID]) async throws -> Timestamp {
+    /// Waits for the end of the jobs, and reads the results of each when it has ended: a minute later, the service
+    /// doesn’t know them any more.
+    private func results(of jobs: [JobID]) async throws -> [JobID: [FeedsClient.Result]] {
         var known: [JobID: JobState] = [:]
+        var results: [JobID: [FeedsClient.Result]] = [:]
+        var ended: Set<JobID> = []
         var last = Progress()
         var nextLine = SystemClocks.now().monotonic.advanced(by: Self.lineInterval)
         while true {
-            let (seen, before) = (known, last)
+            let (state, progress) = try await next(jobs, known, after: last)
+            last = progress
+            for job in jobs { known[job] = state.job(job) ?? known[job] }
+            show(last, &nextLine)
+            for job in jobs where !ended.contains(job) && state.job(job).map({ $0.ended != nil }) ?? true {
+                ended.insert(job)
+                results[job] = try await self.results(of: job)
+            }
+            if last.isOver { return results }
+        }
+    }
+
+    /// Returns the next state with other progress, or the present one after a while.
+    private func next(
+        _ jobs: [JobID], _ known: [JobID: JobState], after last: Progress
+    ) async throws(Failure) -> (FleetState, Progress) {
+        while true {
             let (state, isMet) = await fleet.first(within: Self.absenceLimit) { state in
                 guard !state.isStale(.jobs) else { return false }
-                let progress = Self.progress(of: jobs, in: state, seen)
-                return progress.isOver || progress != before
+                let progress = Self.progress(of: jobs, in: state, known)
+                return progress.isOver || progress != last
             }
-            guard isMet || !state.isStale(.jobs) else {
+            if isMet { return (state, Self.progress(of: jobs, in: state, known)) }
+            guard !state.isStale(.jobs) else {
                 throw Failure(
                     .unavailable,
                     "The feeds service isn’t ready. The work goes on when it is; `lockstep ps` shows what it is doing.")
             }
-            for job in jobs { known[job] = state.job(job) ?? known[job] }
-            last = Self.progress(of: jobs, in: state, known)
-            let now = SystemClocks.now().monotonic
-            if isBar {
-                draw(last)
-            } else if nextLine <= now, !last.isOver {
-                nextLine = now.advanced(by: Self.lineInterval)
-                output.progress("\(Self.sentence(last)).")
-            }
-            if last.isOver { return known.values.map(\.started).min() ?? SystemClocks.wall() }
         }
+    }
+
+    /// - Returns: nil if the service doesn’t know the results any more.
+    private func results(of job: JobID) async throws(Failure) -> [FeedsClient.Result]? {
+        do throws(Failure) {
+            return try await fleet.feeds.results(of: job)
+        } catch {
+            guard error.known == .notFound else { throw error }
+            return nil
+        }
+    }
+
+    private func show(_ progress: Progress, _ nextLine: inout MonotonicTime) {
+        guard !isBar else { return draw(progress) }
+        let now = SystemClocks.now().monotonic
+        guard nextLine <= now, !progress.isOver else { return }
+        nextLine = now.advanced(by: Self.lineInterval)
+        output.progress("\(Self.sentence(progress)).")
     }
 
     /// The progress of jobs. One that isn’t on the stream has ended.
