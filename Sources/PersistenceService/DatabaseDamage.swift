@@ -12,6 +12,15 @@ package struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
         self.findings = findings
     }
 
+    /// Whether a row of `quick_check` reports that a page couldn’t be read: “unable to get the page. error code=8458”. The
+    /// lowest byte of the code is that of SQLite’s errors of input and output.
+    static func isReadError(_ row: String) -> Bool {
+        row.split(separator: "\n").contains { line in
+            guard let mark = line.firstRange(of: "error code=") else { return false }
+            return Int(line[mark.upperBound...].prefix { $0.isNumber }).map { $0 & 0xFF == 10 } ?? false
+        }
+    }
+
     /// The number of findings after which `quick_check` stops.
     private static let limit = 100
 

@@ -15,7 +15,7 @@ struct MaintenanceSchedule: Sendable {
     static let snapshotDelay = Duration.seconds(240)
     /// The number of bytes of side snapshots that changes may cause in an hour: flash memory wears out.
     static let snapshotBytesPerHour: UInt64 = 6 << 20
-    static let snapshotBackoff = Backoff.constant(.seconds(30))
+    static let snapshotBackoff = Backoff.exponential(first: .seconds(30), longest: .seconds(3_600))
     static let pruneInterval = Duration.seconds(3_600)
     /// The retention time of replies and commit IDs, in ms.
     static let retention: Int64 = 86_400_000
@@ -62,6 +62,8 @@ struct MaintenanceSchedule: Sendable {
     private var lastCopy: DatabaseCopy?
     private var backup: Job
     private var snapshot = Job()
+    /// The number of side snapshots that failed since the last successful one: each may fill the disk first.
+    private var snapshotFailures = 0
     /// The earliest time of the next side snapshot that a change causes.
     private var snapshotNotBefore: MonotonicTime?
     /// Whether anything was written since the newest copy began.
@@ -109,9 +111,11 @@ struct MaintenanceSchedule: Sendable {
         snapshot.isRunning = false
         guard let copy else {
             hasUncopiedWrites = true
-            snapshot.at = now.monotonic.advanced(by: Self.snapshotBackoff.wait())
+            snapshotFailures += 1
+            snapshot.at = now.monotonic.advanced(by: Self.snapshotBackoff.wait(after: snapshotFailures))
             return
         }
+        snapshotFailures = 0
         lastCopy = copy
         snapshotNotBefore = now.monotonic.advanced(by: Self.pause(after: copy))
         snapshot.at = snapshot.at.map { max($0, snapshotNotBefore ?? $0) }

@@ -37,7 +37,7 @@ extension PersistenceMachine {
         /// The number of pages that the log still holds.
         case checkpointed(Result<Int, Failure>)
         /// The whole database was read; nil if it isn’t damaged.
-        case checked(DatabaseDamage?)
+        case checked(Result<DatabaseDamage?, Failure>)
         case rebuilt(Result<Void, Failure>)
         case wake
         case stopping

@@ -120,11 +120,15 @@ package struct PersistenceMachine: Sendable {
             schedule.counted()
             if case .success(let counts) = result { (status.podcasts, status.episodes) = counts }
             handleDamage(result.failure, &effects)
-        case .checked(nil):
+        case .checked(.failure(let failure)):
+            // The next check is due at the usual time; a read error of queries is reported by them.
+            schedule.checked(now: now)
+            effects.append(.log(.error, "The database could not be checked: \(failure.message)"))
+        case .checked(.success(nil)):
             schedule.checked(now: now)
             enqueue(.checked, for: .maintenance)
             effects.append(.log(.info, "The database passed the integrity check."))
-        case .checked(let damage?):
+        case .checked(.success(let damage?)):
             effects.append(.log(.error, "The database check found damage: \(damage.details)"))
             let failure = Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)")
             handleDamage(failure, &effects)

@@ -124,7 +124,7 @@ private struct PersistenceHandler: ServiceHandler {
             run(queues.writer) { store in .pruned(Result { () throws(Failure) in try store.prune(before: before) }) }
         case .checkpoint: run(queues.writer) { .checkpointed(Result(catching: $0.checkpoint)) }
         case .count: run(queues.readers) { .counted(Result(catching: $0.counts)) }
-        case .check: run(queues.maintenance) { .checked($0.damage()) }
+        case .check: run(queues.maintenance) { .checked(Result(catching: $0.damage)) }
         case .rebuild: run(queues.writer) { .rebuilt(Result(catching: $0.rebuildSearch)) }
         }
         return nil

@@ -41,7 +41,8 @@ extension Store {
             try Schema.migrator(movedSecrets: files.movedSecrets).migrate(target)
             try target.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH ? AS live", arguments: [files.database])
-                try db.inTransaction(.immediate) {
+                // An immediate transaction would also lock the live database, for all commits.
+                try db.inTransaction(.deferred) {
                     let tables = ["owner", "record", "podcast", "podcast_address", "podcast_tag", "episode_state"]
                     for table in tables { try Store.copy(table, db) }
                     let oldest = now.milliseconds - Store.sessionAge

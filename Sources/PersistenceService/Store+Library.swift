@@ -33,7 +33,8 @@ extension Store {
                     page.next = last
                     break
                 }
-                page.podcasts.append(try Self.podcast(row))
+                // A damaged one must not hide the others; the feeds service reports it at its start.
+                if let podcast = try? Self.podcast(row) { page.podcasts.append(podcast) }
                 last = "\(row[3] as String)\u{1F}\(row[4] as String)"
             }
             return page
@@ -188,7 +189,8 @@ struct EpisodeReader {
         guard let row = try Row.fetchOne(statement, arguments: [rowID]) else { return nil }
         let value: Data = row[0]
         let (state, download, fetched): (Data?, Data?, Data?) = (row[1], row[2], row[3])
-        var episode = try WireEpisode(serializedBytes: value)
+        // A damaged one must not hide the others; the next refresh that changes it replaces it.
+        guard var episode = try? WireEpisode(serializedBytes: value) else { return nil }
         var bytes = value.count
         if !withChapters, !episode.chapters.isEmpty {
             episode.chapters = []
@@ -196,7 +198,7 @@ struct EpisodeReader {
         }
         episode.flags = UInt32(clamping: row[4] as Int64)
         episode.podcastTitle = try titles.title(of: episode.podcastID)
-        if let state { episode.state = try WireEpisodeState(serializedBytes: state) }
+        if let state = state.flatMap({ try? WireEpisodeState(serializedBytes: $0) }) { episode.state = state }
         if withDescription {
             episode.description_p =
                 try String.fetchOne(
@@ -243,7 +245,7 @@ struct PodcastTitles {
         if let title = titles[podcast] { return title }
         let value = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT value FROM podcast WHERE id = ?"), arguments: [podcast])
-        let title = try value.map { try WirePodcast(serializedBytes: $0).title } ?? ""
+        let title = value.flatMap { try? WirePodcast(serializedBytes: $0).title } ?? ""
         titles[podcast] = title
         return title
     }

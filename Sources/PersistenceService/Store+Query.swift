@@ -33,7 +33,7 @@ extension Store {
     /// Reads the whole database.
     private func check() throws(Failure) -> WireDatabaseCheck {
         var check = WireDatabaseCheck()
-        check.damage = damage()?.description ?? ""
+        check.damage = try damage()?.description ?? ""
         // The size includes the log, which has the newest pages.
         check.bytes = ["", "-wal"].reduce(0) { $0 + (DatabaseCopy.size(of: files.database + $1) ?? 0) }
         check.sqliteVersion = try read("reading the version") { db in

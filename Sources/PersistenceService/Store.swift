@@ -142,9 +142,12 @@ package final class Store: Sendable {
     }
 
     /// Checks the whole database; nil if it isn’t damaged. It takes a second for some hundred MB.
-    package func damage() -> DatabaseDamage? {
+    ///
+    /// - Throws: `storageFailed` if it can’t be read.
+    package func damage() throws(Failure) -> DatabaseDamage? {
         do { return try pool.read { db in try Store.damage(db, tables: nil) } } catch {
-            return StorageFailure.isDamage(error) ? DatabaseDamage(["\(error)"]) : nil
+            if StorageFailure.isDamage(error) { return DatabaseDamage(["\(error)"]) }
+            throw StorageFailure.of(error, doing: "being checked", path: files.database)
         }
     }
 
@@ -152,6 +155,10 @@ package final class Store: Sendable {
     static func damage(_ db: Database, tables: [String]?) throws -> DatabaseDamage? {
         for check in tables.map({ $0.map { "quick_check('\($0)')" } }) ?? ["quick_check"] {
             let rows = try String.fetchAll(db, sql: "PRAGMA \(check)")
+            // A disk that can’t be read at the moment isn’t a damaged database.
+            if let row = rows.first(where: DatabaseDamage.isReadError) {
+                throw DatabaseError(resultCode: .SQLITE_IOERR, message: row)
+            }
             if let damage = DatabaseDamage(rows) { return damage }
         }
         return nil

@@ -113,7 +113,23 @@ struct StoreRecovery {
 
     /// Builds the database from the newest good copies at another path, then renames it.
     private func restore(_ recovery: inout Recovery) throws {
-        let good = goodCopies()
+        var good = goodCopies()
+        while !good.isEmpty {
+            do { return try restore(good, &recovery) } catch  where Self.isOfCopy(error) {
+                // The next copy may be readable.
+                good.removeFirst()
+            }
+        }
+        try restore(good, &recovery)
+    }
+
+    /// Whether the content of a copy caused an error, and not the disk.
+    private static func isOfCopy(_ error: any Error) -> Bool {
+        error is BinaryDecodingError || error is Failure || StorageFailure.isDamage(error)
+    }
+
+    /// - Parameter good: the copies, newest first; without any, the database is new.
+    private func restore(_ good: [DatabaseCopy], _ recovery: inout Recovery) throws {
         let newest = good.first
         let base = good.first { $0.kind == .backup }
         files.removeDatabase(files.restoring)
@@ -137,9 +153,13 @@ struct StoreRecovery {
         try StoreFiles.publish(files.restoring, as: files.database)
     }
 
-    /// The undamaged copies, newest first, without those of a newer version.
+    /// The undamaged copies, newest first, without those of a newer version. A copy that is dated in the future comes
+    /// last: the clock was wrong when it was made.
     private func goodCopies() -> [DatabaseCopy] {
-        files.copies().filter { (try? inspect($0.path, whole: true)) == .sound }
+        let latest = now.milliseconds + 3_600_000
+        let copies = files.copies()
+        let ordered = copies.filter { $0.at.milliseconds <= latest } + copies.filter { $0.at.milliseconds > latest }
+        return ordered.filter { (try? inspect($0.path, whole: true)) == .sound }
     }
 
     /// Replaces records, podcasts and states with those of a newer side snapshot.
@@ -156,8 +176,8 @@ struct StoreRecovery {
             try db.inTransaction(.immediate) {
                 try db.execute(
                     sql: """
-                        DELETE FROM main.record;
-                        INSERT INTO main.record SELECT * FROM side.record;
+                        DELETE FROM main.record WHERE NOT \(Self.isSeen);
+                        INSERT INTO main.record SELECT * FROM side.record WHERE NOT \(Self.isSeen);
                         INSERT OR REPLACE INTO main.owner SELECT * FROM side.owner;
                         INSERT INTO main.podcast (id, title, subscribed, value)
                             SELECT id, title, subscribed, value FROM side.podcast WHERE true
@@ -187,22 +207,30 @@ struct StoreRecovery {
         }
     }
 
+    /// The records of the feeds service that list the stored episodes of each podcast. They belong to the episodes,
+    /// which a side snapshot doesn’t contain: with newer ones, the missing episodes would never be stored again.
+    private static let isSeen = "(owner = 'feeds' AND collection = 'seen')"
+
     /// Stores the state of an episode, on which the episode’s row depends; an invalid one is skipped.
     private static func restoreState(_ value: Data, _ library: LibraryWriter) throws {
         guard let state = try? WireEpisodeState(serializedBytes: value) else { return }
         do { try library.put(state) } catch is Failure { return }
     }
 
-    /// Clears the validators of feeds: a server that finds them current would never send the missing episodes.
+    /// Clears the validators of feeds: a server that finds them current would never send the missing episodes. A podcast
+    /// of which no episodes are known counts as never read, so that its episodes aren’t new.
     private func clearValidators(_ db: Database) throws {
+        let known = Set(try String.fetchAll(db, sql: "SELECT key FROM record WHERE \(Self.isSeen)"))
         for row in try Row.fetchAll(db, sql: "SELECT id, value FROM podcast") {
-            let value: Data = row[1]
-            var podcast = try WirePodcast(serializedBytes: value)
+            let (id, value): (String, Data) = (row[0], row[1])
+            // A check of the file doesn’t find damage within a value; the next refresh replaces it.
+            guard var podcast = try? WirePodcast(serializedBytes: value) else { continue }
             podcast.etag = ""
             podcast.lastModified = ""
             podcast.nextRefresh = 0
+            if !known.contains(id) { podcast.lastRefresh = 0 }
             try db.execute(
-                sql: "UPDATE podcast SET value = ? WHERE id = ?", arguments: [podcast.wireData, row[0] as String])
+                sql: "UPDATE podcast SET value = ? WHERE id = ?", arguments: [podcast.wireData, id])
         }
     }
 }

@@ -408,7 +408,7 @@ extension [PersistenceMachine.Effect] {
     @Test func `damage ends the service and makes the next start check the whole database`() {
         let damage = Failure(code: StorageFailure.damaged, message: "bad page", retry: true)
         for event: PersistenceMachine.Event in [
-            .checked(DatabaseDamage(["bad page"])), .answered(.init(1), .failure(damage)),
+            .checked(.success(DatabaseDamage(["bad page"]))), .answered(.init(1), .failure(damage)),
             .copied(.backup, .failure(damage)),
             .wrote(StoreBatchResult(results: [.failure(damage)], failures: [damage])),
         ] {
@@ -446,7 +446,7 @@ extension [PersistenceMachine.Effect] {
         #expect(!bench.send(.started).work.contains("check"))
         #expect(bench.pass(60).work.contains("check"))
         #expect(!bench.pass(60).work.contains("check"))
-        #expect(bench.send(.checked(nil)).work == ["write 1"], "its time is recorded")
+        #expect(bench.send(.checked(.success(nil))).work == ["write 1"], "its time is recorded")
         _ = bench.send(.wrote(MachineBench.done(1)))
         let week = Int64(7 * 86_400)
         #expect(!bench.pass(week - 1).work.contains("check"))

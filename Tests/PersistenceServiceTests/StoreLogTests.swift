@@ -111,7 +111,7 @@ import WireMessages
                 killed.store.close()
             }
             #expect(try store.checkpoint() == 0)
-            #expect(store.damage() == nil)
+            #expect(try store.damage() == nil)
             #expect(try store.texts("queue").count == count)
         }
     }

@@ -229,7 +229,58 @@ import WireMessages
         #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.last?.unplayedCount == 0)
         #expect(
             try alert(of: restored)?.message.contains(LocalTime.calendar(StoreFixture.moment(120)).minuteText) == true)
-        #expect(restored.damage() == nil)
+        #expect(try restored.damage() == nil)
+    }
+
+    @Test func `a snapshot’s lists of stored episodes aren’t restored without the episodes`() throws {
+        let store = try fixture.open()
+        try store.apply("feeds", [.podcast("p1"), .episode("e1"), .put("seen", "p1", "e1")])
+        _ = try store.backup(now: StoreFixture.moment(60))
+        var read = WireChange.podcast("p2")
+        read.putPodcast.lastRefresh = 5
+        try store.apply(
+            "feeds",
+            [.episode("e2"), .put("seen", "p1", "e1 e2"), read, .episode("e3", of: "p2"), .put("seen", "p2", "e3")])
+        _ = try store.sideSnapshot(now: StoreFixture.moment(120))
+        store.close()
+        try harm(try fixture.bytes(), .truncated)
+        let restored = try fixture.open(at: 600)
+        #expect(try restored.texts("feeds") == ["seen/p1=e1"])
+        let podcasts = try restored.podcasts(WirePodcastsQuery()).podcasts
+        #expect(podcasts.first { $0.id == "p2" }?.lastRefresh == 0)
+    }
+
+    @Test func `a copy with an unreadable podcast is restored`() throws {
+        let store = try fixture.open()
+        try store.apply("feeds", [.podcast("p1"), .podcast("p2")])
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        try store.pool.write { db in try db.execute(sql: "UPDATE podcast SET value = x'ffffff' WHERE id = 'p1'") }
+        let backup = try store.backup(now: StoreFixture.moment(60))
+        store.close()
+        try harm(try fixture.bytes(), .truncated)
+        let (restored, recovery) = try fixture.openRecovering(at: 600)
+        #expect(recovery?.restored == backup.path)
+        #expect(try restored.texts("queue") == ["entry/q1=one"])
+        #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.map(\.id) == ["p2"])
+    }
+
+    @Test func `a copy that is dated in the future is the last choice`() throws {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "old")])
+        _ = try store.backup(now: Timestamp(milliseconds: StoreFixture.moment().milliseconds + 400 * 86_400_000))
+        try store.apply("queue", [.put("entry", "q1", "new")])
+        let backup = try store.backup(now: StoreFixture.moment(60))
+        store.close()
+        try harm(try fixture.bytes(), .truncated)
+        let (restored, recovery) = try fixture.openRecovering(at: 600)
+        #expect(recovery?.restored == backup.path)
+        #expect(try restored.texts("queue") == ["entry/q1=new"])
+    }
+
+    @Test func `a page that can’t be read isn’t damage`() {
+        #expect(DatabaseDamage.isReadError("*** in database main ***\nPage 7: unable to get the page. error code=8458"))
+        #expect(!DatabaseDamage.isReadError("Page 7: unable to get the page. error code=11"))
+        #expect(!DatabaseDamage.isReadError("row 3 missing from index episode_by_title"))
     }
 
     @Test func `a snapshot alone restores the queue, the session and subscriptions`() throws {
