@@ -128,6 +128,14 @@ struct RetentionRules: Sendable {
 
     // MARK: The storage limit
 
+    /// The size of files together; at most the largest number.
+    private static func size(of files: [WireDownload]) -> UInt64 {
+        files.reduce(0) { sum, file in
+            let (total, isTooLarge) = sum.addingReportingOverflow(file.receivedBytes)
+            return isTooLarge ? .max : total
+        }
+    }
+
     private static func limit(_ store: DownloadStore) -> ByteCount? { ByteCount(store.settings.value(.downloadLimit)) }
 
     /// Deletes automatic downloads until all files together are within the limit: played ones first, then the oldest;
@@ -137,7 +145,7 @@ struct RetentionRules: Sendable {
         protected = Set(
             files.filter { !$0.automatic || held.contains($0.episode) || started.contains($0.episode) }.map(\.episode))
         guard let limit = Self.limit(change.store) else { return }
-        var total = files.reduce(0) { $0 + $1.receivedBytes }
+        var total = Self.size(of: files)
         for download in files.sorted(by: isDeletedBefore)
         where total > limit.bytes && protected?.contains(download.episode) == false {
             total -= download.receivedBytes
@@ -159,8 +167,10 @@ struct RetentionRules: Sendable {
                     || playedAt[other.episode] == nil && other.retentionOrder > download.retentionOrder)
         }
         let size = max(download.totalBytes, download.announcedBytes)
-        let total = kept.reduce(size) { $0 + $1.receivedBytes }
-        return total <= limit.bytes ? nil : "room: the downloads that are kept have reached the limit of \(limit.text)"
+        // Feeds and servers announce any size.
+        let (total, isTooLarge) = size.addingReportingOverflow(Self.size(of: kept))
+        return total <= limit.bytes && !isTooLarge
+            ? nil : "room: the downloads that are kept have reached the limit of \(limit.text)"
     }
 
     private func limitReason(_ download: WireDownload, _ limit: ByteCount) -> String {

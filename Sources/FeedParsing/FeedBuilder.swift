@@ -2,6 +2,9 @@ import PodcastModel
 
 /// Collects the values of a feed’s elements. If several elements have a value, the best source is used, then the first.
 struct FeedBuilder {
+    /// The size up to which the length of an enclosure is believed, in bytes.
+    private static let largestFile: UInt64 = 1 << 50
+
     private let limits: FeedLimits
     private var channel = FeedChannel()
     private var items: [FeedEpisode] = []
@@ -193,7 +196,9 @@ struct FeedBuilder {
         enclosureRank = rank
         item?.enclosureURL = url
         item?.enclosureType = type
-        item?.enclosureLength = UInt64((length ?? "").filter { $0 != " " && $0 != "," }) ?? 0
+        let bytes = UInt64((length ?? "").filter { $0 != " " && $0 != "," }) ?? 0
+        // A larger number isn’t the size of a file.
+        item?.enclosureLength = bytes <= Self.largestFile ? bytes : 0
     }
 
     // MARK: - Values
