@@ -15,8 +15,12 @@ struct MarkHistory: Sendable {
     mutating func restore(_ record: StoredRecord) throws -> Bool { try records.restore(record) }
 
     /// The newest request, with its key; nil if there is none.
-    var newest: (key: String, record: WireMarksRecord)? {
-        records.values.max { $0.key < $1.key }.map { ($0.key, $0.value) }
+    var newest: (key: String, record: WireMarksRecord)? { newest(of: "") }
+
+    /// The newest request of a group, or of all if that is empty.
+    func newest(of group: String) -> (key: String, record: WireMarksRecord)? {
+        records.values.filter { group.isEmpty || $0.value.group == group }.max { $0.key < $1.key }
+            .map { ($0.key, $0.value) }
     }
 
     /// Adds a request, and evicts the oldest groups beyond the limit.
@@ -80,6 +84,8 @@ struct MarkHistory: Sendable {
 package struct MarkUndoing: Sendable {
     let request: RequestID
     let key: String
+    /// The group to which the request is limited; empty for none.
+    let group: String
 }
 
 /// The record that a commit of marks adds or removes.
@@ -91,8 +97,10 @@ struct MarksRecordChange: Sendable {
 
 extension PlaybackMachine {
     /// Undoes the newest marks; an episode that has been marked or finished since keeps its state.
-    mutating func undoMarks(_ request: RequestID) throws(Failure) {
-        guard let (key, record) = marks.newest else {
+    ///
+    /// - Parameter group: undoes only marks of this group; empty for any.
+    mutating func undoMarks(_ request: RequestID, of group: String) throws(Failure) {
+        guard let (key, record) = marks.newest(of: group) else {
             var reply = WirePlaybackReply()
             (reply.marksUndone, reply.changed) = (WireMarksUndone(), false)
             return pending.reply(request, reply)
@@ -104,7 +112,8 @@ extension PlaybackMachine {
             )
         }
         pending.lookUp(
-            record.marks.map(\.before.episode), for: .undoMarks(MarkUndoing(request: request, key: key)), limit: nil,
+            record.marks.map(\.before.episode), for: .undoMarks(MarkUndoing(request: request, key: key, group: group)),
+            limit: nil,
             brief: true)
     }
 
@@ -113,7 +122,7 @@ extension PlaybackMachine {
         do throws(Failure) {
             found = try result.persistenceReply.get().episodes.episodes
             // Another request has undone these marks in the meantime.
-            guard marks.records[undoing.key] != nil else { return try undoMarks(undoing.request) }
+            guard marks.records[undoing.key] != nil else { return try undoMarks(undoing.request, of: undoing.group) }
         } catch {
             return pending.refuse(undoing.request, error)
         }
@@ -122,6 +131,7 @@ extension PlaybackMachine {
         let known = Dictionary(found.map { ($0.id, $0) }) { first, _ in first }
         var reply = WirePlaybackReply()
         (reply.marksUndone.played, reply.marksUndone.more) = (record.played, marks.contains(group: record.group))
+        reply.marksUndone.group = record.group
         var undone: [EpisodeMark] = []
         for mark in record.marks {
             let episode = known[mark.before.episode]

@@ -27,7 +27,7 @@ extension PlaybackMachine {
             case .unload(let unload)?: self.unload(unload.loadID, command)
             case .setSetting(let setting)?: try setSetting(setting, command)
             case .setSleep(let set)?: try setSleep(set, command)
-            case .undoMarks?: try undoMarks(command.id)
+            case .undoMarks(let undo)?: try undoMarks(command.id, of: undo.group)
             case .setBookmark(let set)?: finish(try bookmarks.set(set, command, of: session, now: now), command)
             case .removeBookmark(let remove)?: finish(try bookmarks.remove(remove.id), command)
             case .bookmarks(let query)?:

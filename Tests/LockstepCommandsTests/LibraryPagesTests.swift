@@ -51,9 +51,10 @@ import Testing
         #expect(pages.press(.enter) == .ask(.command(.play(second.id))))
         // The next command waits for the one in flight.
         #expect(pages.press(.character("a")) == .handled)
-        let end = pages.finished(.command(.play(second.id)), .success(.effect("Playing.", undo: .queue)))
+        let end = pages.finished(.command(.play(second.id)), .success(.effect("Playing.", undo: .queue(revision: 1))))
         #expect(end.sentence == "Playing." && end.next == .command(.add([second.id], next: false)))
-        _ = pages.finished(.command(.add([second.id], next: false)), .success(.effect("Added.", undo: .queue)))
+        _ = pages.finished(
+            .command(.add([second.id], next: false)), .success(.effect("Added.", undo: .queue(revision: 1))))
         _ = pages.press(.home)
         for _ in 1...2 { #expect(pages.press(.character(" ")) == .handled) }
         #expect(pages.view?.chosen.count == 2)
@@ -67,10 +68,28 @@ import Testing
         #expect(pages.press(.character("u")) == .say("There is nothing to undo."))
         let command = LibraryCommand.mark([try Self.episode(1)], played: true)
         #expect(pages.press(.character("m")) == .ask(.command(command)))
-        let undo = LibraryUndo.mark([try Self.episode(1)], played: false)
+        let undo = LibraryUndo.marks(group: "g")
         _ = pages.finished(.command(command), .success(.effect("Marked.", undo: undo)))
         #expect(pages.press(.character("u")) == .ask(.command(.undo(undo))))
-        _ = pages.finished(.command(.undo(undo)), .success(.effect("Undone.", undo: nil)))
+        _ = pages.finished(.command(.undo(undo)), .success(.undone("Undone.", revision: nil)))
+        #expect(pages.press(.character("u")) == .say("There is nothing to undo."))
+    }
+
+    @Test func `several changes of a list are undone, unless others have changed it in between`() throws {
+        var pages = try Self.inbox()
+        let command = LibraryCommand.add([try Self.episode(1).id], next: false)
+        for revision: UInt64 in [4, 7, 8] {
+            _ = pages.finished(.command(command), .success(.effect("Added.", undo: .queue(revision: revision))))
+        }
+        let newest = LibraryUndo.queue(revision: 8)
+        #expect(pages.press(.character("u")) == .ask(.command(.undo(newest))))
+        _ = pages.finished(.command(.undo(newest)), .success(.undone("Undone.", revision: 9)))
+        let second = LibraryUndo.queue(revision: 9)
+        #expect(pages.press(.character("u")) == .ask(.command(.undo(second))))
+        _ = pages.finished(.command(.undo(second)), .success(.undone("Undone.", revision: 10)))
+        let first = LibraryUndo.queue(revision: 4)
+        #expect(pages.press(.character("u")) == .ask(.command(.undo(first))))
+        _ = pages.finished(.command(.undo(first)), .failure(Failure(.revisionMismatch, "Changed.")))
         #expect(pages.press(.character("u")) == .say("There is nothing to undo."))
     }
 

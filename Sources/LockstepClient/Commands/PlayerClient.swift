@@ -194,17 +194,23 @@ public struct PlayerClient: Sendable {
 
     /// Undoes the newest marks that `setPlayed` changed, with all calls of their group.
     ///
+    /// - Parameter group: undoes only the marks of this group; empty for the newest of any.
     /// - Returns: whether the episodes had been marked as played, and whether each has changed: one that has been
     ///   marked or finished since keeps its state; nil if there is nothing to undo.
-    public func undoMarks() async throws(Failure) -> (wasPlayed: Bool, episodes: [Answer<EpisodeProgress>])? {
+    public func undoMarks(
+        group: String = ""
+    ) async throws(Failure) -> (wasPlayed: Bool, episodes: [Answer<EpisodeProgress>])? {
         var episodes: [Answer<EpisodeProgress>] = []
+        var group = group
         while true {
-            let reply = try await reply { $0.undoMarks = WireUndoMarks() }
+            let reply = try await reply { $0.undoMarks.group = group }
             guard case .marksUndone(let undone)? = reply.result else {
                 throw Failure(.malformed, "Couldn’t read the playback service’s answer.")
             }
-            guard reply.changed else { return nil }
+            guard reply.changed else { return episodes.isEmpty ? nil : (undone.played, episodes) }
             episodes += Self.answers(undone.states)
+            // Other clients may have marked episodes in the meantime.
+            group = undone.group
             if !undone.more { return (undone.played, episodes) }
         }
     }

@@ -167,8 +167,11 @@ public struct PlaylistClient: Sendable {
     }
 
     /// Undoes the newest change of the items.
-    public func undo(in id: String) async throws(Failure) -> QueueAnswer {
-        try await ask(id) { $0.undo = WireUndo() }
+    ///
+    /// - Parameter revision: the revision that the playlist must have; nil for any.
+    /// - Throws: `revisionMismatch`.
+    public func undo(in id: String, at revision: UInt64? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.undo.fromRevision = revision ?? 0 }
     }
 
     /// Redoes the last undone change.

@@ -191,8 +191,11 @@ public struct QueueClient: Sendable {
     // MARK: - History
 
     /// Undoes the newest change of the entries. Modes, such as repeat, aren’t part of the history.
-    public func undo(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
-        try await ask(queue) { $0.undo = WireUndo() }
+    ///
+    /// - Parameter revision: the revision that the queue must have; nil for any.
+    /// - Throws: `revisionMismatch`.
+    public func undo(in queue: String? = nil, at revision: UInt64? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.undo.fromRevision = revision ?? 0 }
     }
 
     /// Redoes the change that was undone last.

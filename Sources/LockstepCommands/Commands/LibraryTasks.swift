@@ -16,6 +16,9 @@ extension Fleet {
                 }
                 let lines = EpisodeDetails(episode, in: state).lines(width: nil)
                 return .success(.notes(title: episode.title, lines: Array(lines.dropFirst())))
+            case .command(.undo(let undo)):
+                let undone = try await perform(undo)
+                return .success(.undone(undone.sentence, revision: undone.revision))
             case .command(let command):
                 let effect = try await perform(command)
                 return .success(.effect(effect.sentence, undo: effect.undo))
@@ -87,10 +90,13 @@ extension Fleet {
         switch command {
         case .play(let id):
             let answer = try await queue.play(.episodeOfShownQueues(id))
-            return (answer.changed ? "Playing \(answer.names)." : "It already plays.", answer.changed ? .queue : nil)
+            return (
+                answer.changed ? "Playing \(answer.names)." : "It already plays.",
+                answer.changed ? .queue(revision: answer.revision) : nil
+            )
         case .add(let ids, let next):
             let answer = try await queue.add(ids, next: next)
-            return (try await added(answer, ids), answer.changed ? .queue : nil)
+            return (try await added(answer, ids), answer.changed ? .queue(revision: answer.revision) : nil)
         case .download(let episodes): return (try await download(episodes), nil)
         case .mark(let episodes, let isPlayed): return try await mark(episodes, isPlayed)
         case .markAll(let podcast, let title):
@@ -102,22 +108,25 @@ extension Fleet {
         case .favourite(let ids):
             let answer = try await playlists.add(ids, to: PlaylistName.favourites)
             guard answer.entries.isEmpty, answer.count == 0 else {
-                return (try await added(answer, ids), .playlist(PlaylistName.favourites))
+                return (try await added(answer, ids), .playlist(PlaylistName.favourites, revision: answer.revision))
             }
             return Self.removed(try await playlists.remove(ids, from: PlaylistName.favourites), PlaylistName.favourites)
         case .createPlaylist(let text, let ids): return try await createPlaylist(text, adding: ids)
         case .addToPlaylist(let id, let ids):
             let answer = try await playlists.add(ids, to: id)
-            return (try await added(answer, ids), answer.changed ? .playlist(id) : nil)
+            return (try await added(answer, ids), answer.changed ? .playlist(id, revision: answer.revision) : nil)
         case .removeFromPlaylist(let id, let ids): return Self.removed(try await playlists.remove(ids, from: id), id)
         case .move(let id, let entry, let index):
             let answer = try await playlists.move(named: [entry], to: .index(index), in: id)
             let sentence = "Moved \(answer.names) to position \((answer.index ?? index) + 1)."
-            return answer.changed ? (sentence, .playlist(id)) : ("It is already there.", nil)
+            return answer.changed ? (sentence, .playlist(id, revision: answer.revision)) : ("It is already there.", nil)
         case .playPlaylist(let id, let text, let isShuffled):
             let answer = try await playlists.play(id, from: text, isShuffled: isShuffled)
-            return (answer.changed ? "Playing \(answer.names)." : "It already plays.", answer.changed ? .queue : nil)
-        case .undo(let undo): return (try await perform(undo), nil)
+            return (
+                answer.changed ? "Playing \(answer.names)." : "It already plays.",
+                answer.changed ? .queue(revision: answer.revision) : nil
+            )
+        case .undo(let undo): return (try await perform(undo).sentence, nil)
         }
     }
 
@@ -125,7 +134,7 @@ extension Fleet {
         guard answer.changed else { return ("There was nothing to remove.", nil) }
         return (
             "Removed \(answer.names)\(answer.suffix("from")); u restores \(answer.count == 1 ? "it" : "them").",
-            .playlist(id)
+            .playlist(id, revision: answer.revision)
         )
     }
 
@@ -135,13 +144,14 @@ extension Fleet {
     }
 
     private func mark(_ episodes: [LibraryEpisode], _ isPlayed: Bool) async throws(Failure) -> Effect {
-        let answers = try await player.setAllPlayed(isPlayed, episodes.map(\.id))
+        let group = PlayerClient.newGroup
+        let answers = try await player.setAllPlayed(isPlayed, episodes.map(\.id), group: group)
         let word = (isPlayed ? Mark.Kind.played : .unplayed).rawValue
         let changed = zip(episodes, answers).filter(\.1.changed).map(\.0)
         let sentence = Output.sentence(
             zip(episodes, answers).map { ($0.title, $1.changed) }, done: { "Marked \($0) as \(word)" },
             already: "already \(word)")
-        return (sentence, changed.isEmpty ? nil : .mark(changed, played: !isPlayed))
+        return (sentence, changed.isEmpty ? nil : .marks(group: group))
     }
 
     private func download(_ episodes: [LibraryEpisode]) async throws(Failure) -> String {
@@ -160,18 +170,27 @@ extension Fleet {
             ? "Created the playlist \(answer.title) (\(id))." : "The playlist \(answer.title) (\(id)) already exists."
         guard !ids.isEmpty else { return (sentence, nil) }
         let result = try await playlists.add(ids, to: id)
-        return ("\(sentence) \(try await added(result, ids))", result.changed ? .playlist(id) : nil)
+        return (
+            "\(sentence) \(try await added(result, ids))",
+            result.changed ? .playlist(id, revision: result.revision) : nil
+        )
     }
 
-    private func perform(_ undo: LibraryUndo) async throws(Failure) -> String {
+    private func perform(_ undo: LibraryUndo) async throws(Failure) -> (sentence: String, revision: UInt64?) {
         let answer: QueueAnswer
         switch undo {
-        case .queue: answer = try await queue.undo()
-        case .playlist(let id): answer = try await playlists.undo(in: id)
-        case .mark(let episodes, let isPlayed): return "Undone: \(try await mark(episodes, isPlayed).sentence)"
+        case .queue(let revision): answer = try await queue.undo(at: revision)
+        case .playlist(let id, let revision): answer = try await playlists.undo(in: id, at: revision)
+        case .marks(let group):
+            guard let undone = try await player.undoMarks(group: group) else {
+                return ("There is nothing to undo.", nil)
+            }
+            let count = NumberText.counted(undone.episodes.count { $0.changed }, "episode")
+            let word = (undone.wasPlayed ? Mark.Kind.played : .unplayed).rawValue
+            return ("Undone: Marked \(count) as \(word).", nil)
         }
-        guard answer.changed else { return "There is nothing to undo." }
-        return "Undone: \(Sentence.stopped(answer.summary))"
+        guard answer.changed else { return ("There is nothing to undo.", nil) }
+        return ("Undone: \(Sentence.stopped(answer.summary))", answer.revision)
     }
 }
 

@@ -74,10 +74,16 @@ extension Failure {
 }
 
 extension PlayerClient {
+    /// A name for requests that are undone together.
+    static var newGroup: String { String(UInt64.random(in: .min ... .max), radix: 16) }
+
     /// Marks any number of episodes, in several requests that `mark undo` undoes together.
-    func setAllPlayed(_ isPlayed: Bool, _ ids: [EpisodeID]) async throws(Failure) -> [Answer<EpisodeProgress>] {
+    ///
+    /// - Parameter group: a new name for the requests.
+    func setAllPlayed(
+        _ isPlayed: Bool, _ ids: [EpisodeID], group: String = Self.newGroup
+    ) async throws(Failure) -> [Answer<EpisodeProgress>] {
         var answers: [Answer<EpisodeProgress>] = []
-        let group = String(UInt64.random(in: .min ... .max), radix: 16)
         for part in ids.parts(of: RequestSizes.episodes) {
             do throws(Failure) {
                 answers += try await setPlayed(isPlayed, part, group: group)

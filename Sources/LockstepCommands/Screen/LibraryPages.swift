@@ -83,13 +83,16 @@ struct LibraryPages: Sendable {
             return (nil, nil)
         case (.notes, .failure(let failure)): return (failure.message, nil)
         case (.command(let done), .success(.effect(let sentence, let undo))):
-            if case .undo = done {
-                _ = undos.popLast()
-            } else if let undo {
-                undos = undos.suffix(Self.undoLimit - 1) + [undo]
-            }
+            if let undo { undos = undos.suffix(Self.undoLimit - 1) + [undo] }
+            if case .undo = done { _ = undos.popLast() }
             return (sentence, nextCommand())
-        case (.command, .failure(let failure)):
+        case (.command(.undo(let undo)), .success(.undone(let sentence, let revision))):
+            _ = undos.popLast()
+            if let revision { undos = undos.map { $0.following(undo, at: revision) } }
+            return (sentence, nextCommand())
+        case (.command(let failed), .failure(let failure)):
+            // What can’t be undone must not prevent the undo of earlier commands.
+            if case .undo = failed, !failure.retry || failure.known == .revisionMismatch { _ = undos.popLast() }
             // The others may depend on it.
             waiting = []
             return (failure.message, nextCommand())

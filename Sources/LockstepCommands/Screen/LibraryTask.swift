@@ -106,9 +106,21 @@ struct LibraryEpisode: Sendable, Hashable {
 
 /// The reversal of a command.
 enum LibraryUndo: Sendable, Hashable {
-    case queue
-    case playlist(String)
-    case mark([LibraryEpisode], played: Bool)
+    /// Up Next, with its revision after the command: a list that others have changed since is left alone.
+    case queue(revision: UInt64)
+    case playlist(String, revision: UInt64)
+    /// The marks of one group.
+    case marks(group: String)
+
+    /// The undo of an earlier command to the same list, after this one was undone: the list has another revision then.
+    func following(_ undone: LibraryUndo, at revision: UInt64) -> LibraryUndo {
+        switch (self, undone) {
+        case (.queue(let own), .queue(let other)) where own + 1 == other: .queue(revision: revision)
+        case (.playlist(let id, let own), .playlist(let name, let other)) where id == name && own + 1 == other:
+            .playlist(id, revision: revision)
+        default: self
+        }
+    }
 }
 
 /// The result of a task.
@@ -117,4 +129,6 @@ enum LibraryResult: Sendable {
     case notes(title: String, lines: [String])
     /// A sentence about a command’s effect, and its reversal; nil if nothing was changed.
     case effect(String, undo: LibraryUndo?)
+    /// A sentence about an undone command, and the revision of the list then; nil for marks.
+    case undone(String, revision: UInt64?)
 }

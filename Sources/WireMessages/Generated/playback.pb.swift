@@ -771,6 +771,8 @@ public nonisolated struct WireUndoMarks: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  public var group: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -794,8 +796,11 @@ public nonisolated struct WireMarksUndone: Sendable {
   /// whether they had been marked as played
   public var played: Bool = false
 
-  /// the group has more episodes: repeat the command
+  /// the group has more episodes: repeat the command with `group`
   public var more: Bool = false
+
+  /// the group of these marks; empty: none
+  public var group: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2990,18 +2995,29 @@ nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireUndoMarks: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".UndoMarks"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}group\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    // Load everything into unknown fields
-    while try decoder.nextFieldNumber() != nil {}
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.group) }()
+      default: break
+      }
+    }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.group.isEmpty {
+      try visitor.visitSingularStringField(value: self.group, fieldNumber: 1)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireUndoMarks, rhs: WireUndoMarks) -> Bool {
+    if lhs.group != rhs.group {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3009,7 +3025,7 @@ nonisolated extension WireUndoMarks: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireMarksUndone: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".MarksUndone"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}states\0\u{1}played\0\u{1}more\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}states\0\u{1}played\0\u{1}more\0\u{1}group\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3020,6 +3036,7 @@ nonisolated extension WireMarksUndone: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 1: try { try decoder.decodeSingularMessageField(value: &self._states) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.played) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.more) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.group) }()
       default: break
       }
     }
@@ -3039,6 +3056,9 @@ nonisolated extension WireMarksUndone: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if self.more != false {
       try visitor.visitSingularBoolField(value: self.more, fieldNumber: 3)
     }
+    if !self.group.isEmpty {
+      try visitor.visitSingularStringField(value: self.group, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3046,6 +3066,7 @@ nonisolated extension WireMarksUndone: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs._states != rhs._states {return false}
     if lhs.played != rhs.played {return false}
     if lhs.more != rhs.more {return false}
+    if lhs.group != rhs.group {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
