@@ -96,7 +96,9 @@ package struct Lockstep: AsyncParsableCommand {
             // The error is help, the version, or the parser’s own.
             let code = exitCode(for: error).rawValue
             guard code != 0 else {
-                try? Output.write(fullMessage(for: error) + "\n", to: STDOUT_FILENO)
+                let isScript = arguments.contains { $0.hasPrefix("--generate-completion-script") }
+                let text = fullMessage(for: error)
+                try? Output.write((isScript ? Completion.quotedOnce(text) : text) + "\n", to: STDOUT_FILENO)
                 return code
             }
             if json {

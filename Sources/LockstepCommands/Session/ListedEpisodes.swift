@@ -26,7 +26,6 @@ struct ListedEpisodes: Sendable {
 
     /// Stores the rows of a list. A list that can’t be stored is printed nevertheless.
     func remember(_ episodes: [EpisodeID], now: Timestamp = SystemClocks.wall()) {
-        guard !episodes.isEmpty else { return }
         do throws(Failure) {
             try LockstepHome.createFolder(folder)
             let rows = episodes.prefix(Self.limit).map(\.text)
@@ -48,10 +47,10 @@ struct ListedEpisodes: Sendable {
             )
         }
         let age = Double(now.milliseconds - time) / 1_000
-        guard age <= Double(Self.lifetime) else {
+        guard (0...Double(Self.lifetime)).contains(age) else {
             throw Failure(
                 .notFound,
-                "%\(row) is a row of the last printed list of episodes, which is \(TimeText.span(age)) old. Print a list again, such as `lockstep episodes`."
+                "%\(row) is a row of the last printed list of episodes, which is \(TimeText.span(abs(age))) old. Print a list again, such as `lockstep episodes`."
             )
         }
         let count = lines.count - 1
@@ -73,8 +72,14 @@ struct ListedEpisodes: Sendable {
 }
 
 extension ListedEpisodes {
-    /// The commands whose words aren’t names of episodes.
-    private static let others: Set<String> = ["search", "set", "watch", "logs"]
+    /// The commands whose arguments name episodes. In others, such as `tag add`, `%3` is any text.
+    private static let commands: [[String]] = [
+        ["play"], ["show"], ["why"], ["mark"], ["inbox"], ["download"], ["favourite"], ["favorite"], ["history"],
+        ["bookmark"], ["queue", "add"], ["queue", "remove"], ["queue", "move"], ["playlist", "add"],
+        ["playlist", "remove"], ["playlist", "move"], ["playlist", "play"],
+    ]
+    /// The options whose values are any text.
+    private static let textOptions: Set<String> = ["--note", "--title", "--where"]
 
     /// Replaces `%3` in a command line by the ID of the episode in row 3 of the last printed list, and `%3-%7` by those
     /// of five rows.
@@ -83,12 +88,12 @@ extension ListedEpisodes {
     static func resolved(
         _ arguments: [String], _ find: (Int) throws(Failure) -> EpisodeID
     ) throws(Failure) -> [String] {
-        guard let command = arguments.first, !others.contains(command), !arguments.starts(with: ["bookmark", "note"])
-        else { return arguments }
+        guard commands.contains(where: arguments.starts), !arguments.starts(with: ["bookmark", "note"]) else {
+            return arguments
+        }
         var result: [String] = []
         for (before, word) in zip([""] + arguments, arguments) {
-            // A note is any text.
-            if let rows = rows(word), before != "--note", before != "--title" {
+            if let rows = rows(word), !textOptions.contains(before) {
                 for row in rows { result.append(try find(row).text) }
             } else {
                 result.append(word)

@@ -25,6 +25,14 @@ struct Completion: Sendable, Hashable {
         }
     }
 
+    /// The completion script for bash with names quoted once: with the option `filenames`, bash would quote them again,
+    /// so it is set for files only.
+    static func quotedOnce(_ script: String) -> String {
+        script.replacing("complete -o filenames -F", with: "complete -F").replacing(
+            "_add_completions() {\n    local completion\n",
+            with: "_add_completions() {\n    local completion\n    [[ \"${1}\" == -W ]] || compopt -o filenames\n")
+    }
+
     private var name: String { title.isEmpty ? id : title }
 
     /// The line for a shell’s completion script. The titles come from feeds: no shell may expand anything in them.
