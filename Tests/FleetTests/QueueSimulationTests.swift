@@ -31,20 +31,21 @@ struct QueueSimulationTests {
     }
 
     @Test func `the simulations produce every kind of fault`() throws {
-        let runs = try (1...40).map { try Self.simulate($0) }
-        let met = { (count: (QueueSimulation) -> Int) in runs.map(count).reduce(0, +) }
-        #expect(met(\.checks.advances) > 10)
-        #expect(met(\.checks.failures) > 10)
-        #expect(met(\.checks.retries) > 5)
-        #expect(met(\.checks.skips) > 0)
-        #expect(met(\.checks.automaticSkips) > 0)
-        #expect(met(\.checks.refusals) > 10)
-        #expect(met(\.checks.fallbacks) > 5)
-        #expect(met(\.checks.losses) > 5)
-        #expect(met(\.device.resumptions) > 2)
-        #expect(met(\.device.abandonedRetries) > 0)
-        #expect(met(\.listening.checkedRestarts) > 10)
-        #expect(met(\.guarantees.acknowledged) > 50)
+        let kinds: [(name: String, minimum: Int, count: (QueueSimulation) -> Int)] = [
+            ("advances", 11, \.checks.advances), ("failures", 11, \.checks.failures), ("retries", 6, \.checks.retries),
+            ("skips", 1, \.checks.skips), ("automatic skips", 1, \.checks.automaticSkips),
+            ("refusals", 11, \.checks.refusals), ("fallbacks", 6, \.checks.fallbacks), ("losses", 6, \.checks.losses),
+            ("resumptions", 3, \.device.resumptions), ("abandoned retries", 1, \.device.abandonedRetries),
+            ("restarts", 11, \.listening.checkedRestarts), ("guarantees", 51, \.guarantees.acknowledged),
+        ]
+        var met: [String: Int] = [:]
+        // Rare kinds need several seeds; the first ones are enough.
+        for seed in 1...40 as ClosedRange<UInt64> {
+            let run = try Self.simulate(seed)
+            for kind in kinds { met[kind.name, default: 0] += kind.count(run) }
+            if kinds.allSatisfy({ met[$0.name, default: 0] >= $0.minimum }) { return }
+        }
+        for kind in kinds { #expect(met[kind.name, default: 0] >= kind.minimum, "\(kind.name)") }
     }
 
     @Test func `an engine that starts a prepared episode without a request is detected`() throws {
