@@ -22,6 +22,9 @@ struct PlaySessionRecorder: Sendable {
         var trimsSilence: Bool
         /// Whether the event was a seek.
         var hasSought = false
+        /// The position up to which the episode was certainly heard, if the engine no longer answers: the positions
+        /// after its last report were computed.
+        var heardUpTo: PlaybackPosition?
     }
 
     /// Sound that began, or was last measured, at a position.
@@ -137,20 +140,26 @@ struct PlaySessionRecorder: Sendable {
             if let player, player.willPlay { session.leftAt = player.position.seconds }
             return
         }
-        let elapsed = max(0, now.since(sound.at) / .seconds(1))
+        var elapsed = max(0, now.since(sound.at) / .seconds(1))
         let expected = elapsed * sound.pace
         // The engine’s corrections of the position count, jumps don’t.
         var heard = expected
         if let player, !player.hasSought, abs(player.position.seconds - sound.position - expected) <= Self.tolerance {
             heard = player.position.seconds - sound.position
         }
+        var soundedAt = now
+        if let end = player?.heardUpTo {
+            heard = min(heard, max(end.seconds - sound.position, -session.heard))
+            elapsed = max(heard / sound.pace, -session.wall)
+            soundedAt = sound.at.advanced(by: .seconds(elapsed))
+        }
         session.heard = max(0, session.heard + heard)
         session.wall += elapsed
-        session.silence += elapsed * (sound.pace / sound.speed - 1)
+        session.silence = max(0, session.silence + elapsed * (sound.pace / sound.speed - 1))
         let isSeek = player.map { $0.hasSought || $0.willPlay } ?? false
         session.leftAt = isSeek ? player?.position.seconds ?? 0 : max(0, sound.position + heard)
-        session.ended = session.started + Int64(max(0, now.since(startedAt) / .milliseconds(1)))
-        soundedAt = now
+        self.soundedAt = soundedAt
+        session.ended = session.started + Int64(max(0, soundedAt.since(startedAt) / .milliseconds(1)))
         isUnsaved = true
     }
 }
@@ -165,7 +174,8 @@ extension PlaybackMachine {
                 load: session.loadID, episode: session.episode.id, podcast: session.episode.podcastID,
                 willPlay: session.status.willPlay, anchor: session.tracker.anchor,
                 position: session.position(at: now.monotonic), speed: session.speed,
-                trimsSilence: sound.trimSilence, hasSought: pending.movedTo != nil)
+                trimsSilence: sound.trimSilence, hasSought: pending.movedTo != nil,
+                heardUpTo: liveness.hasHung ? session.tracker.anchor.position : nil)
         }
         if let ended = playSessions.follow(player, now: now) { pending.writes.mark(ended, hasEnded: true) }
         // A session that replaces another one is published with the anchor of its sound.

@@ -56,6 +56,14 @@ struct PlaybackHangTests {
         #expect(rig.endings.count == 1)
     }
 
+    @Test func `only what the engine has reported counts as heard when it hangs`() throws {
+        try hang()
+        let session = try #require(rig.playSessions.values.first)
+        #expect(abs(session.heard - (rig.position - 50)) < 0.01 && session.heard < 3.1, "\(session)")
+        #expect(abs(session.leftAt - rig.position) < 0.01 && abs(session.wall - session.heard) < 0.01)
+        #expect(session.ended - session.started < 3_100)
+    }
+
     @Test func `a position that doesn’t advance is a hang unless playback waits for data or is paused`() throws {
         try rig.start()
         rig.engine.setDevices([speaker], works: true)
