@@ -98,11 +98,37 @@ private struct NameSearch {
         var matches = prefix
         for id in try ids(db, "instr(title, ?) > 0", [title]) where !matches.contains(id) { matches.append(id) }
         if matches.count == 1 { return matches[0] }
-        if matches.isEmpty, let qualified = try qualified(db, wanted, label) { return qualified }
-        guard !matches.isEmpty else {
-            throw Failure(.notFound, "No \(what) has an ID that begins with “\(text)” or a title that contains it.")
+        guard matches.isEmpty else { throw try ambiguous(matches, label) }
+        var refusal = Failure(
+            .notFound, "No \(what) has an ID that begins with “\(text)” or a title that contains it.")
+        do {
+            if let qualified = try qualified(db, wanted, label) { return qualified }
+        } catch let failure as Failure where failure.known == .notFound { refusal = failure }
+        let similar = try similar(db, to: wanted)
+        guard let first = similar.first else { throw refusal }
+        guard similar.count == 1 else { throw try ambiguous(similar, label) }
+        return first
+    }
+
+    /// Returns the first IDs whose titles contain the words of a text in its order, regardless of accents and
+    /// punctuation, as in a search; the last word may be the beginning of one. A title without other words is the only
+    /// result.
+    private func similar(_ db: Database, to text: String) throws -> [String] {
+        let words = try SearchWords(db)
+        let wanted = try words(text)
+        guard !wanted.isEmpty else { return [] }
+        let found: [Row]
+        if table == "episode" {
+            let term = SearchText.Term(text: text, isQuoted: true, isPrefix: true)
+            guard let query = SearchText.query([term], podcast: nil, columns: "title") else { return [] }
+            found = try rows(db, "place IN (SELECT rowid FROM episode_search WHERE episode_search MATCH ?)", [query])
+        } else {
+            found = try Row.fetchAll(db.cachedStatement(sql: "SELECT id, title FROM \(table)")).filter {
+                try SearchWords.occurs(wanted, in: words($0[1]), isPrefix: true)
+            }
         }
-        throw try ambiguous(matches, label)
+        let exact = try found.filter { try words($0[1]) == wanted }
+        return (exact.count == 1 ? exact : found).map { $0[0] }
     }
 
     /// Finds an episode by `Podcast: part of its title`; nil if no podcast has the first part.
@@ -125,6 +151,17 @@ private struct NameSearch {
                     failure = failure ?? error
                 }
             }
+            guard failure == nil else { continue }
+            let podcasts = try NameSearch(what: "podcast", table: "podcast", text: name, filter: "", scope: [])
+                .similar(db, to: name)
+            guard !podcasts.isEmpty else { continue }
+            let marks = podcasts.map { _ in "?" }.joined(separator: ", ")
+            let search = NameSearch(
+                what: what, table: table, text: part, filter: "AND podcast IN (\(marks))", scope: podcasts)
+            do { return try search.run(db, label: label) } catch let error as Failure {
+                guard error.known == .notFound else { throw error }
+                failure = error
+            }
         }
         if failure != nil {
             throw Failure(.notFound, "No episode of the podcast in “\(self.text)” has a title that contains the rest.")
@@ -137,9 +174,14 @@ private struct NameSearch {
 
     /// Returns the first IDs that meet a condition, one more than the candidates that are shown.
     private func ids(_ db: Database, _ condition: String, _ arguments: [String]) throws -> [String] {
-        try String.fetchAll(
+        try rows(db, condition, arguments).map { $0[0] }
+    }
+
+    /// Returns the IDs and titles of these rows.
+    private func rows(_ db: Database, _ condition: String, _ arguments: [String]) throws -> [Row] {
+        try Row.fetchAll(
             db.cachedStatement(
-                sql: "SELECT id FROM \(table) WHERE \(condition) \(filter) LIMIT \(Store.candidateLimit + 1)"),
+                sql: "SELECT id, title FROM \(table) WHERE \(condition) \(filter) LIMIT \(Store.candidateLimit + 1)"),
             arguments: StatementArguments(arguments + scope))
     }
 

@@ -140,10 +140,7 @@ struct EpisodeSearch {
     /// The first podcasts whose titles have all words, the subscribed ones first.
     func podcasts(_ db: Database, limit: Int) throws -> [WirePodcast] {
         guard limit > 0, scope != .notes else { return [] }
-        let tokenizer = try db.makeTokenizer(.unicode61(diacritics: .remove))
-        func words(_ text: String) throws -> [String] {
-            try tokenizer.tokenize(document: SearchText.indexed(text)).map(\.token)
-        }
+        let words = try SearchWords(db)
         let wanted = try terms.map { (words: try words($0.text), term: $0) }
         let rows = try Row.fetchCursor(
             db.cachedStatement(sql: "SELECT id, title FROM podcast ORDER BY subscribed DESC, title, id"))
@@ -152,16 +149,27 @@ struct EpisodeSearch {
             let title: String = row[1]
             let found = try words(title)
             let matches = wanted.allSatisfy { words, term in
-                Self.occurs(words, in: found, isPrefix: term.isPrefix)
+                SearchWords.occurs(words, in: found, isPrefix: term.isPrefix)
                     || term.isUnsegmented && title.contains(LibraryWriter.folded(term.text))
             }
             if matches { ids.append(row[0]) }
         }
         return try ids.compactMap { try Store.podcast($0, db) }
     }
+}
+
+/// Splits texts into words as the search index does: without case, accents and punctuation.
+struct SearchWords {
+    private let tokenizer: any FTS5Tokenizer
+
+    init(_ db: Database) throws { tokenizer = try db.makeTokenizer(.unicode61(diacritics: .remove)) }
+
+    func callAsFunction(_ text: String) throws -> [String] {
+        try tokenizer.tokenize(document: SearchText.indexed(text)).map(\.token)
+    }
 
     /// Whether words occur together and in order.
-    private static func occurs(_ phrase: [String], in words: [String], isPrefix: Bool) -> Bool {
+    static func occurs(_ phrase: [String], in words: [String], isPrefix: Bool) -> Bool {
         guard let last = phrase.last, words.count >= phrase.count else { return false }
         return (0...words.count - phrase.count).contains { start in
             let end = start + phrase.count - 1

@@ -55,10 +55,30 @@ import WireMessages
         #expect(try episode(text).id == id)
     }
 
-    @Test(arguments: ["Night Radio: light", "Night Radio:", ": two", "No show: two"])
+    @Test(arguments: ["Night Radio: light", "Night Radio:", "No show: two"])
     func `a podcast without a matching episode isn’t found`(text: String) throws {
         let failure = #expect(throws: Failure.self) { try episode(text) }
         #expect(failure?.code == "notFound")
+    }
+
+    @Test(arguments: [
+        ("the muller inter", "ebb1"), ("don't look", "ed1"), ("DON’T LOOK", "ed1"), ("look - down", "ed1"),
+        ("cafe", "ed2"), ("Cafe\u{301}", "ed2"), ("cafe ol", "ed3"), ("Les nuits d'ete: ole", "ed3"),
+        ("pilot part", "eaa2"), ("大阪", "ed4"),
+    ])
+    func `accents, apostrophes and other punctuation don’t matter if nothing else matches`(
+        text: String, id: String
+    ) throws {
+        try store.apply(
+            "feeds",
+            [
+                .podcast("pa3", title: "Les nuits d’été"), .episode("ed1", of: "pa3", title: "Don’t look down"),
+                .episode("ed2", of: "pa3", title: "Café"), .episode("ed3", of: "pa3", title: "Café Olé"),
+                .episode("ed4", of: "pa3", title: "東京、大阪"),
+            ])
+        #expect(try episode(text).id == id)
+        #expect(try store.find(WireFindPodcast.with { $0.text = "nuits d'ete" }).podcasts.map(\.id) == ["pa3"])
+        #expect(throws: Failure.self) { try episode("ook down dont") }
     }
 
     @Test func `a title with a colon is found before a podcast`() throws {
@@ -66,7 +86,7 @@ import WireMessages
         #expect(try episode("Night Radio: two").id == "ed1")
     }
 
-    @Test(arguments: ["nothing like it", "e4f", "%%", "100_"])
+    @Test(arguments: ["nothing like it", "e4f", "%%", "10_0", ":"])
     func `an unknown name is not found`(text: String) throws {
         let failure = #expect(throws: Failure.self) { try episode(text) }
         #expect(failure?.code == "notFound")
