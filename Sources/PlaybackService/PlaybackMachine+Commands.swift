@@ -35,6 +35,9 @@ extension PlaybackMachine {
             case .refreshEpisode(let refresh)?:
                 if session?.episode.id == refresh.episode { lookUpChapters() }
                 answer(command, "Looked up")
+            case .queueRenamed(let rename)?:
+                session?.rename(queue: rename.queue, to: rename.name, &pending)
+                answer(command, "Renamed the queue")
             case .prepare(let prepare)?: try self.prepare(prepare, command)
             case .seekRelative(let seek)?: try self.seek(seek, command)
             case .changeSpeed(let change)?:

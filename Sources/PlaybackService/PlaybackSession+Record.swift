@@ -37,6 +37,14 @@ extension PlaybackSession {
         }
     }
 
+    /// Follows a queue that has a new name.
+    mutating func rename(queue: String, to name: String, _ pending: inout PendingEffects) {
+        guard self.queue == queue, queue != name else { return }
+        self.queue = name
+        pending.state = true
+        savePosition(&pending)
+    }
+
     func record(now: Moment, context: PlaybackContext, clean: Bool) -> WireSessionRecord {
         var record = WireSessionRecord()
         record.episode = episode

@@ -134,6 +134,44 @@ extension QueueMachine {
         guard queues[name] == nil else {
             throw Failure(.invalidArgument, "There is already a queue “\(name)”. Use another name.")
         }
+        var playlists = playlists
+        var change = OwnerChange()
+        for playlist in self.playlists.inOrder {
+            var playlist = playlist
+            change.append(playlist.rename(queue: named.name, to: name, now: context.now.wall))
+            playlists[playlist.name] = playlist
+        }
+        try rename(named, to: name, with: change, playlists, answering: context.answer(about: name), &effects)
+    }
+
+    /// Renames the queues that have the ID of a playlist, which earlier versions didn’t refuse: rules mean the playlist.
+    mutating func renameCollidingQueues(_ effects: inout [Effect]) {
+        for named in queues.inOrder where playlists[named.name] != nil {
+            let numbered = sequence(first: 2) { $0 + 1 }.lazy.map { "\(named.name.prefix(30))-queue-\($0)" }
+            let name = (["\(named.name.prefix(33))-queue"] + numbered.prefix(Self.queueLimit)).first {
+                queues[$0] == nil && playlists[$0] == nil
+            }
+            do throws(Failure) {
+                guard let name else { continue }
+                try rename(named, to: name, with: OwnerChange(), playlists, answering: nil, &effects)
+                effects.append(
+                    .log(
+                        .warning, "the queue “\(named.name)” is renamed to “\(name)”: a playlist has its name as its ID"
+                    ))
+            } catch {
+                effects.append(
+                    .log(
+                        .error, "the queue “\(named.name)”, which has the ID of a playlist, can’t be renamed: \(error)")
+                )
+            }
+        }
+    }
+
+    /// - Parameter change: the change of the playlists that name the queue.
+    private mutating func rename(
+        _ named: NamedQueue, to name: String, with playlistChange: OwnerChange, _ playlists: Playlists,
+        answering answer: Answer?, _ effects: inout [Effect]
+    ) throws(Failure) {
         var renamed = NamedQueue(name: name)
         (renamed.queue, renamed.history, renamed.modes) = (named.queue, named.history, named.modes)
         (renamed.advancedLoad, renamed.pending) = (named.advancedLoad, named.pending)
@@ -141,13 +179,8 @@ extension QueueMachine {
         change.append(OwnerChange(changes: renamed.everything, publications: renamed.wholePut()))
         var rules = rules
         change.append(try rules.rename(queue: named.name, to: name))
-        var playlists = playlists
-        for playlist in self.playlists.inOrder {
-            var playlist = playlist
-            change.append(playlist.rename(queue: named.name, to: name, now: context.now.wall))
-            playlists[playlist.name] = playlist
-        }
-        commit(change, answering: context.answer(about: name), &effects) { state in
+        change.append(playlistChange)
+        commit(change, as: .rename(named.name), answering: answer, &effects) { state in
             state.queues[named.name] = nil
             state.queues[name] = renamed
             state.rules = rules

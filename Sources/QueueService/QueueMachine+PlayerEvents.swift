@@ -115,6 +115,8 @@ extension QueueMachine {
 
     private mutating func observe(_ state: WirePlaybackState, now: Moment, _ effects: inout [Effect]) {
         let previous = player?.episode.id
+        // The player may not have received the new name yet.
+        sendNewName(of: state.queue, &effects)
         let state = renamed(state)
         player = state
         failures.observe(
@@ -134,6 +136,13 @@ extension QueueMachine {
         var state = state
         state.queue = name
         return state
+    }
+
+    /// Sends the new name of a renamed queue to the player.
+    mutating func sendNewName(of queue: String, _ effects: inout [Effect]) {
+        guard queues[queue] == nil, let name = renamedQueues[queue] else { return }
+        let request = WirePlaybackRequest.with { ($0.queueRenamed.queue, $0.queueRenamed.name) = (queue, name) }
+        send(.playback, request.wireBytes, &effects)
     }
 
     private mutating func observe(_ news: WireEpisodesChanged, _ effects: inout [Effect]) {

@@ -48,6 +48,8 @@ package struct QueueMachine: OwnerMachine {
             case enqueue(podcast: String)
             /// Precedes a command that resumes the loaded episode, and that is answered by the player.
             case resume(PlayerCommand)
+            /// Gives the queue with this name another one.
+            case rename(String)
         }
 
         var id: TransactionID
@@ -117,6 +119,7 @@ package struct QueueMachine: OwnerMachine {
             $0.deleted = DeletedPlaylists(playlists.filter { $1.deletedAt != nil })
         }
         eraseDeleted(now: now, &effects)
+        renameCollidingQueues(&effects)
         loads.track(queues.pendingLoads(whileShowing: nil))
         announced = next
         refreshEpisodes(Set(contents.flatMap { $0.entries.map(\.episode) }), &effects)
@@ -182,6 +185,7 @@ package struct QueueMachine: OwnerMachine {
                 undecidedLoads -= 1
                 requestLoad(&effects)
             case .resume(let command): forward(command, &effects)
+            case .rename(let name): sendNewName(of: name, &effects)
             case .edit, .enqueue: break
             }
         case .refused(let step, let failure):
@@ -196,7 +200,7 @@ package struct QueueMachine: OwnerMachine {
             case .load: undecidedLoads -= 1
             case .enqueue(let podcast): checkAgain(podcast: podcast, now: now, &effects)
             case .resume(let command): effects.append(.reply(command.command.id, .failure(failure)))
-            case .edit: break
+            case .edit, .rename: break
             }
         case .answered(let query, let result): handle(result, to: query, now: now, &effects)
         case .observed(let event): observe(event, now: now, &effects)

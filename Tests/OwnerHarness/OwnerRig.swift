@@ -43,7 +43,10 @@ extension OwnerRig {
         set { owner.published = newValue }
     }
     package var machine: Machine { owner.machine }
-    package var records: [String: [String: [UInt8]]] { owner.records }
+    package var records: [String: [String: [UInt8]]] {
+        get { owner.records }
+        set { owner.records = newValue }
+    }
     package var retained: [Topic: [UInt8]] { owner.retained }
     /// The replies to requests so far.
     package var replies: [RequestID: Result<Reply, Failure>] { owner.replies.mapValues(Self.read) }

@@ -203,6 +203,19 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing)
     }
 
+    @Test func `a renamed queue has its new name in the player’s state, also after a restart`() throws {
+        try rig.start()
+        let episode = rig.episode()
+        try rig.send {
+            ($0.load.episode, $0.load.loadID, $0.load.queueEntry) = (episode, "l1", "q1")
+            $0.load.queue = "evening"
+        }
+        try rig.send { ($0.queueRenamed.queue, $0.queueRenamed.name) = ("other", "night") }
+        #expect(rig.state.queue == "evening")
+        try rig.send { ($0.queueRenamed.queue, $0.queueRenamed.name) = ("evening", "night") }
+        #expect(rig.state.queue == "night" && rig.session?.queue == "night")
+    }
+
     // MARK: Chapters
 
     @Test func `chapters can be removed while the sleep timer waits for the end of one`() throws {

@@ -184,6 +184,9 @@ final class QueueRig: OwnerRig {
         case .refreshEpisode(let refresh):
             refreshes.append(refresh.episode)
             return .success([])
+        case .queueRenamed(let rename):
+            if player.queue == rename.queue { player.queue = rename.name }
+            return .success([])
         default: break
         }
         playerRequests.append(request)

@@ -76,6 +76,7 @@ import WireMessages
         queue.playerChanges { _ in }
         #expect(rename(queue, "evening", to: "night")?.reply?.changed == true)
         #expect(queue.retained[.queue("evening")] == nil && queue.retained[.queue("night")] != nil)
+        #expect(queue.player.queue == "night")
         queue.restart()
         #expect(queue.machine.queues["evening"] == nil && queue.numbers(of: "night") == [1, 2, 3])
         #expect(queue.machine.queues["night"]?.modes.limit == 9)
@@ -117,6 +118,33 @@ import WireMessages
         queue.playerChanges { $0.status = .finished }
         queue.playerChanges { _ in }
         #expect(queue.player.episode.id == QueueRig.episode(2), "\(queue.player.episode.id)")
+    }
+
+    @Test func `a queue with the ID of a playlist gets another name at the start`() throws {
+        let queue = QueueRig()
+        queue.send {
+            $0.queue = "evening"
+            $0.create = WireCreateQueue()
+        }
+        for number in 1...2 {
+            queue.send {
+                $0.queue = "evening"
+                $0.add.episodes = [QueueRig.episode(number)]
+            }
+        }
+        // As an earlier version has stored it.
+        let name = PlaylistName.favourites
+        let header = queue.records["queue"]?.removeValue(forKey: "evening")
+        queue.records["queue"]?[name] = header
+        for kind in ["entry", "history"] {
+            queue.records["\(kind)/\(name)"] = queue.records.removeValue(forKey: "\(kind)/evening")
+        }
+        queue.restart()
+        #expect(queue.machine.queues[PlaylistName.favourites] == nil && queue.machine.playlists.count == 1)
+        #expect(queue.numbers(of: "favourites-queue") == [1, 2])
+        queue.restart()
+        #expect(queue.numbers(of: "favourites-queue") == [1, 2] && queue.machine.queues.count == 2)
+        #expect(queue.machine.queues["favourites-queue"]?.history.newest(9).count == 2)
     }
 
     @Test func `a queue isn’t renamed to an invalid or existing name, and Up Next never`() {

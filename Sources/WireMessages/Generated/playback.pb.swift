@@ -223,6 +223,14 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     set {command = .undoMarks(newValue)}
   }
 
+  public var queueRenamed: WireQueueRenamed {
+    get {
+      if case .queueRenamed(let v)? = command {return v}
+      return WireQueueRenamed()
+    }
+    set {command = .queueRenamed(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -252,6 +260,7 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     case changeVolume(WireChangeLevel)
     case extendSleep(WireExtendSleep)
     case undoMarks(WireUndoMarks)
+    case queueRenamed(WireQueueRenamed)
 
   }
 
@@ -1006,6 +1015,22 @@ public nonisolated struct WireRefreshEpisode: Sendable {
   public init() {}
 }
 
+/// Gives the queue of the loaded episode its new name, if it is the named one.
+public nonisolated struct WireQueueRenamed: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var queue: String = String()
+
+  /// the new name
+  public var name: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// A position from which observers compute the present one: while `running`, position(t) = position + (t − at) × speed,
 /// with t and `at` in ns of CLOCK_MONOTONIC of the boot `boot_id`.
 public nonisolated struct WireAnchor: Sendable {
@@ -1712,7 +1737,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.playback"
 
 nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0\u{3}toggle_paused\0\u{3}seek_relative\0\u{3}change_speed\0\u{3}change_volume\0\u{3}extend_sleep\0\u{3}undo_marks\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0\u{3}toggle_paused\0\u{3}seek_relative\0\u{3}change_speed\0\u{3}change_volume\0\u{3}extend_sleep\0\u{3}undo_marks\0\u{3}queue_renamed\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2032,6 +2057,19 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .undoMarks(v)
         }
       }()
+      case 25: try {
+        var v: WireQueueRenamed?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .queueRenamed(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .queueRenamed(v)
+        }
+      }()
       default: break
       }
     }
@@ -2138,6 +2176,10 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
     case .undoMarks?: try {
       guard case .undoMarks(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 24)
+    }()
+    case .queueRenamed?: try {
+      guard case .queueRenamed(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 25)
     }()
     case nil: break
     }
@@ -3472,6 +3514,41 @@ nonisolated extension WireRefreshEpisode: SwiftProtobuf.Message, SwiftProtobuf._
 
   public static func ==(lhs: WireRefreshEpisode, rhs: WireRefreshEpisode) -> Bool {
     if lhs.episode != rhs.episode {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueRenamed: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".QueueRenamed"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{1}name\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.queue) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.queue.isEmpty {
+      try visitor.visitSingularStringField(value: self.queue, fieldNumber: 1)
+    }
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueRenamed, rhs: WireQueueRenamed) -> Bool {
+    if lhs.queue != rhs.queue {return false}
+    if lhs.name != rhs.name {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
