@@ -49,17 +49,20 @@ final class EngineHarness: Sendable {
     }
 
     /// Measures the real engine against the clock, with a new engine each time, until two measurements are correct: a
-    /// computer that stops briefly falsifies one measurement, a faulty engine most of them.
-    static func measure(tries: Int = 5, _ objections: (EngineHarness) async throws -> [String]) async throws {
-        var found: [[String]] = []
-        var good = 0
-        for _ in 0..<tries where good < 2 {
+    /// computer that stops briefly falsifies one measurement, a faulty engine most of them. The first two measurements
+    /// are made at the same time, because they mostly wait.
+    static func measure(tries: Int = 5, _ objections: @Sendable (EngineHarness) async throws -> [String]) async throws {
+        @Sendable func measureOnce() async throws -> [String] {
             let harness = EngineHarness(.libmpv)
-            let those = try await objections(harness)
+            let found = try await objections(harness)
             await harness.engine.close()
-            if those.isEmpty { good += 1 } else { found.append(those) }
+            return found
         }
-        if good < 2 { Issue.record("in \(found.count) of \(tries) tries: \(found)") }
+        async let other = measureOnce()
+        var measured = [try await measureOnce(), try await other]
+        while measured.count < tries, measured.count(where: \.isEmpty) < 2 { measured.append(try await measureOnce()) }
+        let found = measured.filter { !$0.isEmpty }
+        if measured.count - found.count < 2 { Issue.record("in \(found.count) of \(tries) tries: \(found)") }
     }
 
     var events: [EngineEvent] { seen.withLockedValue { $0 } }
