@@ -245,7 +245,8 @@ import WireMessages
         store.close()
         try harm(try fixture.bytes(), .truncated)
         let restored = try fixture.open(at: 600)
-        #expect(try restored.texts("feeds") == ["seen/p1=e1"])
+        let lists = try restored.texts("feeds").filter { $0.hasPrefix("seen/") }
+        #expect(lists == ["seen/p1=e1"], "\(lists)")
         let podcasts = try restored.podcasts(WirePodcastsQuery()).podcasts
         #expect(podcasts.first { $0.id == "p2" }?.lastRefresh == 0)
     }

@@ -75,7 +75,7 @@ import Testing
                 shell.type("\r")
                 try await Self.until(shell, selects: "✓Part 6 of many")
                 shell.type("u")
-                try await Self.until(shell, says: "Undone: Marked 6 episodes as unplayed.")
+                try await Self.until(shell, says: "Undone: Marked 6 episodes as played.")
                 try await shell.until("the unplayed rows") { screen in
                     screen.lines.contains { $0.contains("Part 6 of many") } && !screen.text.contains("✓")
                 }
@@ -168,7 +168,7 @@ import Testing
                     ("to Drive", "Added 4 episodes to “Drive”."),
                     ("playlists", "2. Drive, 5 episodes"), ("shuffle 2", "Playing “Part "),
                     ("podcasts", "1. Many parts, "), ("markall 1", "any other key cancels."),
-                    ("yes", "Marked 6 episodes as played."), ("undo", "Undone: Marked 6 episodes as unplayed."),
+                    ("yes", "Marked 6 episodes as played."), ("undo", "Undone: Marked 6 episodes as played."),
                     ("nonsense", "“nonsense” isn’t a key."),
                 ] {
                     shell.type(line + "\n")
