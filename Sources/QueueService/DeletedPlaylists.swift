@@ -24,6 +24,20 @@ struct DeletedPlaylists: Sendable {
             .max { ($0.deletedMilliseconds, $0.name) < ($1.deletedMilliseconds, $1.name) }
     }
 
+    /// Gives the deleted playlist with this ID another one, because a new playlist gets its ID.
+    ///
+    /// - Parameter isTaken: whether a list has an ID.
+    /// - Returns: the changes of the records; empty if no deleted playlist has the ID.
+    mutating func release(_ id: String, isTaken: (String) -> Bool) -> [WireChange] {
+        guard let playlist = playlists.removeValue(forKey: id) else { return [] }
+        var number = 2
+        func free() -> String { "\(id.prefix(32))-\(number)" }
+        while playlists[free()] != nil || isTaken(free()) { number += 1 }
+        let moved = Playlist(free(), copying: playlist)
+        playlists[moved.name] = moved
+        return playlist.erasure + moved.everything
+    }
+
     mutating func add(_ playlist: Playlist) { playlists[playlist.name] = playlist }
 
     mutating func remove(_ id: String) -> Playlist? { playlists.removeValue(forKey: id) }

@@ -45,6 +45,14 @@ struct Playlist: EditableList {
         deletedAt = record.deletedAt == 0 ? nil : Timestamp(milliseconds: record.deletedAt)
     }
 
+    /// Creates a copy with another ID.
+    init(_ id: String, copying other: Playlist) {
+        name = id
+        (queue, history, title, smart) = (other.queue, other.history, other.title, other.smart)
+        (createdAt, updatedAt, deletedAt) = (other.createdAt, other.updatedAt, other.deletedAt)
+        (isContinuous, isShuffled) = (other.isContinuous, other.isShuffled)
+    }
+
     static let favourites = Playlist(
         PlaylistName.favourites, title: PlaylistName.title(PlaylistName.favourites),
         createdAt: Timestamp(milliseconds: 0))

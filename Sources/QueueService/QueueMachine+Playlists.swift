@@ -81,7 +81,8 @@ extension QueueMachine {
         var change = playlist.headerChange
         var deleted = state.current.deleted
         // The records of a deleted playlist with this ID would become the new one’s.
-        change.changes = (deleted.remove(id)?.erasure ?? []) + change.changes
+        let released = deleted.release(id) { playlists[$0] != nil || queues[$0] != nil }
+        change.changes = released + change.changes
         commit(change, answering: context.answer(aboutPlaylist: id), &effects) {
             $0.playlists[id] = playlist
             $0.deleted = deleted

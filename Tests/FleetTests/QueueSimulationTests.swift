@@ -11,7 +11,7 @@ import Testing
 struct QueueSimulationTests {
     static let seeds: [UInt64] = {
         let chosen = ProcessInfo.processInfo.environment["LOCKSTEP_SIMULATION_SEEDS"]
-        return chosen.map { $0.split(separator: ",").compactMap { UInt64($0) } } ?? Array(1...40)
+        return chosen.map { $0.split(separator: ",").compactMap { UInt64($0) } } ?? Array(1...20)
     }()
 
     @Test(arguments: seeds)

@@ -147,6 +147,7 @@ import WireMessages
                         "playlist delete short", 0,
                         "Deleted the playlist short. `lockstep playlist undo short` restores it for a day."),
                     CommandStep("playlist show short", 65, "lockstep: There is no playlist “short”."),
+                    CommandStep("playlist create Short_stories", 0, "Created the playlist “Short stories”"),
                     CommandStep("playlist undo SHORT", 0, "Undone: Deleted the playlist “Short”."),
                     CommandStep("playlist undo shrt", 65, "lockstep: There is no playlist “shrt”. Did you mean"),
                 ])

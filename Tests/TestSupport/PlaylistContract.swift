@@ -96,12 +96,17 @@ package struct PlaylistContract {
         #expect(await refusal("") { $0.undelete.text = "drives" } == .notFound)
         #expect(try await ask("drives") { $0.undo = WireUndo() }.changed)
         #expect(try await ask("drives") { $0.delete.withItems = true }.changed)
-        // Another playlist with this ID begins without the items and the history of the deleted one.
+        // Another playlist with this ID begins without the items and the history of the deleted one, which is kept.
         #expect(try await ask("drives") { $0.create.title = "Other" }.changed)
-        #expect(await refusal("") { $0.undelete.text = "Drives" } == .notFound)
         try await restart()
         #expect(try await items("drives") == [])
         #expect(try await ask("drives") { $0.history = WireHistoryQuery() }.history == [])
+        let other = try await ask("") { $0.undelete.text = "Drives" }
+        #expect(other.playlist.id == "drives-2" && other.playlist.title == "Drives" && other.playlist.items == 0)
+        #expect(try await ask("drives-2") { $0.redo = WireRedo() }.changed)
+        try await restart()
+        #expect(try await items("drives-2") == episodes(1, 2))
+        #expect(try await ask("drives-2") { $0.delete.withItems = true }.changed)
         #expect(try await ask("drives") { $0.delete = WireDeletePlaylist() }.changed)
     }
 

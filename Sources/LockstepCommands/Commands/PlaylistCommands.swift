@@ -526,21 +526,18 @@ struct PlaylistUndo: FleetCommand {
     var observation: Observation { .parts([.playlists]) }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let id: String
-        do throws(Failure) { id = try await playlist.id(in: fleet) } catch {
-            guard error.known == .notFound else { throw error }
-            // It may have been deleted; if not, the nearest title is proposed.
-            guard let restored = try await undeleted(fleet) else { throw error }
-            return try output.undone(restored)
-        }
-        try output.undone(try await fleet.playlists.undo(in: id))
+        let text = CommandLineWords.typed(playlist.playlist)
+        // A deleted playlist has precedence over one whose title only begins with the text.
+        let playlists = try await fleet.current([.playlists]).playlists
+        let isWhole = playlists.contains { $0.id == text || $0.title.lowercased() == text.lowercased() }
+        if !isWhole, let restored = try await undeleted(text, fleet) { return try output.undone(restored) }
+        try output.undone(try await fleet.playlists.undo(in: try await playlist.id(in: fleet)))
     }
 
-    private func undeleted(_ fleet: Fleet) async throws(Failure) -> QueueAnswer? {
-        do throws(Failure) {
-            return try await fleet.playlists.undelete(CommandLineWords.typed(playlist.playlist))
-        } catch {
-            guard error.known == .notFound, error.message.contains("none was deleted") else { throw error }
+    /// Restores a deleted playlist; nil if there is none.
+    private func undeleted(_ text: String, _ fleet: Fleet) async throws(Failure) -> QueueAnswer? {
+        do throws(Failure) { return try await fleet.playlists.undelete(text) } catch {
+            guard error.known == .notFound else { throw error }
             return nil
         }
     }

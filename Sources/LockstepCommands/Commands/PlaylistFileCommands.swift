@@ -178,10 +178,9 @@ struct EntryMatches {
 
     /// Compares an episode of the library with the entries.
     mutating func add(_ episode: EpisodeID, _ address: String, _ podcast: String, _ title: String) {
-        for index in addresses[address] ?? [] where found[index] == nil { found[index] = episode }
-        for index in titles["\(podcast) - \(title)".lowercased()] ?? [] where titled[index] == nil {
-            titled[index] = episode
-        }
+        // The first match counts; further episodes with the address or the titles cost nothing.
+        for index in addresses.removeValue(forKey: address) ?? [] { found[index] = episode }
+        for index in titles.removeValue(forKey: "\(podcast) - \(title)".lowercased()) ?? [] { titled[index] = episode }
     }
 
     /// The episodes in the file’s order, each once.

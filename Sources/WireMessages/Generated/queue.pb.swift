@@ -1765,7 +1765,7 @@ public nonisolated struct WireDeletePlaylist: Sendable {
 }
 
 /// Restores a deleted playlist with its items, settings and history; its ID, or its title regardless of case. Possible for a
-/// day, for the ten playlists that were deleted last, and until another playlist has the ID. Refused with `notFound`;
+/// day, and for the ten playlists that were deleted last. Refused with `notFound`;
 /// `notApplicable` if a queue has the ID; `limitReached`.
 public nonisolated struct WireUndelete: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
