@@ -233,9 +233,9 @@ final class ProcessFleet: Sendable {
 
     private func end() async {
         _ = try? await lockstep(["down"])
-        for name in Self.all + ["supervisor"] {
-            if FileLock.isHeld(lock(name)) { signal(name, SIGKILL) }
-        }
+        // Whatever still runs would write to the folder while it is removed.
+        for pid in processes { kill(pid, SIGKILL) }
+        try? await ProcessTable.untilNone { processes }
     }
 
     /// Prints the ends of the logs.

@@ -59,7 +59,9 @@ enum ProcessTable {
         }
     }
 
-    private static func untilNone(_ left: () -> [pid_t]) async throws {
+    /// Waits until `left` returns no process.
+    /// - Throws: the processes that still run after a while.
+    static func untilNone(_ left: () -> [pid_t]) async throws {
         let deadline = ContinuousClock.now.advanced(by: .seconds(20))
         while true {
             let pids = left()

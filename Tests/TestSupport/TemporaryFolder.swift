@@ -24,7 +24,16 @@ package final class TemporaryFolder: Sendable {
     }
 
     deinit {
-        try? FileManager.default.removeItem(atPath: path)
+        // A program that is ending may still create a file while the folder is removed.
+        var failure: (any Error)?
+        for _ in 0..<50 where FileManager.default.fileExists(atPath: path) {
+            do { try FileManager.default.removeItem(atPath: path) } catch {
+                failure = error
+                usleep(20_000)
+            }
+        }
+        guard let failure, FileManager.default.fileExists(atPath: path) else { return }
+        print("\(path) can’t be removed: \(failure)")
     }
 
     /// Writes a file below the folder, replacing an existing one, and returns its path.
