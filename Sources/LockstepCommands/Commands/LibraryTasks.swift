@@ -92,11 +92,11 @@ extension Fleet {
             let answer = try await queue.play(.episodeOfShownQueues(id))
             return (
                 answer.changed ? "Playing \(answer.names)." : "It already plays.",
-                answer.changed ? .queue(revision: answer.revision) : nil
+                LibraryUndo(answer)
             )
         case .add(let ids, let next):
             let answer = try await queue.add(ids, next: next)
-            return (try await added(answer, ids), answer.changed ? .queue(revision: answer.revision) : nil)
+            return (try await added(answer, ids), LibraryUndo(answer))
         case .download(let episodes): return (try await download(episodes), nil)
         case .mark(let episodes, let isPlayed): return try await mark(episodes, isPlayed)
         case .markAll(let podcast, let title):
@@ -114,7 +114,7 @@ extension Fleet {
         case .createPlaylist(let text, let ids): return try await createPlaylist(text, adding: ids)
         case .addToPlaylist(let id, let ids):
             let answer = try await playlists.add(ids, to: id)
-            return (try await added(answer, ids), answer.changed ? .playlist(id, revision: answer.revision) : nil)
+            return (try await added(answer, ids), LibraryUndo(answer))
         case .removeFromPlaylist(let id, let ids): return Self.removed(try await playlists.remove(ids, from: id), id)
         case .move(let id, let entry, let index):
             let answer = try await playlists.move(named: [entry], to: .index(index), in: id)
@@ -124,7 +124,7 @@ extension Fleet {
             let answer = try await playlists.play(id, from: text, isShuffled: isShuffled)
             return (
                 answer.changed ? "Playing \(answer.names)." : "It already plays.",
-                answer.changed ? .queue(revision: answer.revision) : nil
+                LibraryUndo(answer)
             )
         case .undo(let undo): return (try await perform(undo).sentence, nil)
         }
@@ -139,8 +139,9 @@ extension Fleet {
     }
 
     private func added(_ answer: QueueAnswer, _ ids: [EpisodeID]) async throws(Failure) -> String {
-        // The titles of episodes that are already there aren’t in the answer.
-        Output.sentence(answer, answer.alreadyThere.isEmpty ? [] : try await library.episodes(ids))
+        // The answer has only the titles of new entries.
+        let isNew = answer.alreadyThere.isEmpty && answer.moved.isEmpty
+        return Output.sentence(answer, isNew ? [] : try await library.episodes(ids))
     }
 
     private func mark(_ episodes: [LibraryEpisode], _ isPlayed: Bool) async throws(Failure) -> Effect {
@@ -172,7 +173,7 @@ extension Fleet {
         let result = try await playlists.add(ids, to: id)
         return (
             "\(sentence) \(try await added(result, ids))",
-            result.changed ? .playlist(id, revision: result.revision) : nil
+            LibraryUndo(result)
         )
     }
 
