@@ -128,9 +128,9 @@ struct RetentionRules: Sendable {
 
     // MARK: The storage limit
 
-    /// The size of files together; at most the largest number.
-    private static func size(of files: [WireDownload]) -> UInt64 {
-        files.reduce(0) { sum, file in
+    /// The size of files together, and of another one; at most the largest number, because feeds announce any size.
+    private static func size(of files: [WireDownload], and other: UInt64 = 0) -> UInt64 {
+        files.reduce(other) { sum, file in
             let (total, isTooLarge) = sum.addingReportingOverflow(file.receivedBytes)
             return isTooLarge ? .max : total
         }
@@ -167,10 +167,8 @@ struct RetentionRules: Sendable {
                     || playedAt[other.episode] == nil && other.retentionOrder > download.retentionOrder)
         }
         let size = max(download.totalBytes, download.announcedBytes)
-        // Feeds and servers announce any size.
-        let (total, isTooLarge) = size.addingReportingOverflow(Self.size(of: kept))
-        return total <= limit.bytes && !isTooLarge
-            ? nil : "room: the downloads that are kept have reached the limit of \(limit.text)"
+        guard Self.size(of: kept, and: size) > limit.bytes else { return nil }
+        return "room: the downloads that are kept have reached the limit of \(limit.text)"
     }
 
     private func limitReason(_ download: WireDownload, _ limit: ByteCount) -> String {

@@ -58,8 +58,7 @@ enum M3UReader {
     }
 
     private static func trimmed(_ line: Substring, _ limits: PlaylistFile.Limits) -> String {
-        var line = line.drop(while: \.isWhitespace)
-        while line.last?.isWhitespace == true { line.removeLast() }
+        let line = line.trimmed
         guard line.utf8.count > limits.text else { return String(line) }
         return String(decoding: line.utf8.prefix(limits.text), as: UTF8.self)
     }

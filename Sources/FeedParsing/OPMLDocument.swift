@@ -66,17 +66,10 @@ extension OPMLDocument {
         _ bytes: [UInt8], named name: String, limits: Limits = Limits()
     ) throws(Failure) -> OPMLDocument {
         guard bytes.count <= limits.bytes else { throw tooLong(name, limits) }
-        var input = FeedInput()
         let parser = XMLPushParser(OPMLReader(name: name, limits: limits))
-        // libxml2 gets slices, so that it stops early and its buffer stays small.
-        for start in stride(from: 0, to: bytes.count, by: 64 << 10) {
-            let text = input.clean(bytes[start..<min(bytes.count, start + 64 << 10)])
-            parser.parse(text, hasKnownEncoding: input.isUTF8, isLast: false)
-            if let failure = parser.reader.pointee.failure { throw failure }
+        let input = try parser.parse(document: bytes) { input throws(Failure) in
             if input.hasSeenText, !input.beginsWithMarkup { throw malformed(name, "it isn’t XML") }
         }
-        parser.parse(input.finish(), hasKnownEncoding: input.isUTF8, isLast: true)
-        if let failure = parser.reader.pointee.failure { throw failure }
         guard input.hasSeenText else { throw Failure(.malformed, "\(name) is empty. Export your podcasts again.") }
         guard input.beginsWithMarkup else { throw malformed(name, "it isn’t XML") }
         return try parser.reader.pointee.finish()

@@ -18,43 +18,34 @@ struct OPMLReader {
     private var document = OPMLDocument()
     private var open: [Open] = []
     private var count = 0
-    private var context: xmlParserCtxtPtr?
     private var isComplete = false
     private var depth = 0
-    private var firstProblem: (message: String, line: Int)?
-    private(set) var failure: Failure?
+    var progress = XMLProgress()
 
     init(name: String, limits: OPMLDocument.Limits) {
         self.name = name
         self.limits = limits
     }
 
-    private var line: Int { context?.pointee.input.map { Int($0.pointee.line) } ?? 0 }
-
-    private mutating func stop(_ failure: Failure) {
-        self.failure = failure
-        context.map { xmlStopParser($0) }
-    }
-
     mutating func start(_ element: String, _ attributes: XMLAttributes) {
-        guard failure == nil, !isComplete else { return }
+        guard progress.failure == nil, !isComplete else { return }
         depth += 1
         let element = element.lowercased()
         guard depth > 1 else { return root(element) }
         guard element == "outline" else { return }
         count += 1
         guard count <= limits.outlines else {
-            return stop(
+            return progress.stop(
                 Failure(
                     .tooLarge,
                     "\(name) has more than \(limits.outlines) entries, and wasn’t imported. Divide it into several lists."
                 ))
         }
         guard open.count < limits.depth else {
-            return stop(
+            return progress.stop(
                 Failure(
                     .tooLarge,
-                    "\(name) has more than \(limits.depth) folders in each other, at line \(line), and wasn’t imported."
+                    "\(name) has more than \(limits.depth) folders in each other, at line \(progress.line), and wasn’t imported."
                 ))
         }
         outline(attributes)
@@ -64,11 +55,11 @@ struct OPMLReader {
         switch element {
         case "opml": break
         case "rss", "rdf", "feed":
-            stop(
+            progress.stop(
                 OPMLDocument.malformed(
                     name, "it is the feed of one podcast. Subscribe to it with `lockstep subscribe`"))
-        case "html": stop(OPMLDocument.malformed(name, "it is a web page"))
-        default: stop(OPMLDocument.malformed(name, "its first element is <\(element.prefix(60))>"))
+        case "html": progress.stop(OPMLDocument.malformed(name, "it is a web page"))
+        default: progress.stop(OPMLDocument.malformed(name, "its first element is <\(element.prefix(60))>"))
         }
     }
 
@@ -80,16 +71,16 @@ struct OPMLReader {
         let type = (attributes["type"] ?? "").lowercased()
         let given = attributes["xmlUrl"] ?? attributes["xmlurl"] ?? attributes["xmlURL"] ?? attributes["XMLURL"]
         let other = attributes["url"] ?? ""
-        let url = Self.trimmed(given ?? (type == "rss" ? other : ""))
+        let url = String((given ?? (type == "rss" ? other : "")).trimmed)
         if !open.isEmpty { open[open.count - 1].isEmpty = false }
         var entry = Open(
-            name: shown, line: line, isFolder: url.isEmpty,
+            name: shown, line: progress.line, isFolder: url.isEmpty,
             isExpected: ["", "rss", "atom", "rdf", "feed"].contains(type))
         if !url.isEmpty {
             document.outlines.append(
                 OPMLDocument.Outline(
                     url, title: feedTitle ?? (title.isEmpty ? text : title), ownTitle: feedTitle == nil ? "" : shown,
-                    tags: tags, line: line))
+                    tags: tags, line: progress.line))
         } else if ["include", "link"].contains(type), !other.isEmpty {
             entry.isExpected = false
             refuse(shown.isEmpty ? other : shown, "it refers to another list or page, which isn’t read")
@@ -109,11 +100,11 @@ struct OPMLReader {
 
     private mutating func refuse(_ name: String, _ reason: String, line: Int? = nil) {
         document.problems.append(
-            OPMLDocument.Problem(line: line ?? self.line, name: String(name.prefix(200)), reason: reason))
+            OPMLDocument.Problem(line: line ?? progress.line, name: String(name.prefix(200)), reason: reason))
     }
 
     mutating func end(_ element: String) {
-        guard failure == nil, !isComplete else { return }
+        guard progress.failure == nil, !isComplete else { return }
         depth -= 1
         if depth == 0 { isComplete = true }
         guard element.lowercased() == "outline", let entry = open.popLast() else { return }
@@ -121,37 +112,29 @@ struct OPMLReader {
         refuse(entry.name, "it has no address of a feed (xmlUrl)", line: entry.line)
     }
 
-    private static func trimmed(_ text: String) -> String {
-        String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
-    }
-
     /// Ends the document; what was read of a truncated one counts.
     mutating func finish() throws(Failure) -> OPMLDocument {
         if count == 0, depth == 0, !isComplete {
-            throw OPMLDocument.malformed(name, firstProblem.map(Self.words) ?? "it has no element")
+            throw OPMLDocument.malformed(name, progress.firstProblem.map(Self.words) ?? "it has no element")
         }
         if !isComplete {
             // An address at the end may be cut off.
             if open.last?.isFolder == false { document.outlines.removeLast() }
-            let place = firstProblem.map { "at line \($0.line), where the XML is broken" } ?? "before its end"
-            refuse("", "the list can’t be read to its end: it stops \(place)", line: firstProblem?.line ?? line)
+            let place = progress.firstProblem.map { "at line \($0.line), where the XML is broken" } ?? "before its end"
+            refuse(
+                "", "the list can’t be read to its end: it stops \(place)",
+                line: progress.firstProblem?.line ?? progress.line)
         }
         document.problems.sort { $0.line < $1.line }
         return document
     }
 
     private static func words(_ problem: (message: String, line: Int)) -> String {
-        "the XML is broken at line \(problem.line): \(trimmed(problem.message))"
+        "the XML is broken at line \(problem.line): \(problem.message.trimmed)"
     }
 }
 
-extension OPMLReader: XMLReader {
-    mutating func begin(in context: xmlParserCtxtPtr) { self.context = context }
-
-    mutating func problem(_ message: String, line: Int) {
-        if firstProblem == nil { firstProblem = (message, line) }
-    }
-
+extension OPMLReader: XMLDocumentReader {
     /// The callbacks. Without those for entities, none is stored or expanded.
     static var handler: xmlSAXHandler {
         var handler = xmlSAXHandler()

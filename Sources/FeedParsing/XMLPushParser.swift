@@ -62,6 +62,58 @@ extension XMLReader {
     mutating func begin(in context: xmlParserCtxtPtr) {}
 }
 
+/// Reads a whole document, and may refuse it.
+protocol XMLDocumentReader: XMLReader {
+    var progress: XMLProgress { get set }
+}
+
+/// What a reader knows about the parsing of its document.
+struct XMLProgress {
+    fileprivate(set) var failure: Failure?
+    fileprivate(set) var firstProblem: (message: String, line: Int)?
+    fileprivate var context: xmlParserCtxtPtr?
+
+    /// The present line.
+    var line: Int { context?.pointee.input.map { Int($0.pointee.line) } ?? 0 }
+
+    /// Refuses the document.
+    mutating func stop(_ failure: Failure) {
+        self.failure = failure
+        context.map { xmlStopParser($0) }
+    }
+}
+
+extension XMLDocumentReader {
+    mutating func begin(in context: xmlParserCtxtPtr) { progress.context = context }
+
+    mutating func problem(_ message: String, line: Int) {
+        if progress.firstProblem == nil { progress.firstProblem = (message, line) }
+    }
+}
+
+extension XMLPushParser where Reader: XMLDocumentReader {
+    /// Parses a whole document.
+    ///
+    /// - Parameter check: checks the input after each part of the document.
+    /// - Returns: the input at its end.
+    /// - Throws: the refusal of the reader or of `check`.
+    func parse(
+        document bytes: [UInt8], _ check: (FeedInput) throws(Failure) -> Void = { _ in }
+    ) throws(Failure) -> FeedInput {
+        var input = FeedInput()
+        // libxml2 gets slices, so that it stops early and its buffer stays small.
+        for start in stride(from: 0, to: bytes.count, by: 64 << 10) {
+            let text = input.clean(bytes[start..<min(bytes.count, start + 64 << 10)])
+            parse(text, hasKnownEncoding: input.isUTF8, isLast: false)
+            if let failure = reader.pointee.progress.failure { throw failure }
+            try check(input)
+        }
+        parse(input.finish(), hasKnownEncoding: input.isUTF8, isLast: true)
+        if let failure = reader.pointee.progress.failure { throw failure }
+        return input
+    }
+}
+
 /// libxml2’s push parser in recover mode: no network, no external file, no entity expansion, its own limits enabled.
 ///
 /// The reader is in manually allocated memory: a feed of 7 MB causes a million callbacks, and Swift’s exclusivity

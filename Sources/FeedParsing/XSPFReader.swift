@@ -9,10 +9,8 @@ struct XSPFReader {
     private var entry: PlaylistFile.Entry?
     private var path: [String] = []
     private var text: [UInt8] = []
-    private var context: xmlParserCtxtPtr?
     private var isComplete = false
-    private var firstProblem: (message: String, line: Int)?
-    private(set) var failure: Failure?
+    var progress = XMLProgress()
 
     init(name: String, limits: PlaylistFile.Limits) {
         (self.name, self.limits) = (name, limits)
@@ -21,45 +19,32 @@ struct XSPFReader {
     static func parse(
         _ bytes: [UInt8], named name: String, _ limits: PlaylistFile.Limits
     ) throws(Failure) -> PlaylistFile {
-        var input = FeedInput()
         let parser = XMLPushParser(XSPFReader(name: name, limits: limits))
-        // libxml2 gets slices, so that it stops early and its buffer stays small.
-        for start in stride(from: 0, to: bytes.count, by: 64 << 10) {
-            let text = input.clean(bytes[start..<min(bytes.count, start + 64 << 10)])
-            parser.parse(text, hasKnownEncoding: input.isUTF8, isLast: false)
-            if let failure = parser.reader.pointee.failure { throw failure }
-        }
-        parser.parse(input.finish(), hasKnownEncoding: input.isUTF8, isLast: true)
-        if let failure = parser.reader.pointee.failure { throw failure }
+        _ = try parser.parse(document: bytes)
         return try parser.reader.pointee.finish()
     }
 
-    private mutating func stop(_ failure: Failure) {
-        self.failure = failure
-        context.map { xmlStopParser($0) }
-    }
-
     mutating func start(_ element: String) {
-        guard failure == nil, !isComplete else { return }
+        guard progress.failure == nil, !isComplete else { return }
         if path.isEmpty, element.lowercased() != "playlist" {
-            return stop(PlaylistFile.malformed(name, "its first element is <\(element.prefix(60))>"))
+            return progress.stop(PlaylistFile.malformed(name, "its first element is <\(element.prefix(60))>"))
         }
         // Elements that are nested deeper than any known one are only counted.
         path.append(path.count < 5 ? element.lowercased() : "")
         text = []
         guard path.count == 3, path[1] == "tracklist", path[2] == "track" else { return }
         entry = PlaylistFile.Entry()
-        entry?.line = context?.pointee.input.map { Int($0.pointee.line) } ?? 0
+        entry?.line = progress.line
     }
 
     mutating func characters(_ bytes: UnsafeBufferPointer<UInt8>) {
-        guard failure == nil, text.count < limits.text else { return }
+        guard progress.failure == nil, text.count < limits.text else { return }
         text += bytes.prefix(limits.text - text.count)
     }
 
     mutating func end() {
-        guard failure == nil, !isComplete, let element = path.last else { return }
-        let value = trimmed
+        guard progress.failure == nil, !isComplete, let element = path.last else { return }
+        let value = String(String(decoding: text, as: UTF8.self).trimmed)
         switch path.count {
         case 1: isComplete = true
         case 2 where element == "title": file.title = value
@@ -69,11 +54,6 @@ struct XSPFReader {
         }
         path.removeLast()
         text = []
-    }
-
-    private var trimmed: String {
-        let text = String(decoding: text, as: UTF8.self).drop(while: \.isWhitespace)
-        return String(text.reversed().drop(while: \.isWhitespace).reversed())
     }
 
     private mutating func set(_ element: String, _ value: String) {
@@ -98,27 +78,22 @@ struct XSPFReader {
         guard let entry else { return }
         self.entry = nil
         file.entries.append(entry)
-        if file.entries.count > limits.entries { stop(PlaylistFile.tooManyEntries(name, limits)) }
+        if file.entries.count > limits.entries { progress.stop(PlaylistFile.tooManyEntries(name, limits)) }
     }
 
     func finish() throws(Failure) -> PlaylistFile {
         guard isComplete else {
             throw PlaylistFile.malformed(
                 name,
-                firstProblem.map { "the XML is broken at line \($0.line)" } ?? "the XML ends before the playlist")
+                progress.firstProblem.map { "the XML is broken at line \($0.line)" }
+                    ?? "the XML ends before the playlist")
         }
         guard !file.entries.isEmpty else { throw PlaylistFile.malformed(name, "it has no tracks") }
         return file
     }
 }
 
-extension XSPFReader: XMLReader {
-    mutating func begin(in context: xmlParserCtxtPtr) { self.context = context }
-
-    mutating func problem(_ message: String, line: Int) {
-        if firstProblem == nil { firstProblem = (message, line) }
-    }
-
+extension XSPFReader: XMLDocumentReader {
     /// The callbacks. Without those for entities, none is stored or expanded.
     static var handler: xmlSAXHandler {
         var handler = xmlSAXHandler()

@@ -310,8 +310,8 @@ struct AddedFeeds {
             podcast.subscribed = true
             podcast.subscribedAt = now.milliseconds
             podcast.nextRefresh = now.milliseconds
-            if !address.isFile, let given = named.webCredentials, let origin = address.origin {
-                for origin in [origin, origin.encrypted].compactMap(\.self) {
+            if !address.isFile, let given = named.webCredentials {
+                for origin in FeedsMachine.origins(of: address) {
                     secrets.set(given, for: id.text, at: origin, isGiven: true)
                 }
             }

@@ -233,32 +233,23 @@ struct EpisodeChanges {
             }
         }
         gone.sort()
-        if !gone.isEmpty {
-            changes.append(
-                .with {
-                    $0.setFlags.episodes = gone
-                    $0.setFlags.set = WireEpisode.goneFlag
-                })
-        }
-        if !returned.isEmpty {
-            changes.append(
-                .with {
-                    $0.setFlags.episodes = returned
-                    $0.setFlags.clear = WireEpisode.goneFlag
-                })
-        }
+        flag(gone) { $0.set = WireEpisode.goneFlag }
+        flag(returned) { $0.clear = WireEpisode.goneFlag }
         updated += gone
     }
 
-    /// Marks the added episodes as new.
-    mutating func addToInbox() {
-        guard !added.isEmpty else { return }
+    /// Changes flags of episodes.
+    private mutating func flag(_ episodes: [String], _ fill: (inout WireSetFlags) -> Void) {
+        guard !episodes.isEmpty else { return }
         changes.append(
             .with {
-                $0.setFlags.episodes = added
-                $0.setFlags.set = WireEpisode.newFlag
+                $0.setFlags.episodes = episodes
+                fill(&$0.setFlags)
             })
     }
+
+    /// Marks the added episodes as new.
+    mutating func addToInbox() { flag(added) { $0.set = WireEpisode.newFlag } }
 
     /// Returns the stored ID of an episode that is known under one of its aliases, if no other episode of the feed has
     /// that ID; otherwise its own ID.

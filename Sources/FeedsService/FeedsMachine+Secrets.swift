@@ -12,10 +12,14 @@ extension FeedsMachine {
         return credentials
     }
 
+    private static func origins(of fetch: Fetch) -> [WebOrigin] {
+        fetch.credentials == nil ? [] : origins(of: fetch.address)
+    }
+
     /// Returns the origins to which a command’s credentials are sent: that of its address and, for http, the same one
     /// with TLS, to which such an address usually redirects.
-    private static func origins(of fetch: Fetch) -> [WebOrigin] {
-        guard fetch.credentials != nil, let origin = fetch.address.origin else { return [] }
+    static func origins(of address: WebAddress) -> [WebOrigin] {
+        guard let origin = address.origin else { return [] }
         return [origin, origin.encrypted].compactMap(\.self)
     }
 

@@ -7,7 +7,7 @@ struct EpisodeLookup: Sendable {
     let limit: Duration?
     private var rest: WireEpisodesByID
     /// The replies so far. Encoded messages that follow one another are one message with the episodes of all.
-    private var replies: [UInt8] = []
+    private(set) var reply: [UInt8] = []
 
     /// Creates the lookup that a call consists of; nil if it is another request.
     init?(service: ServiceName, payload: [UInt8], limit: Duration?) {
@@ -21,15 +21,12 @@ struct EpisodeLookup: Sendable {
     /// Adds a reply.
     ///
     /// - Returns: the payload of the query for the rest; nil if this was the last reply.
-    mutating func add(_ reply: [UInt8]) -> [UInt8]? {
-        replies += reply
+    mutating func add(_ page: [UInt8]) -> [UInt8]? {
+        reply += page
         // A reply that can’t be decoded is reported by its reader.
-        let answered = (try? WirePersistenceReply(wireBytes: reply)).map { Int($0.episodes.answered) } ?? 0
+        let answered = (try? WirePersistenceReply(wireBytes: page)).map { Int($0.episodes.answered) } ?? 0
         guard answered > 0, answered < rest.ids.count else { return nil }
         rest.ids.removeFirst(answered)
         return WirePersistenceRequest.with { $0.episodesByID = rest }.wireBytes
     }
-
-    /// The reply with the episodes of all pages.
-    var reply: [UInt8] { replies }
 }

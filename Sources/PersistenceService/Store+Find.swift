@@ -138,8 +138,8 @@ private struct NameSearch {
         guard table == "episode", scope.isEmpty else { return nil }
         var failure: Failure?
         for colon in text.indices.filter({ text[$0] == ":" }).prefix(Self.colonLimit) {
-            let name = LibraryWriter.folded(String(text[..<colon]).trimmed)
-            let part = String(text[text.index(after: colon)...]).trimmed
+            let name = LibraryWriter.folded(String(text[..<colon]).singleSpaced)
+            let part = String(text[text.index(after: colon)...]).singleSpaced
             guard !name.isEmpty, !part.isEmpty else { continue }
             for condition in ["title = ?", "id = ?", "instr(title, ?) > 0"] {
                 let podcasts = "SELECT id FROM podcast WHERE \(condition)"
@@ -205,7 +205,7 @@ extension WireEpisode {
 }
 
 extension String {
-    fileprivate var trimmed: String {
+    fileprivate var singleSpaced: String {
         split(separator: " ").joined(separator: " ")
     }
 }

@@ -18,7 +18,7 @@ struct MPVLogReader: Sendable {
     /// - Parameter opensOther: whether another file may be opening in advance.
     mutating func read(prefix: String, text: String, opensOther: Bool = false) {
         // The opened address may contain a password.
-        let text = WebAddress.withoutCredentials(in: text).trimmed
+        let text = String(WebAddress.withoutCredentials(in: text).trimmed)
         guard !text.isEmpty else { return }
         if ["ends prematurely", "partial file", "Failed to reconnect", "Connection reset"].contains(
             where: text.contains)
@@ -65,12 +65,5 @@ struct MPVLogReader: Sendable {
         // FFmpeg adds the default ports.
         for port in [":80", ":443"] where host.hasSuffix(port) { host = host.dropLast(port.count) }
         return (host, named[1])
-    }
-}
-
-extension String {
-    fileprivate var trimmed: String {
-        let start = drop(while: \.isWhitespace)
-        return String(start.reversed().drop(while: \.isWhitespace).reversed())
     }
 }

@@ -113,8 +113,7 @@ extension PlaybackMachine {
         }
         pending.lookUp(
             record.marks.map(\.before.episode), for: .undoMarks(MarkUndoing(request: request, key: key, group: group)),
-            limit: nil,
-            brief: true)
+            limit: nil, brief: true)
     }
 
     mutating func finish(_ undoing: MarkUndoing, _ result: Result<[UInt8], Failure>) {

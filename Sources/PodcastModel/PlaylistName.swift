@@ -22,9 +22,7 @@ public enum PlaylistName {
     ///
     /// - Throws: `invalidArgument` if it is empty, too long, or contains control characters.
     public static func checked(title: String) throws(Failure) -> String {
-        var title = title[...]
-        while title.first?.isWhitespace == true { title.removeFirst() }
-        while title.last?.isWhitespace == true { title.removeLast() }
+        let title = title.trimmed
         guard (1...titleLimit).contains(title.count),
             title.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
         else {

@@ -14,7 +14,7 @@ public enum PodcastTag {
     ///
     /// - Throws: `invalidArgument` if it is empty, too long, or contains control characters.
     public static func checked(_ text: String) throws(Failure) -> String {
-        let tag = PlainLine.trimmed(text)
+        let tag = String(text.trimmed)
         guard PlainLine.isValid(tag, limit: lengthLimit) else {
             throw Failure(.invalidArgument, "“\(PlainLine.shown(tag))” can’t be a tag; a tag has \(rule).")
         }
@@ -22,7 +22,7 @@ public enum PodcastTag {
     }
 
     /// Returns a text without surrounding spaces.
-    public static func trimmed(_ text: String) -> String { PlainLine.trimmed(text) }
+    public static func trimmed(_ text: String) -> String { String(text.trimmed) }
 
     /// Returns the tag for the name of a folder in another program: the beginning of the name, without control
     /// characters; nil if that is empty.
@@ -41,7 +41,7 @@ public enum PodcastTitle {
     ///
     /// - Throws: `invalidArgument` if it is empty, too long, or contains control characters.
     public static func checked(_ text: String) throws(Failure) -> String {
-        let title = PlainLine.trimmed(text)
+        let title = String(text.trimmed)
         guard PlainLine.isValid(title, limit: limit) else {
             throw Failure(
                 .invalidArgument,
@@ -62,13 +62,6 @@ private enum PlainLine {
     /// The maximum number of bytes for each allowed character, which may combine any number of code points.
     private static let bytesPerCharacter = 8
 
-    static func trimmed(_ text: String) -> String {
-        var text = text[...]
-        while text.first?.isWhitespace == true { text.removeFirst() }
-        while text.last?.isWhitespace == true { text.removeLast() }
-        return String(text)
-    }
-
     static func isValid(_ text: String, limit: Int) -> Bool {
         (1...limit).contains(text.count) && text.utf8.count <= limit * bytesPerCharacter
             && text.unicodeScalars.allSatisfy { !breaksLine($0) }
@@ -80,7 +73,7 @@ private enum PlainLine {
     }
 
     static func fitted(_ text: String, limit: Int) -> String {
-        trimmed(String(trimmed(cleaned(text)).prefix(limit)))
+        String(cleaned(text).trimmed.prefix(limit).trimmed)
     }
 
     /// The beginning of a refused text.

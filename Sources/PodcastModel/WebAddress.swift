@@ -184,9 +184,7 @@ private struct Reference {
     static let queryBytes = Set("!$&'()*+,;=:@-._~/%?[]|".utf8)
 
     init?(_ text: String) {
-        var rest = text[...]
-        while let first = rest.first, first.isWhitespace { rest = rest.dropFirst() }
-        while let last = rest.last, last.isWhitespace { rest = rest.dropLast() }
+        var rest = text.trimmed
         guard !rest.isEmpty, rest.utf8.count <= WebAddress.limit,
             !rest.utf8.contains(where: \.isASCIIControl)
         else { return nil }

@@ -19,8 +19,7 @@ struct DeletedPlaylists: Sendable {
     /// The deleted playlist with this ID or, regardless of case, this title; the one that was deleted last.
     func named(_ text: String) -> Playlist? {
         if let exact = playlists[text] { return exact }
-        let wanted = text.lowercased()
-        return playlists.values.filter { $0.name.lowercased() == wanted || $0.title.lowercased() == wanted }
+        return playlists.values.filter { $0.isNamed(text) }
             .max { ($0.deletedMilliseconds, $0.name) < ($1.deletedMilliseconds, $1.name) }
     }
 

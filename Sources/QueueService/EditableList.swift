@@ -123,6 +123,25 @@ extension EditableList {
         return finish(outcome, at: now, with: changes)
     }
 
+    /// The steps that insert entries in this order after another one, or at the front if `anchor` is empty.
+    ///
+    /// - Parameter moved: those of the entries that the list holds already.
+    /// - Returns: no steps if all are there in this order.
+    func inserting(
+        _ entries: [WireQueueEntry], moving moved: [WireQueueEntry], after anchor: String
+    ) -> [WireQueueStep] {
+        guard !moved.isEmpty else { return WireQueueStep.inserting(entries, after: anchor) }
+        let ids = Set(moved.map(\.id))
+        // The entry before the inserted ones must not be one that is moved.
+        var before = queue.index(of: anchor) ?? -1
+        while before >= 0, ids.contains(queue.entries[before].id) { before -= 1 }
+        guard queue.entries.dropFirst(before + 1).prefix(entries.count).map(\.id) != entries.map(\.id) else {
+            return []
+        }
+        return moved.map { .removing($0.id) }
+            + WireQueueStep.inserting(entries, after: before < 0 ? "" : queue.entries[before].id)
+    }
+
     /// Updates titles and positions of episodes, without a revision or an undo step.
     mutating func refresh(_ steps: [WireQueueStep]) -> OwnerChange {
         let outcome = queue.apply(steps)

@@ -66,7 +66,7 @@ struct ListEdit<List: EditableList> {
                 reply.alreadyThere.append(episode)
             }
         }
-        let steps = inserting(all, moving: moved, after: anchor)
+        let steps = list.inserting(all, moving: moved, after: anchor)
         if steps.isEmpty {
             reply.alreadyThere += moved.map(\.episode.id)
         } else {
@@ -75,23 +75,6 @@ struct ListEdit<List: EditableList> {
         edit(steps, description(ofAdding: entries, moving: moved, next: add.next))
         reply.entries = entries.fitting
         reply.count = UInt32(entries.count)
-    }
-
-    /// Inserts entries in this order, of which some are moved; no steps if they are there already.
-    private func inserting(
-        _ entries: [WireQueueEntry], moving moved: [WireQueueEntry], after anchor: String
-    ) -> [WireQueueStep] {
-        guard !moved.isEmpty else { return WireQueueStep.inserting(entries, after: anchor) }
-        let queue = list.queue
-        let ids = Set(moved.map(\.id))
-        // The entry before the inserted ones must not be one that is moved.
-        var before = queue.index(of: anchor) ?? -1
-        while before >= 0, ids.contains(queue.entries[before].id) { before -= 1 }
-        guard queue.entries.dropFirst(before + 1).prefix(entries.count).map(\.id) != entries.map(\.id) else {
-            return []
-        }
-        return moved.map { .removing($0.id) }
-            + WireQueueStep.inserting(entries, after: before < 0 ? "" : queue.entries[before].id)
     }
 
     private func description(

@@ -58,6 +58,10 @@ struct Playlist: EditableList {
         createdAt: Timestamp(milliseconds: 0))
 
     static func id(_ name: String) -> ListID { .playlist(name) }
+
+    /// Whether its ID or title is this text, regardless of case.
+    func isNamed(_ text: String) -> Bool { [name, title].contains { $0.lowercased() == text.lowercased() } }
+
     var limit: Int { smart.map { Int($0.wire.limit) } ?? Queue.limit }
     var shown: String { "“\(title)”" }
     var storesEntries: Bool { smart == nil }

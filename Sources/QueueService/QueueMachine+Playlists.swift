@@ -275,16 +275,8 @@ extension QueueMachine {
             known[item.episode]
                 ?? .adding(item.wire.episode, index, context, reason: "Played from the playlist \(playlist.shown)")
         }
-        let moved = Set(held.map(\.id))
-        // The entry before the inserted ones must not be one that is moved.
-        var before = queue.index(of: main.anchor(next: true, loaded: player?.queueEntry ?? "")) ?? -1
-        while before >= 0, moved.contains(queue.entries[before].id) { before -= 1 }
-        let anchor = before < 0 ? "" : queue.entries[before].id
-        var steps: [WireQueueStep] = []
-        // Entries that follow in this order already stay where they are.
-        if queue.entries.dropFirst(before + 1).prefix(entries.count).map(\.id) != entries.map(\.id) {
-            steps = held.reversed().map { .removing($0.id) } + WireQueueStep.inserting(entries, after: anchor)
-        }
+        let anchor = main.anchor(next: true, loaded: player?.queueEntry ?? "")
+        var steps = main.inserting(entries, moving: held.reversed().map(\.wire), after: anchor)
         let description = "Played the playlist \(playlist.shown)"
         guard let start = first.episode == current?.episode ? current?.wire : entries.first else { return }
         if let player, upcomingLoad == nil, player.isLoaded, player.queueEntry == start.id {

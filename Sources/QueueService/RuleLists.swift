@@ -34,7 +34,7 @@ struct RuleLists {
         let wanted = text.lowercased()
         let named =
             queues.filter { [$0, QueueName.shown($0)].contains { $0.lowercased() == wanted } }
-            + playlists.values.filter { [$0.name, $0.title].contains { $0.lowercased() == wanted } }.map(\.name)
+            + playlists.values.filter { $0.isNamed(text) }.map(\.name)
         guard let first = named.first else {
             throw ListID.playlist(text).missing(
                 among: (queues.union(playlists.keys)).sorted() + playlists.values.map(\.title).sorted())

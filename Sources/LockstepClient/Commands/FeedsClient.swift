@@ -78,9 +78,8 @@ public struct FeedsClient: Sendable {
         each urls: [String], keep: Bool, user: String, password: String
     ) async throws(Failure) -> [Result] {
         var results: [Result] = []
-        for start in stride(from: 0, to: urls.count, by: Self.partSize) {
-            let part = urls[start..<min(urls.count, start + Self.partSize)]
-            results += try await subscribe(Array(part), keep: keep, user: user, password: password)
+        for part in urls.parts(of: Self.partSize) {
+            results += try await subscribe(part, keep: keep, user: user, password: password)
         }
         return results
     }
@@ -88,9 +87,7 @@ public struct FeedsClient: Sendable {
     /// Refreshes any number of feeds, in several commands.
     package func refresh(each podcasts: [PodcastID]) async throws(Failure) -> [Result] {
         var results: [Result] = []
-        for start in stride(from: 0, to: podcasts.count, by: Self.partSize) {
-            results += try await refresh(Array(podcasts[start..<min(podcasts.count, start + Self.partSize)]))
-        }
+        for part in podcasts.parts(of: Self.partSize) { results += try await refresh(part) }
         return results
     }
 

@@ -78,8 +78,7 @@ struct Subscribe: LockstepCommand {
         _ urls: [String], _ fleet: Fleet, _ context: CommandContext
     ) async throws -> [FeedsClient.Result]? {
         var jobs: [JobID] = []
-        for start in stride(from: 0, to: urls.count, by: RequestSizes.episodes) {
-            let part = urls[start..<min(urls.count, start + RequestSizes.episodes)]
+        for part in urls.parts(of: RequestSizes.episodes) {
             jobs.append(try await fleet.feeds.add(part.map { FeedsClient.Outline($0) }, keep: keep))
         }
         return try await JobFollower(fleet, context).follow(

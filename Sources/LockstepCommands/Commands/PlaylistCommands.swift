@@ -37,7 +37,7 @@ struct PlaylistArgument: ParsableArguments {
         let playlists = try await fleet.current([.playlists]).playlists
         if let exact = playlists.first(where: { $0.id == text }) { return exact.id }
         let wanted = text.lowercased()
-        let equal = playlists.filter { $0.title.lowercased() == wanted }
+        let equal = playlists.filter { $0.hasTitle(text) }
         let found = equal.isEmpty ? playlists.filter { $0.title.lowercased().hasPrefix(wanted) } : equal
         guard let first = found.first else {
             let names = playlists.flatMap { [$0.id, $0.title] }
@@ -54,6 +54,11 @@ struct PlaylistArgument: ParsableArguments {
         }
         return first.id
     }
+}
+
+extension PlaylistState {
+    /// Whether its title is this text, regardless of case.
+    func hasTitle(_ text: String) -> Bool { title.lowercased() == text.lowercased() }
 }
 
 /// A command about one playlist.
@@ -156,7 +161,7 @@ struct PlaylistCreate: FleetCommand {
 
     /// The ID for a title: that of the playlist with the same title, otherwise one that no playlist has.
     static func id(for title: String, among playlists: [PlaylistState]) -> String {
-        if let same = playlists.first(where: { $0.title.lowercased() == title.lowercased() }) { return same.id }
+        if let same = playlists.first(where: { $0.hasTitle(title) }) { return same.id }
         let base = PlaylistName.id(for: title)
         let taken = Set(playlists.map(\.id))
         let numbered = sequence(first: 2) { $0 + 1 }.lazy.map { "\(base.prefix(36))-\($0)" }
@@ -281,7 +286,7 @@ struct PlaylistRename: PlaylistCommand {
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
         let title = try PlaylistName.checked(title: CommandLineWords.typed(title))
         let others = try await fleet.current([.playlists]).playlists.filter { $0.id != id }
-        guard !others.contains(where: { $0.title.lowercased() == title.lowercased() }) else {
+        guard !others.contains(where: { $0.hasTitle(title) }) else {
             throw Failure(
                 .notApplicable,
                 "Another playlist has the title \(DisplayText.quoted(title)) already; nothing was renamed.")
@@ -319,7 +324,7 @@ struct PlaylistShow: PlaylistCommand {
 
 extension Output {
     /// Prints the episodes of a playlist.
-    fileprivate func playlist(_ id: String, _ fleet: Fleet) async throws {
+    func playlist(_ id: String, _ fleet: Fleet) async throws {
         let contents = try await fleet.playlists.items(id)
         let (playlist, items, json) = (contents.playlist, contents.entries, contents.json)
         guard !items.isEmpty else {
@@ -529,7 +534,7 @@ struct PlaylistUndo: FleetCommand {
         let text = CommandLineWords.typed(playlist.playlist)
         // A deleted playlist has precedence over one whose title only begins with the text.
         let playlists = try await fleet.current([.playlists]).playlists
-        let isWhole = playlists.contains { $0.id == text || $0.title.lowercased() == text.lowercased() }
+        let isWhole = playlists.contains { $0.id == text || $0.hasTitle(text) }
         if !isWhole, let restored = try await undeleted(text, fleet) { return try output.undone(restored) }
         try output.undone(try await fleet.playlists.undo(in: try await playlist.id(in: fleet)))
     }
@@ -574,67 +579,5 @@ struct PlaylistRestore: PlaylistCommand {
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
         try output.restored(try await fleet.playlists.restore(id, revision: revision), revision: revision)
-    }
-}
-
-// MARK: - Favourites
-
-struct FavouriteCommands: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "favourite", abstract: "List the favourite episodes, or change them.",
-        discussion: "The favourites are the playlist “favourites”, which all commands of `playlist` accept.",
-        subcommands: [FavouriteList.self, FavouriteAdd.self, FavouriteRemove.self],
-        defaultSubcommand: FavouriteList.self, aliases: ["favorite"])
-}
-
-struct FavouriteList: FleetCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the favourites.")
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ fleet: Fleet, _ output: Output) async throws {
-        try await output.playlist(PlaylistName.favourites, fleet)
-    }
-}
-
-struct FavouriteAdd: FleetCommand {
-    static let configuration = CommandConfiguration(commandName: "add", abstract: "Add episodes to the favourites.")
-    @OptionGroup var wanted: WantedEpisodes
-    var options: GlobalOptions { wanted.options }
-
-    func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
-        let id = PlaylistName.favourites
-        let answer =
-            found.isEmpty
-            ? try await fleet.playlists.history(of: id, limit: 1)
-            : try await fleet.playlists.add(found.map(\.id), to: id)
-        try output.added(answer, found, else: "no episode matches")
-    }
-}
-
-struct FavouriteRemove: FleetCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Remove episodes from the favourites.")
-    @OptionGroup var wanted: WantedEpisodes
-    var options: GlobalOptions { wanted.options }
-
-    func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let id = PlaylistName.favourites
-        let texts = wanted.episodes.map(CommandLineWords.typed)
-        if wanted.rule == nil, texts.allSatisfy({ (1...6).contains($0.count) && $0.allSatisfy(\.isWholeNumber) }) {
-            // The numbers of rows, as in `playlist remove`.
-            let answer = try await fleet.playlists.remove(named: Array(Set(texts)).sorted(), from: id)
-            return try output.change(answer, answer.removed, else: "there was nothing to remove")
-        }
-        let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)
-        let answer =
-            found.isEmpty
-            ? try await fleet.playlists.history(of: id, limit: 1)
-            : try await fleet.playlists.remove(found.map(\.id), from: id)
-        let reason =
-            found.isEmpty
-            ? "no episode matches"
-            : "\(Titles.shown(found.map(\.title))) \(found.count == 1 ? "isn’t a favourite" : "aren’t favourites")"
-        try output.change(answer, answer.removed, else: reason)
     }
 }

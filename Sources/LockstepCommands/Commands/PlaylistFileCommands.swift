@@ -104,7 +104,7 @@ struct PlaylistImport: FleetCommand {
         let shortened = String(DisplayText.sanitised(given).prefix(PlaylistName.titleLimit))
         let title = try PlaylistName.checked(title: title == nil ? shortened : given)
         let existing = try await fleet.current([.playlists]).playlists
-        if let same = existing.first(where: { $0.title.lowercased() == title.lowercased() }) {
+        if let same = existing.first(where: { $0.hasTitle(title) }) {
             throw Failure(
                 .notApplicable,
                 "There is a playlist \(DisplayText.quoted(same.title)) already. Add to it with --into \(same.id), or give another title with --title."

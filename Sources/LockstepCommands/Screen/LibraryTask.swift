@@ -112,6 +112,12 @@ enum LibraryUndo: Sendable, Hashable {
     /// The marks of one group.
     case marks(group: String)
 
+    /// The undo of a change of Up Next or a playlist; nil if nothing was changed.
+    init?(_ answer: QueueAnswer) {
+        guard answer.changed else { return nil }
+        self = answer.playlist.map { .playlist($0.id, revision: answer.revision) } ?? .queue(revision: answer.revision)
+    }
+
     /// The undo of an earlier command to the same list, after this one was undone: the list has another revision then.
     func following(_ undone: LibraryUndo, at revision: UInt64) -> LibraryUndo {
         switch (self, undone) {

@@ -1,3 +1,5 @@
+import PodcastModel
+
 /// Parses the subset of YAML for settings: keys and values, grouped by indentation or in braces, comments, and
 /// quoted texts. Everything else is refused with its line.
 struct SettingsText {
@@ -189,13 +191,5 @@ private struct SettingsLine {
             text.append(character)
         }
         throw problem("\(quote) isn’t closed")
-    }
-}
-
-extension Substring {
-    fileprivate var trimmed: Substring {
-        var text = drop(while: \.isWhitespace)
-        while text.last?.isWhitespace == true { text.removeLast() }
-        return text
     }
 }
