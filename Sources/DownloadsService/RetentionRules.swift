@@ -191,7 +191,7 @@ struct RetentionRules: Sendable {
         let names = queues.values.compactMap(\.state)
             .filter { $0.entries.contains { $0.episode.id == download.episode } }
             .map(\.name).sorted().map(QueueName.shown)
-        if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
+        if !names.isEmpty { sentences.append("It is kept while it waits in \(WordList.and(names)).") }
         if forgotten.contains(download.podcastID) {
             sentences.append(
                 "The podcast was forgotten: the file is deleted when its episode is neither loaded nor in a queue.")

@@ -150,7 +150,7 @@ public final class Fleet: Sendable {
                 .unavailable,
                 "The bus isn’t answering. It may be starting; `lockstep ps` shows what the fleet is doing.")
         }
-        let missing = owners.filter { !state.isReady($0) }.map(\.text).joined(separator: " and ")
+        let missing = WordList.and(owners.filter { !state.isReady($0) }.map(\.text))
         throw Failure(
             .unavailable,
             "The \(missing) service isn’t ready. It may be starting; `lockstep ps` shows what it is doing.")

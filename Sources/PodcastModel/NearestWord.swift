@@ -10,7 +10,7 @@ public enum NearestWord {
         let limit = distance ?? (wanted.count < 2 ? 0 : max(1, wanted.count / 3))
         let nearest = words.map { (word: $0, distance: self.distance(wanted, folded($0))) }
             .min { $0.distance < $1.distance }
-        guard let nearest, nearest.distance <= limit else { return nil }
+        guard let nearest, nearest.distance <= min(limit, wanted.count - 1) else { return nil }
         return nearest.word
     }
 

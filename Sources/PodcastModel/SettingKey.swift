@@ -116,7 +116,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
             if ["off", "false", "no", "0"].contains(word) { return "off" }
             throw refusal(text, "on or off")
         case .word(let words):
-            guard words.contains(word) else { throw refusal(text, Self.choice(words)) }
+            guard words.contains(word) else { throw refusal(text, WordList.or(words)) }
             return word
         case .threshold:
             if word == "off" || PlayedThreshold(word) != nil { return word }
@@ -142,11 +142,6 @@ public enum SettingKey: String, Sendable, CaseIterable {
             guard QueueName.isValid(text) else { throw refusal(text, QueueName.rule) }
             return text
         }
-    }
-
-    /// Joins words for a message: `one, two or three`.
-    private static func choice(_ words: [String]) -> String {
-        words.count > 1 ? words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1] : words.joined()
     }
 
     private func refusal(_ text: String, _ expected: String) -> Failure {

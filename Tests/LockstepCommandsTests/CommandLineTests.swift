@@ -141,10 +141,6 @@ import WireMessages
         ),
         (["queue", "foo"], "There is no command “queue foo”. `lockstep queue --help` lists them."),
         (["help", "pause", "now"], "There is no command “pause now”. `lockstep pause --help` describes it."),
-        (
-            ["search", "-tech"],
-            "There is no option “-tech”. Text that begins with a dash follows after `--`: `lockstep search -- -tech`."
-        ),
         (["--home"], "--home expects a folder: `lockstep --home FOLDER status`."),
         (["--json"], "Name a command, as in `lockstep --json status`. `lockstep --help` lists them."),
     ])
@@ -203,6 +199,44 @@ import WireMessages
     ])
     func `the parser’s errors are reworded with typographic quotes and a full stop`(said: String, shown: String) {
         #expect(ParserWords.reworded(said) == shown)
+    }
+
+    @Test(arguments: [
+        "search -tech", "search -hx", "search -qxh", "search a -tech --json", "queue add -tech", "pause -xh",
+        "--x -tech",
+    ])
+    func `a word with unknown options isn’t a request for help because it contains an h`(line: String) throws {
+        let words = line.split(separator: " ").map(String.init)
+        #expect {
+            _ = try Lockstep.command(words)
+        } throws: { error in
+            guard let failure = error as? Failure else { return Lockstep.exitCode(for: error).rawValue == 64 }
+            return failure.code == "usage" && failure.message.contains("isn’t an option. After `--`")
+        }
+    }
+
+    @Test(arguments: [
+        "search -h", "search -help", "search -tech --help", "search -qh", "logs -fh", "--help", "help search",
+    ])
+    func `a request for help is one also beside other words`(line: String) throws {
+        let words = line.split(separator: " ").map(String.init)
+        let command = try Lockstep.command(words)
+        #expect(type(of: command).configuration.commandName == "help")
+    }
+
+    @Test func `text after two dashes may begin with a dash`() throws {
+        let search = try #require(try Lockstep.command(["search", "--", "-tech"]) as? Search)
+        #expect(search.terms == ["-tech"])
+        #expect(ParserWords.reworded("Unknown option '-t'").contains(CommandLineWords.dashAdvice))
+        #expect(
+            AdvisedCommands(home: "/a").completed("`lockstep search -- -tech`")
+                == "`lockstep search --home /a -- -tech`")
+    }
+
+    @Test func `entries are sorted by length`() throws {
+        let sort = try #require(try Lockstep.command(["queue", "sort", "length"]) as? QueueSort)
+        #expect(sort.key == .length)
+        #expect(throws: (any Error).self) { try Lockstep.command(["queue", "sort", "duration"]) }
     }
 
     @Test func `a queue shows its limit only if it differs from the default`() {

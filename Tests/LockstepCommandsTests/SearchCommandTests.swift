@@ -51,7 +51,12 @@ import WireMessages
         let none = SearchResults(podcasts: [], hits: [], total: 0)
         #expect(
             Search.lines(none, of: LibrarySearch("a “b”\u{1B}"), width: 80, isBold: true)
-                == ["Nothing matches “a ‘b’”."])
+                == ["Nothing matches “a ‘b’”. All words must occur."])
+        #expect(Search.lines(none, of: LibrarySearch("a"), width: 80, isBold: true) == ["Nothing matches “a”."])
+        let phrase = Search.lines(none, of: LibrarySearch("\"tech news\""), width: 80, isBold: true)
+        #expect(
+            phrase.first?.hasSuffix(
+                "Words in quotation marks must occur together; without them, they may occur anywhere.") == true)
     }
 
     @Test func `marks are ranges of the sanitised text`() throws {

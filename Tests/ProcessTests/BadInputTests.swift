@@ -249,6 +249,8 @@ struct BadInputTests {
             #expect(outcome.status == 75)
             #expect(outcome.output.contains("Subscribed to Many parts: 2 episodes."))
             #expect(outcome.output.contains("Subscribed to 1 of 3 podcasts; 2 failed."))
+            #expect(!outcome.output.contains("page.html") && !outcome.output.contains("example.org"))
+            #expect(outcome.errors.contains("page.html") && outcome.errors.contains("example.org"))
             let podcasts = try await fleet.succeed("podcasts", "--json")
             #expect(podcasts.contains("Many parts") && !podcasts.contains("page.html"))
         }

@@ -44,7 +44,7 @@ import Testing
                 try await fleet.run([
                     CommandStep("mark played --where length_>_1h", 0, "Marked “Alpha” as played."),
                     CommandStep("mark played --where length_>_9h", 0, "No change: no episode matches."),
-                    CommandStep("queue add --where unplayed --sort shortest --fit 35m", 0, "Added “Gamma”, “Beta”."),
+                    CommandStep("queue add --where unplayed --sort shortest --fit 35m", 0, "Added “Gamma” and “Beta”."),
                     CommandStep("queue add --where new", 0, "No change: no episode matches."),
                     CommandStep("episodes --where queued_and_played", 0, "No episode matches the rule."),
                     CommandStep(

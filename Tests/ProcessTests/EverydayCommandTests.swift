@@ -51,9 +51,9 @@ import Testing
                     CommandStep("show Beta:_extra", 65, "lockstep: No episode"),
                     CommandStep("show %3", 0, "Extra\nAlpha\n"),
                     CommandStep("show %5", 65, "lockstep: The last printed list has 4 rows"),
-                    CommandStep("queue add %4 %3", 0, "Added “Old one”, “Extra”."),
+                    CommandStep("queue add %4 %3", 0, "Added “Old one” and “Extra”."),
                     CommandStep("queue remove %3", 0, "Removed “Extra”"),
-                    CommandStep("mark played %3 %4", 0, "Marked “Extra”, “Old one” as played."),
+                    CommandStep("mark played %3 %4", 0, "Marked “Extra” and “Old one” as played."),
                 ])
                 try await FleetObserver.with(1, of: fleet) { observers in
                     let observer = observers[0]
@@ -63,7 +63,7 @@ import Testing
                     try await observer.until("it is ready again") { $0.replica.ready[.playback] ?? 0 > generation }
                 }
                 try await fleet.run([
-                    CommandStep("mark undo", 0, "Undone: marked “Extra”, “Old one” as played."),
+                    CommandStep("mark undo", 0, "Undone: marked “Extra” and “Old one” as played."),
                     CommandStep("mark undo", 0, "No change: there is no mark to undo."),
                     CommandStep("mark played --where unplayed", 0, "Marked 4 episodes as played."),
                     CommandStep("mark undo --json", 0, "[{"),

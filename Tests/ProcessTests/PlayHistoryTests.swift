@@ -41,7 +41,7 @@ import WireMessages
                     CommandStep("history", 0, "You haven’t heard anything yet."),
                     CommandStep("history --episode Part_1", 0, "You haven’t heard “Part 1 of many” yet."),
                     CommandStep("history --json", 0, "[]"),
-                    CommandStep("stats", 0, "You have heard nothing since 20"),
+                    CommandStep("stats", 0, "You haven’t heard anything since 20"),
                     CommandStep("stats --since 2999-01-01", 64, "lockstep: "),
                     CommandStep("stats --by day --since 3y", 64, "lockstep: Statistics by day reach back at most 400"),
                 ])
@@ -75,6 +75,11 @@ import WireMessages
         // Midnight may pass during the test.
         #expect((2...3).contains(days.rows.count) && days.rows.allSatisfy { $0.day != nil } && days.heard >= 7)
         #expect(abs(days.rows.reduce(0) { $0 + $1.heard } - days.heard) < 0.01)
+        // The same sessions count, however they are grouped.
+        let grouped = try await fleet.decode(Sums.self, from: "stats", "--since", "2d", "--limit", "1")
+        #expect(grouped.heard == days.heard && grouped.sessions == days.sessions)
+        let newest = try await fleet.decode(Sums.self, from: "stats", "--by", "day", "--since", "9d", "--limit", "1")
+        #expect(newest.rows.count { $0.heard > 0 } == 1)
         let podcasts = try await fleet.decode(Sums.self, from: "stats")
         #expect(podcasts.rows.map(\.title) == ["Many parts"] && podcasts.sessions >= 1)
         let table = try await fleet.succeed("stats", "--by", "episode")

@@ -46,12 +46,12 @@ import WireMessages
                     CommandStep("playlist play long-drives", 69, "lockstep: “Long drives” is empty."),
                     CommandStep(
                         "playlist add long-drives --where length_>_15m --sort shortest", 0,
-                        "Added “Gamma”, “Beta”, “Alpha” to “Long drives”."),
+                        "Added “Gamma”, “Beta” and “Alpha” to “Long drives”."),
                     CommandStep(
                         "playlist add long-drives Beta Delta", 0,
                         "Added “Delta” to “Long drives”; already in “Long drives”: “Beta”."),
                     CommandStep(
-                        "playlist move long-drives Delta Beta --to 1", 0, "Moved “Beta”, “Delta” to position 1."),
+                        "playlist move long-drives Delta Beta --to 1", 0, "Moved “Beta” and “Delta” to position 1."),
                     CommandStep(
                         "playlist remove long-drives --where length_>_35m", 0,
                         "Removed “Alpha” from “Long drives”. `lockstep playlist undo long-drives` restores it."),
@@ -62,6 +62,12 @@ import WireMessages
                     CommandStep("playlist show drivs", 65, "lockstep: There is no playlist “drivs”. Did you mean"),
                     CommandStep("favourite add Alpha", 0, "Added “Alpha” to “Favourites”."),
                     CommandStep("favourite remove Beta", 0, "No change: “Beta” isn’t a favourite."),
+                    CommandStep("favourite add Beta --quiet", 0, ""),
+                    CommandStep("favourite", 0, "\tepisode"),
+                    CommandStep("favourite remove 3", 65, "lockstep: "),
+                    CommandStep("favourite remove 2", 0, "Removed “Beta” from “Favourites”."),
+                    CommandStep("favourite add Beta", 0, "Added “Beta” to “Favourites”."),
+                    CommandStep("favourite remove %2", 0, "Removed “Beta” from “Favourites”."),
                     CommandStep("playlist delete favourites", 65, "lockstep: The favourites always exist."),
                 ])
                 #expect(try await titles("playlist", "show", "drives") == ["Beta", "Delta", "Gamma", "Alpha"])

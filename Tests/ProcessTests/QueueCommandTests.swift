@@ -14,7 +14,7 @@ import WireMessages
                 CommandStep("queue sort title --descending", 0, "Sorted Up Next by title, descending."),
                 CommandStep("queue undo", 0, "Undone: "),
                 // All parts have the same file of silence.
-                CommandStep("queue dedupe", 0, "Removed “Part 2 of many”, “Part 3 of many”."),
+                CommandStep("queue dedupe", 0, "Removed “Part 2 of many” and “Part 3 of many”."),
                 CommandStep("queue dedupe", 0, "No change: Up Next has no duplicates."),
                 CommandStep("queue restore 1", 0, "Up Next is as it was at revision 1: 3 entries."),
                 CommandStep("queue restore 1", 0, "No change: "),
@@ -86,11 +86,11 @@ import WireMessages
                 CommandStep("queue repeat all", 0, "No change: "),
                 CommandStep("queue consume off", 0, "Up Next keeps entries that have ended."),
                 CommandStep("queue consume off", 0, "No change: "),
-                CommandStep("queue limit 2", 0, "Up Next holds at most 2 entries."),
+                CommandStep("queue limit 2", 0, "Up Next accepts no more than 2 entries."),
                 CommandStep("queue limit 2", 0, "No change: "),
                 CommandStep("queue add Part_1 Part_2", 0, "Added "),
                 CommandStep("queue add Part_3", 65, "lockstep: "),
-                CommandStep("queue limit 0", 0, "Up Next holds at most 10000 entries."),
+                CommandStep("queue limit 0", 0, "Up Next accepts no more than 10000 entries."),
                 CommandStep("queue add Part_3", 0, "Added "),
             ])
             #expect(

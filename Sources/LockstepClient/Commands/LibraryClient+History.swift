@@ -44,7 +44,7 @@ extension LibraryClient {
     /// Sums over the play sessions that were started since a time.
     ///
     /// - Parameters:
-    ///   - first: the time; by day, the whole day that contains it counts.
+    ///   - first: the time.
     ///   - limit: the maximum number of podcasts or episodes, at most 500.
     /// - Throws: `invalidArgument` if the time is in the future, or by day more than 400 days ago.
     public func statistics(
@@ -55,8 +55,7 @@ extension LibraryClient {
             throw Failure(.invalidArgument, "The statistics can’t begin in the future.")
         }
         var query = WireStatisticsQuery()
-        var from = first
-        // A clock that was set back has left sessions in the future.
+        // The period has no end: a clock that was set back has left sessions in the future.
         (query.from, query.to) = (first.milliseconds, 0)
         query.limit = UInt32(clamping: limit)
         switch grouping {
@@ -67,11 +66,12 @@ extension LibraryClient {
             guard let days = LocalTime.days(from: first, through: now, limit: 400) else {
                 throw Failure(.invalidArgument, "Statistics by day reach back at most 400 days.")
             }
-            query.days = days.map(\.milliseconds)
-            from = days.first ?? first
+            // The same period: what is before the time doesn’t count, and what is in the future counts as today.
+            query.days =
+                [first.milliseconds] + days.dropFirst().dropLast().map(\.milliseconds) + [Int64.max]
         }
         let asked = query
         return ListeningStatistics(
-            try await ask({ $0.statistics = asked }, { $0.statistics }), grouping, from: from, to: now)
+            try await ask({ $0.statistics = asked }, { $0.statistics }), grouping, from: first, to: now)
     }
 }

@@ -41,7 +41,7 @@ public struct QueueClient: Sendable {
         /// The time of the episode’s publication.
         case published
         /// The episode’s length.
-        case duration
+        case length
         /// The time at which the entry was added.
         case added
         /// The remaining time of the episode.
@@ -273,7 +273,7 @@ extension QueueClient.SortKey {
         case .title: .title
         case .podcast: .podcast
         case .published: .published
-        case .duration: .duration
+        case .length: .duration
         case .added: .added
         case .remaining: .remaining
         }

@@ -72,7 +72,7 @@ public struct ListeningStatistics: Sendable, Hashable {
     /// The sums of the whole period.
     public let total: Sums
     /// The rows in the order of the grouping.
-    public let rows: [Sums]
+    public private(set) var rows: [Sums]
     /// The number of podcasts, episodes or days; more than the rows if their number is limited.
     public let groups: Int
 
@@ -81,6 +81,17 @@ public struct ListeningStatistics: Sendable, Hashable {
         total = Sums(wire: wire.total)
         rows = wire.rows.map(Sums.init)
         groups = Int(wire.groups)
+    }
+
+    /// Returns the days since the oldest of the newest ones with a session; other statistics are unchanged.
+    ///
+    /// - Parameter days: the number of days with a session, at least 1.
+    package func limited(to days: Int) -> ListeningStatistics {
+        guard grouping == .day else { return self }
+        var limited = self
+        let first = rows.indices.filter { rows[$0].sessions > 0 }.suffix(days).first ?? rows.endIndex
+        limited.rows = Array(rows[first...])
+        return limited
     }
 
     /// Whether all sums and the period are equal.

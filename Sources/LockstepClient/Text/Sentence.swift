@@ -85,12 +85,6 @@ package enum Sentence {
         }
     }
 
-    /// `a`, `a and b`, `a, b and c`.
-    package static func list(_ parts: [String]) -> String {
-        guard let last = parts.last, parts.count > 1 else { return parts.first ?? "" }
-        return parts.dropLast().joined(separator: ", ") + " and " + last
-    }
-
     package static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
     /// Describes the whole screen in sentences, for screen readers.

@@ -12,7 +12,6 @@ struct CommandLineWords: Sendable, Hashable {
     init(_ arguments: [String]) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
         try Self.requireValues(words)
-        try Self.requireKnownLetters(words)
         try Self.requireQueueName(words)
         try Self.requireCommand(words)
         self.words = Self.gathered(words)
@@ -103,25 +102,6 @@ struct CommandLineWords: Sendable, Hashable {
         }
     }
 
-    /// The options of one letter.
-    private static let letters: Set<Character> = ["q", "h", "f", "n"]
-
-    /// Refuses `-tech`, in which the parser would find the `-h` for help. A word after an option may be its value.
-    private static func requireKnownLetters(_ words: [String]) throws(Failure) {
-        for (before, word) in zip([""] + words, words) {
-            if word == "--" { return }
-            guard word.hasPrefix("-"), !word.hasPrefix("--"), word.contains("h"), word.count > 2,
-                !before.hasPrefix("--") || flags.contains(before),
-                !word.dropFirst().allSatisfy(letters.contains)
-            else { continue }
-            throw Failure(
-                code: "usage",
-                message:
-                    "There is no option “\(word)”. Text that begins with a dash follows after `--`: `lockstep \(words.first ?? "") -- \(word)`."
-            )
-        }
-    }
-
     /// Refuses empty arguments: a script’s unset variable would apply the command to Up Next or to everything. Only a
     /// note may be empty.
     private static func requireValues(_ words: [String]) throws(Failure) {
@@ -165,6 +145,25 @@ struct CommandLineWords: Sendable, Hashable {
             command = next
         }
     }
+
+    /// The word that the parser took for a request for help because one of its letters is `h`, although another isn’t
+    /// an option; nil if there is none.
+    ///
+    /// - Parameter words: the words that the parser has read.
+    static func mistakenHelp(_ words: [String]) -> String? {
+        let words = words.prefix { $0 != "--" }
+        guard words.first != "help", !words.contains(where: { ["-h", "-help", "--help"].contains($0) }) else {
+            return nil
+        }
+        let options = words.first == "logs" ? "hqfn" : "hq"
+        return words.first { word in
+            word.hasPrefix("-") && !word.hasPrefix("--") && word.contains("h")
+                && word.dropFirst().contains { !options.contains($0) }
+        }
+    }
+
+    /// The advice for a word that isn’t an option.
+    static let dashAdvice = "After `--`, words that begin with a dash are text, as in `lockstep search -- -tech`."
 
     private static func noCommand(
         _ name: String, after known: [String], among commands: [any ParsableCommand.Type]

@@ -37,7 +37,8 @@ struct FavouriteAdd: FleetCommand {
 
 struct FavouriteRemove: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Remove episodes from the favourites.")
+        commandName: "remove", abstract: "Remove episodes from the favourites.",
+        discussion: "A number is a row of `lockstep favourite`.")
     @OptionGroup var wanted: WantedEpisodes
     var options: GlobalOptions { wanted.options }
 

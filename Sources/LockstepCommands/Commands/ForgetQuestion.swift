@@ -49,8 +49,8 @@ struct ForgetQuestion: Sendable {
     /// `Forgetting “Waves” deletes 3 episodes and 1 queue entry.`
     var sentence: String {
         let what = counts.filter { $0.count > 0 }.map { NumberText.counted($0.count, $0.one, $0.several) }
-        let names = titles.count > 3 ? "\(titles.count) podcasts" : Sentence.list(titles.map(DisplayText.quoted))
-        let list = what.isEmpty ? "\(titles.count == 1 ? "its" : "their") settings" : Sentence.list(what)
+        let names = titles.count > 3 ? "\(titles.count) podcasts" : WordList.and(titles.map(DisplayText.quoted))
+        let list = what.isEmpty ? "\(titles.count == 1 ? "its" : "their") settings" : WordList.and(what)
         return "Forgetting \(names) deletes \(list). It can’t be undone; without --forget, everything is kept."
     }
 

@@ -4,7 +4,7 @@ import PodcastModel
 
 struct GlobalOptions: ParsableArguments {
     @Flag(name: .long, help: "Print JSON (protocols/cli.md).") var json = false
-    @Flag(name: .shortAndLong, help: "Print nothing on success.") var quiet = false
+    @Flag(name: .shortAndLong, help: "Print no confirmations and progress. Lists are printed.") var quiet = false
     @Flag(name: .long, help: "Print plain lines without bars, colours and moving positions. Also LOCKSTEP_PLAIN=1.")
     var plain = false
 

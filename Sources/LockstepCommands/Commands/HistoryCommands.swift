@@ -59,12 +59,19 @@ struct HistoryCommand: FleetCommand {
 struct StatsCommand: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats", abstract: "Show how much you have heard, and the time that speed and silence saved.",
-        discussion: "In a terminal, a bar shows each row’s share; --plain, and output to a file, is a table.")
+        discussion: """
+            In a terminal, a bar shows each row’s share; --plain, and output to a file, is a table. By day, the table \
+            has the days on which you heard something, and the bars also show the days between them.
+            """)
     @Option(help: "The rows: \(ListeningStatistics.Grouping.allCases.map(\.rawValue).joined(separator: ", ")).")
     var by = ListeningStatistics.Grouping.podcast
     @Option(help: "The beginning: a date such as 2026-01-31, or an age such as 7d; 30d by default.")
     var since = "30d"
-    @Option(parsing: .unconditional, help: "The maximum number of podcasts or episodes; 20 by default.")
+    @Option(
+        parsing: .unconditional,
+        help:
+            "The maximum number of podcasts or episodes, 20 by default; by day, only the newest days on which you heard something."
+    )
     var limit: Int?
     @OptionGroup var options: GlobalOptions
 
@@ -79,8 +86,9 @@ struct StatsCommand: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         let now = SystemClocks.wall()
         try await context.withFleet { fleet in
-            let statistics = try await fleet.library.statistics(
+            let all = try await fleet.library.statistics(
                 by: by, since: Self.moment(since, now: now) ?? now, limit: limit ?? ListLength.defaultLimit, now: now)
+            let statistics = limit.map(all.limited) ?? all
             let width = context.plain ? nil : Output.terminalWidth
             try context.output.value(statistics.json, lines: Self.lines(statistics, chartWidth: width))
         }
@@ -104,15 +112,12 @@ struct StatsCommand: LockstepCommand {
     /// - Parameter chartWidth: the width of the terminal that shows bars; nil for a table without them.
     static func lines(_ statistics: ListeningStatistics, chartWidth: Int?) -> [String] {
         let since = LocalTime.calendar(statistics.period.from).dayText
-        guard statistics.total.sessions > 0 else { return ["You have heard nothing since \(since)."] }
+        guard statistics.total.sessions > 0 else { return ["You haven’t heard anything since \(since)."] }
         let rows = chartWidth.map { chart(statistics, width: $0) } ?? table(statistics).printed()
-        let count = statistics.rows.count
+        let (count, kind) = (statistics.rows.count, statistics.grouping.rawValue)
         let rest =
-            count < statistics.groups
-            ? [
-                "The \(count) most heard of \(statistics.groups) \(statistics.grouping.rawValue)s; `--limit` shows more."
-            ]
-            : []
+            statistics.grouping == .day || count == statistics.groups
+            ? [] : ["The \(count) most heard of \(statistics.groups) \(kind)s; `--limit` shows more."]
         return rows + rest + [sentence(statistics.total, since: since)]
     }
 
@@ -141,7 +146,7 @@ struct StatsCommand: LockstepCommand {
 
     private static func table(_ statistics: ListeningStatistics) -> TextTable {
         let names = names(statistics.grouping)
-        let rows = statistics.rows.map { row in
+        let rows = statistics.rows.filter { $0.sessions > 0 }.map { row in
             names.map { $0.cell(row) } + [
                 ClockText.format(row.heard), ClockText.format(row.wall), ClockText.format(max(0, row.savedBySpeed)),
                 ClockText.format(row.savedBySilence), "\(row.sessions)",
@@ -156,7 +161,10 @@ struct StatsCommand: LockstepCommand {
     private static func chart(_ statistics: ListeningStatistics, width: Int) -> [String] {
         let names = names(statistics.grouping).prefix(1)
         let longest = max(1, statistics.rows.map(\.heard).max() ?? 1)
-        let rows = statistics.rows.map { row in
+        // Also the days without a session, between the first and the last one with a session.
+        let first = statistics.rows.firstIndex { $0.sessions > 0 } ?? 0
+        let last = statistics.rows.lastIndex { $0.sessions > 0 } ?? -1
+        let rows = statistics.rows[first..<(last + 1)].map { row in
             let length = Int((row.heard / longest * Double(max(5, width / 3))).rounded(.up))
             return names.map { $0.cell(row) } + [
                 row.heard > 0 ? TimeText.span(row.heard) : "-", String(repeating: "█", count: max(0, length)),

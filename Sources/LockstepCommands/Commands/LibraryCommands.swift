@@ -77,7 +77,7 @@ struct Unsubscribe: FleetCommand {
         let parts = queues.map { queue, count in
             "\(NumberText.counted(count, "entry", "entries")) from \(QueueName.shown(queue))"
         }
-        var sentences = parts.isEmpty ? [] : ["Removed \(Sentence.list(parts))."]
+        var sentences = parts.isEmpty ? [] : ["Removed \(WordList.and(parts))."]
         if files > 0 {
             let counted = NumberText.counted(files, "downloaded file")
             sentences.append("\(counted) will be deleted when no longer in use.")
@@ -183,7 +183,7 @@ struct Episodes: FleetCommand {
     private var none: String {
         switch (downloaded, unplayed) {
         case _ where list.rule != nil: "No episode matches the rule."
-        case _ where list.sort == .heard: "No episode was played back yet."
+        case _ where list.sort == .heard: "You haven’t heard anything yet."
         case (true, true):
             "There are no unplayed downloaded episodes. Download one with `lockstep download add EPISODE`."
         case (true, false): "There are no downloaded episodes. Download one with `lockstep download add EPISODE`."

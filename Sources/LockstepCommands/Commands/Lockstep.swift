@@ -77,7 +77,12 @@ package struct Lockstep: AsyncParsableCommand {
             throw Failure(.notFound, "There is no list with a row \(row).")
         }
     ) throws -> any ParsableCommand {
-        try parseAsRoot(try ListedEpisodes.resolved(CommandLineWords(arguments).words, listed))
+        let words = try ListedEpisodes.resolved(CommandLineWords(arguments).words, listed)
+        let command = try parseAsRoot(words)
+        if type(of: command).configuration.commandName == "help", let word = CommandLineWords.mistakenHelp(words) {
+            throw Failure(code: "usage", message: "“\(word)” isn’t an option. \(CommandLineWords.dashAdvice)")
+        }
+        return command
     }
 
     /// Reports an error, and returns the exit status for it.

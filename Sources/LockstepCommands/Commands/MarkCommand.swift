@@ -30,7 +30,11 @@ struct Mark: FleetCommand {
     }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        if kind == .undo { return try await undo(fleet, output) }
+        if kind == .undo {
+            let undone = try await fleet.undoMarks()
+            return try output.change(
+                undone?.json ?? .array([]), if: undone != nil, undone?.sentence ?? "", else: "there is no mark to undo")
+        }
         // All episodes are resolved before any is changed.
         let isLoaded = episodes.isEmpty && rule == nil
         let found =
@@ -46,19 +50,20 @@ struct Mark: FleetCommand {
     }
 }
 
-extension Mark {
-    private func undo(_ fleet: Fleet, _ output: Output) async throws {
-        guard let undone = try await fleet.player.undoMarks() else {
-            return try output.change(.array([]), if: false, "", else: "there is no mark to undo")
-        }
+extension Fleet {
+    /// Undoes the newest marks.
+    ///
+    /// - Returns: a sentence about the effect, and its JSON; nil if there is no mark to undo.
+    func undoMarks() async throws(Failure) -> (sentence: String, json: JSONValue)? {
+        guard let undone = try await player.undoMarks() else { return nil }
         let episodes = undone.episodes.map(\.value.episode)
-        let found = episodes.count > 3 ? [] : try await fleet.library.episodes(episodes)
+        let found = episodes.count > 3 ? [] : try await library.episodes(episodes)
         let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
-        try output.changes(
+        let sentence = Output.sentence(
             undone.episodes.map { (titles[$0.value.episode] ?? $0.value.episode.text, $0.changed) },
             done: { "Undone: marked \($0) as \(undone.wasPlayed ? "" : "un")played" },
-            already: "as changed since",
-            json: undone.episodes.map { $0.value.json.adding("changed", .bool($0.changed)) })
+            already: "as changed since")
+        return (sentence, .array(undone.episodes.map { $0.value.json.adding("changed", .bool($0.changed)) }))
     }
 }
 
@@ -99,7 +104,7 @@ enum Titles {
     /// Up to three titles, otherwise their number.
     static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
         let count = count ?? titles.count
-        return count > 3 ? "\(count) \(what)" : titles.map(DisplayText.quoted).joined(separator: ", ")
+        return count > 3 ? "\(count) \(what)" : WordList.and(titles.map(DisplayText.quoted))
     }
 }
 

@@ -448,7 +448,7 @@ struct PlaylistSort: PlaylistCommand {
     static let configuration = CommandConfiguration(
         commandName: "sort", abstract: "Sort a playlist; `playlist undo` restores the old order.")
     @OptionGroup var playlist: PlaylistArgument
-    @Argument(help: "title, podcast, published, duration, added or remaining.") var key: QueueClient.SortKey
+    @Argument(help: "title, podcast, published, length, added or remaining.") var key: QueueClient.SortKey
     @Flag(help: "In descending order.") var descending = false
     @OptionGroup var options: GlobalOptions
 

@@ -98,7 +98,7 @@ struct QueueClear: FleetCommand {
 struct QueueSort: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "sort", abstract: "Sort the entries; `queue undo` restores the old order.")
-    @Argument(help: "title, podcast, published, duration, added or remaining.") var key: QueueClient.SortKey
+    @Argument(help: "title, podcast, published, length, added or remaining.") var key: QueueClient.SortKey
     @Flag(help: "In descending order.") var descending = false
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -234,14 +234,18 @@ struct QueueConsume: FleetCommand {
 
 struct QueueLimit: FleetCommand {
     static let configuration = CommandConfiguration(
-        commandName: "limit", abstract: "Limit the number of entries. Further entries are refused; existing ones stay.")
+        commandName: "limit",
+        abstract: "Set the number of entries from which on further ones are refused. No entry is removed.")
     @Argument(help: "The maximum; 0 means 10000, the highest possible.") var count: UInt32
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let answer = try await fleet.queue.setLimit(count, of: queue.name)
-        try output.change(answer, mode: "holds at most \(NumberText.counted(answer.limit, "entry", "entries"))")
+        let limit = NumberText.counted(answer.limit, "entry", "entries")
+        try output.change(
+            answer, "\(answer.title) accepts no more than \(limit).",
+            else: "\(answer.title) already accepts no more than \(limit)")
     }
 }
 

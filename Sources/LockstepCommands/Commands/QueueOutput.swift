@@ -115,9 +115,8 @@ extension QueueClient.SortKey: ExpressibleByArgument {
     /// The key’s name in the history.
     fileprivate var words: String {
         switch self {
-        case .title, .podcast: rawValue
+        case .title, .podcast, .length: rawValue
         case .published: "publication"
-        case .duration: "length"
         case .added: "time of adding"
         case .remaining: "remaining time"
         }

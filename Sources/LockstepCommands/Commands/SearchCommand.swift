@@ -41,7 +41,7 @@ struct Search: LockstepCommand {
     ///   - isBold: whether the matches in snippets are bold.
     static func lines(_ results: SearchResults, of search: LibrarySearch, width: Int?, isBold: Bool) -> [String] {
         guard !results.hits.isEmpty || !results.podcasts.isEmpty else {
-            return ["Nothing matches \(DisplayText.quoted(DisplayText.sanitised(search.text)))."]
+            return ["Nothing matches \(DisplayText.quoted(DisplayText.sanitised(search.text))).\(advice(search.text))"]
         }
         var lines: [String] = []
         if !results.podcasts.isEmpty {
@@ -63,6 +63,14 @@ struct Search: LockstepCommand {
             lines += Self.lines(of: snippet, width: width.map { max(0, $0 - 4) }, isBold: isBold).map { "    " + $0 }
         }
         return lines + [Self.totals(results, of: search)]
+    }
+
+    /// The rule by which words were combined, for a search without a result.
+    private static func advice(_ text: String) -> String {
+        if text.contains("\"") {
+            return " Words in quotation marks must occur together; without them, they may occur anywhere."
+        }
+        return text.split(whereSeparator: \.isWhitespace).count > 1 ? " All words must occur." : ""
     }
 
     /// The lines of a snippet, wrapped to `width`.

@@ -48,7 +48,7 @@ struct Watch: LockstepCommand {
         guard !isKnown else { return }
         let shown = DisplayText.cut(DisplayText.sanitised(prefix), to: 100)
         throw Failure(
-            .notFound, "No topic begins with “\(shown)”. Prefixes begin with \(Sentence.list(owners)), or with live.")
+            .notFound, "No topic begins with “\(shown)”. Prefixes begin with \(WordList.and(owners)), or with live.")
     }
 
     private func print(_ fleet: Fleet, _ output: Output) async throws {
@@ -119,7 +119,7 @@ struct AlertAnswer: FleetCommand {
             if id == nil, let named = alerts.first(where: { $0.id.text.hasPrefix(action) }) {
                 throw Failure(
                     .invalidArgument,
-                    "Name an answer to this alert: \(named.actions.joined(separator: ", ")).")
+                    "Name an answer to this alert: \(WordList.or(named.actions)).")
             }
             throw Failure(
                 .notFound,
@@ -132,7 +132,7 @@ struct AlertAnswer: FleetCommand {
         guard first.actions.contains(action) else {
             throw Failure(
                 .notFound,
-                "“\(action)” isn’t an answer to this alert; its answers are \(first.actions.joined(separator: ", "))."
+                "“\(action)” isn’t an answer to this alert; its answers are \(WordList.and(first.actions))."
             )
         }
         return first

@@ -131,7 +131,7 @@ struct PodcastAddress: FleetCommand {
         if let result = results.first, result.kind == .failed, var failure = result.failure {
             // The commands that subscribe to a web page’s feeds would add other podcasts.
             let feeds = failure.candidates.map(\.id)
-            if feeds.count > 1 { failure.message += " " + Sentence.list(feeds) + "." }
+            if feeds.count > 1 { failure.message += " " + WordList.and(feeds) + "." }
             failure.detail = []
             failure.message = "\(found.title) wasn’t changed. \(result.url): \(failure.message)"
             throw failure
@@ -149,8 +149,9 @@ extension Output {
         _ results: [FeedsClient.Result], _ sentence: (String) -> String, else unchanged: String
     ) throws {
         func titles(_ results: [FeedsClient.Result]) -> String {
-            results.compactMap { $0.podcast.map { DisplayText.quoted($0.title) } }.joined(separator: ", ")
+            WordList.and(results.compactMap { $0.podcast.map { DisplayText.quoted($0.title) } })
         }
+        guard !quiet else { return }
         let changed = results.filter { $0.kind == .updated }
         let same = results.filter { $0.kind == .unchanged }
         let lines =

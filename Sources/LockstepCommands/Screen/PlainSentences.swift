@@ -88,7 +88,7 @@ struct PlainSentences: Sendable {
     /// `queue (down) and playback (starting)`.
     private static func awaited(_ snapshot: PlayerSnapshot) -> String {
         let services = snapshot.unreadyServices.map { "\($0.name) (\($0.word))" }
-        return services.isEmpty ? "the services" : Sentence.list(services)
+        return services.isEmpty ? "the services" : WordList.and(services)
     }
 
     private static func queue(_ snapshot: PlayerSnapshot) -> String {

@@ -7,7 +7,7 @@ struct Output: Sendable {
     struct Closed: Error {}
 
     let json: Bool
-    /// Whether a changing command prints nothing.
+    /// Whether to omit confirmations and progress. What a command lists or was asked for is printed.
     let quiet: Bool
     var advice = AdvisedCommands.plain
     /// The memory of the last printed list of episodes; nil if none is kept.

@@ -46,7 +46,10 @@ struct AdvisedCommands: Sendable, Hashable {
         let parts = text.split(separator: "`", omittingEmptySubsequences: false)
         return parts.enumerated().map { index, part in
             let isCommand = index % 2 == 1 && index < parts.count - 1 && part.hasPrefix("lockstep ")
-            return isCommand && !part.contains("--home") ? part + option : String(part)
+            guard isCommand, !part.contains("--home") else { return String(part) }
+            // After `--`, it would be text.
+            let end = part.firstRange(of: " -- ")?.lowerBound ?? part.endIndex
+            return part[..<end] + option + part[end...]
         }.joined(separator: "`")
     }
 }

@@ -1,4 +1,5 @@
 import LockstepClient
+import PodcastModel
 
 /// Rewords the parser’s errors like this program’s own.
 enum ParserWords {
@@ -8,7 +9,8 @@ enum ParserWords {
         let end = text.firstIndex(of: "\n") ?? text.endIndex
         // The user typed a hyphen that `CommandLineWords` has replaced by a minus sign.
         let line = text[..<end].replacing("'−", with: "'-")
-        return Sentence.stopped(quoted(line)) + text[end...]
+        let advice = line.contains("Unknown option '") ? " " + CommandLineWords.dashAdvice : ""
+        return Sentence.stopped(quoted(line)) + advice + text[end...]
     }
 
     /// Joins the values of an argument, which the parser prints as a list, into one sentence.
@@ -18,8 +20,7 @@ enum ParserWords {
         guard let first = lines.first, first.hasSuffix(ending) else { return text }
         let items = lines.dropFirst().prefix { $0.hasPrefix("  - ") }
         let values = items.map { "'\($0.dropFirst(4))'" }
-        let list = values.dropLast().joined(separator: ", ") + (values.last.map { " or \($0)" } ?? "")
-        let sentence = first.dropLast(ending.count) + "one of \(list)."
+        let sentence = first.dropLast(ending.count) + "one of \(WordList.or(values))."
         return ([sentence] + lines.dropFirst(1 + items.count)).joined(separator: "\n")
     }
 
