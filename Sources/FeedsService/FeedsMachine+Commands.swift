@@ -46,6 +46,7 @@ extension FeedsMachine {
                 machine.refresh(id, waiter)
             }
         case .unsubscribe(let unsubscribe): try self.unsubscribe(unsubscribe, command, now: now, &effects)
+        case .undoForget(let undo): try undoForget(undo, command, now: now, &effects)
         case .answerAlert(let answer): try answerAlert(answer, command, at: now.wall, &effects)
         case .inbox(let clear): try clearInbox(clear, command, &effects)
         case .refreshAll: refreshAll(command, now: now, &effects)
@@ -184,54 +185,6 @@ extension FeedsMachine {
         return nil
     }
 
-    // MARK: - Unsubscribing
-
-    private mutating func unsubscribe(
-        _ command: WireUnsubscribe, _ request: Command, now: Moment, _ effects: inout [Effect]
-    ) throws(Failure) {
-        guard !command.podcasts.isEmpty, command.podcasts.count <= Self.nameLimit else {
-            throw Failure(.invalidArgument, "Name 1 to \(Self.nameLimit) podcasts in one command.")
-        }
-        var reply = WireFeedsReply()
-        var changes: [WireChange] = []
-        var publications: [Publication] = []
-        var next: [PodcastID: Subscription?] = [:]
-        for text in command.podcasts {
-            guard let id = PodcastID(text), let subscription = next[id] ?? library.current[id] else {
-                reply.results.append(failed(text, Failure(.notFound, "There is no podcast “\(text.prefix(80))”.")))
-                continue
-            }
-            var changed = subscription
-            guard changed.podcast.subscribed || command.forget else {
-                reply.results.append(result(.unchanged, changed.podcast.url, changed.podcast))
-                continue
-            }
-            changed.podcast.subscribed = false
-            changed.podcast.nextRefresh = 0
-            if command.forget {
-                let ids = subscription.seen.ids
-                changes += Self.deletion(of: id)
-                publications.append(Publication(.delete, .podcast(text)))
-                publications += WireEpisodesChanged.events(of: id, ids.count) { $0.removed = Array(ids[$1]) }
-                next.updateValue(nil, forKey: id)
-            } else {
-                next.updateValue(changed, forKey: id)
-                changes.append(Self.change(storing: changed.podcast))
-                publications.append(Self.publication(changed.podcast))
-            }
-            reply.results.append(result(.removed, changed.podcast.url, changed.podcast))
-        }
-        guard !next.isEmpty else { return effects.append(.reply(request.id, .success(reply.wireBytes))) }
-        let forgotten = next.filter { $0.value == nil }.map(\.key)
-        commit(
-            changes, publications, for: Purpose(forgotten: forgotten), answering: (request.id, reply.wireBytes),
-            &effects
-        ) { library in
-            for (id, subscription) in next { library[id] = subscription }
-        }
-        scheduleNext(now: now, &effects)
-    }
-
     // MARK: - Answers
 
     /// Sets a line of a job, or of a command’s reply, which is sent after the last line.
@@ -268,6 +221,23 @@ extension FeedsMachine {
         }
         // The reported changes are durable already.
         commit([], answering: (request, bytes), onRefusal: .success(bytes), &effects)
+    }
+
+    /// Returns a reply that can be stored. In one that would be too long, podcasts have only what names them.
+    static func stored(_ reply: WireFeedsReply) -> [UInt8] {
+        let bytes = reply.wireBytes
+        guard bytes.count >= answerLimit else { return bytes }
+        var brief = reply
+        for index in brief.results.indices {
+            let podcast = reply.results[index].podcast
+            brief.results[index].url = ""
+            brief.results[index].podcast = .with {
+                ($0.id, $0.title) = (podcast.id, String(podcast.title.prefix(100)))
+                ($0.subscribed, $0.episodeCount) = (podcast.subscribed, podcast.episodeCount)
+                $0.forgetAt = podcast.forgetAt
+            }
+        }
+        return brief.wireBytes
     }
 
     /// Returns a line with a failure, and the podcast if there is one.

@@ -293,8 +293,7 @@ extension FeedsMachine {
         podcast.id = id.text
         if podcast.url.isEmpty { podcast.url = fetch.address.text }
         if podcast.title.isEmpty { podcast.title = fetch.address.text }
-        podcast.subscribed = true
-        podcast.subscribedAt = now.wall.milliseconds
+        podcast.subscribe(at: now.wall)
         podcast.fail(failure)
         podcast.nextRefresh = next(podcast, retryAfter, now)
         subscription.podcast = podcast

@@ -228,8 +228,7 @@ extension FeedsMachine {
         podcast.adopt(tags: given.tags, ownTitle: given.feedTitle.isEmpty ? "" : given.title)
         let isAdded = !podcast.subscribed
         if isAdded {
-            podcast.subscribed = true
-            podcast.subscribedAt = now.wall.milliseconds
+            podcast.subscribe(at: now.wall)
             podcast.nextRefresh = now.wall.milliseconds
         }
         remember(fetch.address, of: &podcast)
@@ -307,8 +306,7 @@ struct AddedFeeds {
         if podcast.subscribed {
             line.kind = .alreadyThere
         } else {
-            podcast.subscribed = true
-            podcast.subscribedAt = now.milliseconds
+            podcast.subscribe(at: now)
             podcast.nextRefresh = now.milliseconds
             if !address.isFile, let given = named.webCredentials {
                 for origin in FeedsMachine.origins(of: address) {

@@ -100,10 +100,7 @@ extension FeedsMachine {
         var subscription = old ?? Subscription(podcast: WirePodcast())
         subscription.podcast.id = feed.podcast.text
         subscription.podcast.describe(feed.channel, at: feed.address)
-        if isSubscribing, !subscription.podcast.subscribed {
-            subscription.podcast.subscribed = true
-            subscription.podcast.subscribedAt = now.wall.milliseconds
-        }
+        if isSubscribing, !subscription.podcast.subscribed { subscription.podcast.subscribe(at: now.wall) }
         var episodes = EpisodeChanges(merge, old: subscription.seen, now: now.wall)
         episodes.addAll()
         // The episodes of the first successful fetch, and of another feed, are a back catalogue.

@@ -17,6 +17,9 @@ extension FeedsMachine {
             throw Failure(.invalidArgument, "A title belongs to a single podcast; the request names several.")
         }
         let title = try request.hasTitle && !request.title.isEmpty ? PodcastTitle.checked(request.title) : ""
+        guard request.addTags.count <= PodcastTag.limit else {
+            throw Failure(.limitReached, "A podcast has at most \(PodcastTag.limit) tags; name fewer.")
+        }
         var added: [String] = []
         for tag in request.addTags { added.append(try PodcastTag.checked(tag)) }
         let removed = Set(request.removeTags.map { PodcastTag.key(PodcastTag.trimmed($0)) })
@@ -40,9 +43,10 @@ extension FeedsMachine {
             if podcast != before { changed.append(podcast) }
             reply.results.append(result(podcast == before ? .unchanged : .updated, podcast.url, podcast))
         }
-        guard !changed.isEmpty else { return effects.append(.reply(command.id, .success(reply.wireBytes))) }
+        guard !changed.isEmpty else { return effects.append(.reply(command.id, .success(Self.stored(reply)))) }
         commit(
-            changed.map(Self.change(storing:)), changed.flatMap(publications), answering: (command.id, reply.wireBytes),
+            changed.map(Self.change(storing:)), changed.flatMap(publications),
+            answering: (command.id, Self.stored(reply)),
             &effects
         ) { library in
             for podcast in changed {
@@ -88,7 +92,7 @@ extension FeedsMachine {
         guard let (other, subscription) = library.current.podcast(at: address), other != id else { return nil }
         return Failure(
             .notApplicable,
-            "“\(subscription.podcast.title)” (\(other)) has, or had, this address. Forget that podcast first.")
+            "“\(subscription.podcast.title)” (\(other)) has, or had, this address. Delete that podcast first.")
     }
 
     mutating func fetchedMoved(

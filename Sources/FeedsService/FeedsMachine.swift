@@ -20,7 +20,7 @@ package struct FeedsMachine: OwnerMachine {
     }
 
     package enum Timer: Sendable, Hashable {
-        case schedule, readAgain, storeUnchanged, saveSecrets, jobs
+        case schedule, readAgain, storeUnchanged, saveSecrets, jobs, forgetting
         /// Marks the fetch with this number as slow.
         case slow(UInt64)
         /// Cancels the fetch with this number at its time limit.
@@ -125,6 +125,7 @@ package struct FeedsMachine: OwnerMachine {
         continueJobs(now: now, &effects)
         if !jobs.isEmpty { effects.append(.timer(.jobs, at: now.monotonic)) }
         scheduleNext(now: now, notBefore: .seconds(2), &effects)
+        scheduleForgetting(now: now, &effects)
     }
 
     package func retained(now: Moment) -> [Publication] {
@@ -182,6 +183,7 @@ package struct FeedsMachine: OwnerMachine {
         case .timer(.storeUnchanged): storeUnchanged(&effects)
         case .timer(.saveSecrets): save(secrets, &effects)
         case .timer(.jobs): jobTimer = nil
+        case .timer(.forgetting): forgetDue(now: now, &effects)
         case .timer(.slow(let number)):
             fetches.markSlow(number)
             startFetches(now: now, &effects)
@@ -241,6 +243,9 @@ package struct FeedsMachine: OwnerMachine {
             effects.append(.timer(.readAgain, at: now.monotonic.advanced(by: Self.readBackoff.wait())))
         }
         effects += step.purpose.chapterCommands.map { .reply($0, .failure(failure)) }
+        if !step.purpose.forgotten.isEmpty {
+            effects.append(.timer(.forgetting, at: now.monotonic.advanced(by: Self.saveBackoff.wait())))
+        }
         if let podcast = step.purpose.podcast {
             notBefore[podcast] = now.monotonic.advanced(by: Self.saveBackoff.wait())
         }

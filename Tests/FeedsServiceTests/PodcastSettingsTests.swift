@@ -3,6 +3,7 @@ import FeedFetching
 import OwnerHarness
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 
@@ -67,7 +68,27 @@ import WireMessages
         #expect(refusal { $0.podcasts = [] } == .invalidArgument)
         #expect(refusal { ($0.podcasts, $0.title) = ([id, id], "x") } == .invalidArgument)
         #expect(set { $0.podcasts = ["pmissing"] }?.failure.code == "notFound")
-        #expect(set { $0.addTags = (0...100).map { "tag \($0)" } }?.failure.code == "limitReached")
+        #expect(refusal { $0.addTags = (0...100).map { "tag \($0)" } } == .limitReached)
         #expect(rig.podcasts[id]?.tags == [])
+        #expect(set { $0.addTags = (0..<100).map { "tag \($0)" } }?.kind == .updated)
+        #expect(set { $0.addTags = ["one more"] }?.failure.code == "limitReached")
+        #expect(rig.podcasts[id]?.tags.count == 100)
+    }
+
+    @Test func `a reply about many podcasts can be stored`() throws {
+        let results = (0..<1_000).map { number in
+            WireFeedResult.with {
+                ($0.kind, $0.url) = (.updated, String(repeating: "u", count: 8_000))
+                ($0.podcast.id, $0.podcast.title) = ("p\(number)", String(repeating: "t", count: 1_000))
+                $0.podcast.tags = [String](repeating: "tag", count: 100)
+            }
+        }
+        let bytes = FeedsMachine.stored(.with { $0.results = results })
+        let read = try WireFeedsReply(wireBytes: bytes)
+        #expect(bytes.count < FeedsMachine.answerLimit)
+        #expect(read.results.map(\.podcast.id) == results.map(\.podcast.id))
+        #expect(read.results.allSatisfy { $0.kind == .updated && !$0.podcast.title.isEmpty })
+        let few = WireFeedsReply.with { $0.results = Array(results.prefix(3)) }
+        #expect(try WireFeedsReply(wireBytes: FeedsMachine.stored(few)) == few)
     }
 }

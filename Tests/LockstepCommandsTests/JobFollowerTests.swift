@@ -28,10 +28,11 @@ import WireMessages
     @Test func `a question about forgetting lists only what there is`() {
         let question = ForgetQuestion(
             ["A “b”"],
-            [(0, "episode", "episodes"), (1, "queue entry", "queue entries"), (2, "favourite", "favourites")])
-        #expect(question.sentence.hasPrefix("Forgetting “A ‘b’” deletes 1 queue entry and 2 favourites. "))
-        let several = ForgetQuestion(["a", "b", "c", "d"], [])
-        #expect(several.sentence.hasPrefix("Forgetting 4 podcasts deletes their settings. "))
+            [(0, "episode", "episodes"), (1, "queue entry", "queue entries"), (2, "favourite", "favourites")],
+            isFinal: true)
+        #expect(question.sentence.hasPrefix("Forgetting “A ‘b’” deletes 1 queue entry and 2 favourites now. "))
+        let several = ForgetQuestion(["a", "b", "c", "d"], [], isFinal: false)
+        #expect(several.sentence.hasPrefix("Forgetting 4 podcasts deletes their settings a day later. "))
     }
 
     @Test func `a list is divided into requests, and a podcast in several folders is one`() throws {

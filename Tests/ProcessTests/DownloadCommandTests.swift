@@ -131,7 +131,7 @@ struct DownloadCommandTests {
             let path = try await add(fleet, observer)
             _ = try await fleet.succeed("play", "One")
             _ = try await fleet.succeed("pause")
-            _ = try await fleet.succeed("unsubscribe", "--forget", "--yes", "Show")
+            _ = try await fleet.succeed("unsubscribe", "--forget", "--now", "--yes", "Show")
             #expect(try await fleet.succeed("downloads").contains("One"))
             #expect(try await fleet.succeed("why", "One").contains("It is downloaded"))
             #expect(try await fleet.succeed("download", "remove", "One") == "Removed the download of “One”.\n")

@@ -156,7 +156,7 @@ import WireMessages
                 try await observers[0].until("the data of the podcast is shown") {
                     !$0.bookmarks.isEmpty && $0.player?.speed == 2
                 }
-                try await fleet.run([CommandStep("unsubscribe --forget many_parts", 0, "Forgot Many parts.")])
+                try await fleet.run([CommandStep("unsubscribe --forget --now many_parts", 0, "Forgot Many parts.")])
                 try await observers[0].until("the podcast is forgotten") {
                     $0.bookmarks.isEmpty && $0.player?.speed == 1
                 }

@@ -85,7 +85,7 @@ import WireMessages
         let table = try await fleet.succeed("stats", "--by", "episode")
         #expect(
             table.hasPrefix("episode") && table.contains("Part 2 of many") && table.contains("\nHeard "), "\(table)")
-        try await fleet.succeed("unsubscribe", "Many parts", "--forget")
+        try await fleet.succeed("unsubscribe", "Many parts", "--forget", "--now")
         let removed = try await fleet.succeed("history")
         #expect(removed.contains("(removed episode)") && removed.contains("(removed podcast)"), "\(removed)")
         #expect(try await fleet.succeed("stats").contains("(removed podcast)"))

@@ -101,14 +101,32 @@ public struct FeedsClient: Sendable {
         }
     }
 
-    /// Unsubscribes from podcasts; `forget` also deletes their episodes and positions.
+    /// Unsubscribes from podcasts. Everything else about them is kept.
+    public func unsubscribe(_ podcasts: [PodcastID]) async throws(Failure) -> [Result] {
+        try await ask { $0.unsubscribe.podcasts = podcasts.map(\.text) }
+    }
+
+    /// The delay after which forgotten podcasts are deleted.
+    public static let forgettingDelay = Duration.seconds(86_400)
+
+    /// Unsubscribes from podcasts, and later deletes everything about them: episodes, positions, files, and so on.
     ///
-    /// - Throws: `notFound` if a podcast is unknown.
-    public func unsubscribe(_ podcasts: [PodcastID], forget: Bool = false) async throws(Failure) -> [Result] {
+    /// - Parameters:
+    ///   - podcasts: the podcasts.
+    ///   - delay: the time until the deletion, in which `undoForget` keeps them; zero deletes them at once.
+    public func forget(
+        _ podcasts: [PodcastID], after delay: Duration = forgettingDelay
+    ) async throws(Failure) -> [Result] {
         try await ask {
             $0.unsubscribe.podcasts = podcasts.map(\.text)
-            $0.unsubscribe.forget = forget
+            $0.unsubscribe.forget = true
+            $0.unsubscribe.delay = UInt32(clamping: delay.components.seconds)
         }
+    }
+
+    /// Keeps podcasts that would be deleted later, and subscribes again to those that were subscribed to.
+    public func undoForget(_ podcasts: [PodcastID]) async throws(Failure) -> [Result] {
+        try await ask { $0.undoForget.podcasts = podcasts.map(\.text) }
     }
 
     /// Adds tags to podcasts, and removes others. Tags that differ only in case are the same.

@@ -154,6 +154,7 @@ extension WirePodcast {
             "error": errorCode.isEmpty
                 ? .null : .object(["code": .string(errorCode), "message": .string(errorMessage)]),
             "author": .text(author), "subscribed": .bool(subscribed), "nextRefresh": .moment(milliseconds: nextRefresh),
+            "deletion": .moment(milliseconds: forgetAt),
             "tags": .array(tags.map { .text($0) }), "feedTitle": feedTitle.isEmpty ? .null : .text(feedTitle),
         ])
     }

@@ -29,6 +29,8 @@ public struct Podcast: Sendable, Hashable {
     public var unplayedCount: Int { Int(wire.unplayedCount) }
     /// Whether it is refreshed.
     public var isSubscribed: Bool { wire.subscribed }
+    /// The time from which on it and everything about it is deleted; nil if it is kept.
+    public var deletion: Timestamp? { wire.forgetAt == 0 ? nil : Timestamp(milliseconds: wire.forgetAt) }
     /// The time of the last refresh; nil if there was none.
     public var lastRefresh: Timestamp? { wire.lastRefresh == 0 ? nil : Timestamp(milliseconds: wire.lastRefresh) }
     /// The reason why the last refresh failed; nil if it succeeded.

@@ -36,6 +36,7 @@ struct FeedResults {
         case refreshing = "Refreshed"
         case unsubscribing = "Unsubscribed from"
         case forgetting = "Forgot"
+        case restoring = "Restored"
     }
 
     private let results: [FeedsClient.Result]
@@ -95,7 +96,7 @@ struct FeedResults {
         let done = results.count - failed.count - kept
         let parts = [
             "\(action.rawValue) \(done) of \(NumberText.counted(results.count, "podcast"))",
-            kept == 0 ? "" : "\(kept) \(action == .subscribing ? "already" : "not") subscribed",
+            kept == 0 ? "" : "\(kept) \(unchangedWords)",
             failed.isEmpty ? "" : "\(failed.count) failed",
         ]
         return [parts.filter { !$0.isEmpty }.joined(separator: "; ") + "."]
@@ -105,8 +106,18 @@ struct FeedResults {
     private var unchangedKind: FeedsClient.Result.Kind? {
         switch action {
         case .subscribing: .alreadyThere
-        case .unsubscribing: .unchanged
-        case .refreshing, .forgetting: nil
+        case .unsubscribing, .forgetting, .restoring: .unchanged
+        case .refreshing: nil
+        }
+    }
+
+    /// What is true of the feeds for which nothing had to be done.
+    private var unchangedWords: String {
+        switch action {
+        case .subscribing: "already subscribed"
+        case .forgetting: "already forgotten"
+        case .restoring: "not forgotten"
+        case .unsubscribing, .refreshing: "not subscribed"
         }
     }
 
@@ -134,11 +145,22 @@ struct FeedResults {
         case .alreadyThere where result.isPasswordChanged:
             return "The new user name and password are used for \(name) from now on."
         case .alreadyThere: return "No change: you are already subscribed to \(name)."
+        case .updated where action == .restoring:
+            return "Restored \(name)\(result.podcast?.isSubscribed == true ? "; you are subscribed to it again" : "")."
         case .updated: return "\(name): \(new)."
+        case .unchanged where action == .restoring: return "No change: \(name) wasn’t forgotten."
+        case .unchanged where action == .forgetting:
+            return "No change: \(name) was forgotten before.\(Self.deletion(result.podcast))"
         case .unchanged where action == .unsubscribing: return "No change: you aren’t subscribed to \(name)."
         case .unchanged: return "\(name): nothing new."
-        case .removed: return action == .forgetting ? "Forgot \(name)." : "Unsubscribed from \(name)."
+        case .removed where action == .forgetting: return "Forgot \(name).\(Self.deletion(result.podcast))"
+        case .removed: return "Unsubscribed from \(name)."
         case .checked, .failed, .unknown: return "\(name): done."
         }
+    }
+
+    private static func deletion(_ podcast: Podcast?) -> String {
+        guard let time = podcast?.deletion else { return "" }
+        return " Everything about it will be deleted on \(TimeText.minute(milliseconds: time.milliseconds))."
     }
 }

@@ -6,19 +6,23 @@ import PodcastModel
 struct ForgetQuestion: Sendable {
     private var titles: [String] = []
     private var counts: [(count: Int, one: String, several: String)] = []
+    private var isFinal: Bool
 
     /// Whether a user can be asked.
     static var isPossible: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
 
     /// Creates the question with numbers.
     ///
-    /// - Parameter counts: what is deleted; zeros are left out.
-    init(_ titles: [String], _ counts: [(count: Int, one: String, several: String)]) {
-        (self.titles, self.counts) = (titles, counts)
+    /// - Parameters:
+    ///   - titles: the podcasts.
+    ///   - counts: what is deleted; zeros are left out.
+    ///   - isFinal: whether it is deleted at once.
+    init(_ titles: [String], _ counts: [(count: Int, one: String, several: String)], isFinal: Bool) {
+        (self.titles, self.counts, self.isFinal) = (titles, counts, isFinal)
     }
 
     /// Counts what belongs to podcasts.
-    static func about(_ podcasts: [Podcast], _ fleet: Fleet) async throws -> ForgetQuestion {
+    static func about(_ podcasts: [Podcast], isFinal: Bool, _ fleet: Fleet) async throws -> ForgetQuestion {
         let ids = Set(podcasts.map(\.id))
         let state = await fleet.availableState()
         var (heard, marked, favourites) = (0, 0, 0)
@@ -43,15 +47,17 @@ struct ForgetQuestion: Sendable {
                 (marked, "episode’s bookmarks", "episodes’ bookmarks"), (favourites, "favourite", "favourites"),
                 (entries, "queue entry", "queue entries"),
                 (downloads.count { $0.status == .downloaded }, "downloaded file", "downloaded files"),
-            ])
+            ], isFinal: isFinal)
     }
 
-    /// `Forgetting “Waves” deletes 3 episodes and 1 queue entry.`
+    /// `Forgetting “Waves” deletes 3 episodes and 1 queue entry a day later.`, and how to undo that.
     var sentence: String {
         let what = counts.filter { $0.count > 0 }.map { NumberText.counted($0.count, $0.one, $0.several) }
         let names = titles.count > 3 ? "\(titles.count) podcasts" : WordList.and(titles.map(DisplayText.quoted))
         let list = what.isEmpty ? "\(titles.count == 1 ? "its" : "their") settings" : WordList.and(what)
-        return "Forgetting \(names) deletes \(list). It can’t be undone; without --forget, everything is kept."
+        return isFinal
+            ? "Forgetting \(names) deletes \(list) now. It can’t be undone; without --now, it can be for a day."
+            : "Forgetting \(names) deletes \(list) a day later. Until then, `lockstep unsubscribe --undo` undoes it."
     }
 
     /// Asks on the terminal.

@@ -8,39 +8,72 @@ struct Unsubscribe: FleetCommand {
         abstract: "Stop refreshing podcasts. Queue entries, positions and files are kept unless --forget is given.")
     @Flag(
         help: """
-            Delete everything about the podcasts: episodes, positions, played marks, bookmarks, settings, queue entries \
-            and files.
+            A day later, delete everything about the podcasts: episodes, positions, played marks, bookmarks, settings, \
+            queue entries and files.
             """)
     var forget = false
+    @Flag(help: "With --forget, delete at once; that can’t be undone.") var now = false
+    @Flag(help: "Undo --forget within the day. Without podcasts, of those that were forgotten last.") var undo = false
     @Flag(help: "With --forget, don’t ask, and accept parts of titles.") var yes = false
     @Argument(help: "IDs, beginnings of IDs, parts of titles, or addresses.", completion: .podcasts) var podcasts:
-        [String]
+        [String] = []
     @OptionGroup var options: GlobalOptions
     var observation: Observation { forget ? .parts([.queues, .downloads]) : .nothing }
 
+    func validate() throws {
+        guard !podcasts.isEmpty || undo else { throw ValidationError("Name the podcasts.") }
+        guard !undo || !forget else { throw ValidationError("Give --forget or --undo, not both.") }
+        guard forget || !now else { throw ValidationError("--now belongs to --forget.") }
+    }
+
     func perform(_ fleet: Fleet, _ output: Output) async throws {
+        if undo { return try await restore(fleet, output) }
         let found = try await fleet.library.findPodcasts(podcasts)
-        if forget, !yes {
+        if forget { return try await delete(found, fleet, output) }
+        let results = try await fleet.feeds.unsubscribe(found.map(\.id))
+        try FeedResults(results, of: .unsubscribing).report(to: output)
+        let hasEpisodes = results.contains { $0.kind == .removed && $0.podcast?.episodeCount ?? 0 > 0 }
+        if hasEpisodes, !output.json, !output.quiet {
+            try output.line("Episodes, positions and queue entries are kept. `--forget` removes them, too.")
+        }
+    }
+
+    private func delete(_ found: [Podcast], _ fleet: Fleet, _ output: Output) async throws {
+        if !yes {
             if !output.json, ForgetQuestion.isPossible {
-                guard try await ForgetQuestion.about(found, fleet).ask() else {
+                guard try await ForgetQuestion.about(found, isFinal: now, fleet).ask() else {
                     return try output.line("No change: nothing was forgotten.")
                 }
             } else {
                 for (text, podcast) in zip(podcasts, found) { try Self.requireWholeName(text, podcast) }
             }
         }
-        let before = forget ? await fleet.availableState() : nil
-        let results = try await fleet.feeds.unsubscribe(found.map(\.id), forget: forget)
-        try FeedResults(results, of: forget ? .forgetting : .unsubscribing).report(to: output)
+        let before = now ? await fleet.availableState() : nil
+        let results = try await fleet.feeds.forget(
+            found.map(\.id), after: now ? .zero : FeedsClient.forgettingDelay)
+        try FeedResults(results, of: .forgetting).report(to: output)
         let gone = results.filter { $0.kind == .removed }.compactMap(\.podcast)
-        if let before {
-            let (queues, files) = await Self.losses(of: Set(gone.map(\.id)), from: before, fleet)
-            if !output.json, !output.quiet {
-                for line in Self.sentences(queues, files: files) { try output.line(line) }
-            }
-        } else if gone.contains(where: { $0.episodeCount > 0 }), !output.json, !output.quiet {
-            try output.line("Episodes, positions and queue entries are kept. `--forget` removes them, too.")
+        guard !output.json, !output.quiet, !gone.isEmpty else { return }
+        guard let before else {
+            return try output.line("`lockstep unsubscribe --undo` undoes this until then.")
         }
+        let (queues, files) = await Self.losses(of: Set(gone.map(\.id)), from: before, fleet)
+        for line in Self.sentences(queues, files: files) { try output.line(line) }
+    }
+
+    private func restore(_ fleet: Fleet, _ output: Output) async throws {
+        let named: [Podcast]
+        if podcasts.isEmpty {
+            let all = try await fleet.library.podcasts(includesUnsubscribed: true)
+            let last = all.compactMap(\.deletion).max()
+            named = all.filter { $0.deletion != nil && $0.deletion == last }
+        } else {
+            named = try await fleet.library.findPodcasts(podcasts)
+        }
+        guard !named.isEmpty else {
+            return try output.change(.array([]), if: false, "", else: "no podcast waits for its deletion")
+        }
+        try FeedResults(try await fleet.feeds.undoForget(named.map(\.id)), of: .restoring).report(to: output)
     }
 
     /// Refuses to forget a podcast that is named by a part of its title.
@@ -50,7 +83,7 @@ struct Unsubscribe: FleetCommand {
         let title = podcast.title.isEmpty ? podcast.url : podcast.title
         throw Failure(
             .invalidArgument,
-            "“\(text)” matches “\(title)” (\(podcast.id)) with \(NumberText.counted(podcast.episodeCount, "episode")). Forgetting can’t be undone; it also deletes positions, bookmarks, queue entries and files. Give the whole title or the ID, or add --yes."
+            "“\(text)” matches “\(title)” (\(podcast.id)) with \(NumberText.counted(podcast.episodeCount, "episode")). Forgetting also deletes positions, bookmarks, queue entries and files. Give the whole title or the ID, or add --yes."
         )
     }
 
@@ -89,6 +122,12 @@ struct Unsubscribe: FleetCommand {
 struct Podcasts: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "podcasts", abstract: "List your subscriptions.")
+
+    private static func state(unsubscribed podcast: Podcast) -> String {
+        guard let time = podcast.deletion else { return "unsubscribed" }
+        return "to be deleted on \(TimeText.minute(milliseconds: time.milliseconds))"
+    }
+
     @Flag(help: "Include podcasts that you unsubscribed from.") var all = false
     @Option(help: "Only podcasts with this tag.") var tag: String?
     @OptionGroup var options: GlobalOptions
@@ -106,7 +145,7 @@ struct Podcasts: FleetCommand {
         let titles = Dictionary(grouping: podcasts, by: \.title)
         let rows = podcasts.map { podcast in
             let isOnlyOne = podcast.title.isEmpty || titles[podcast.title]?.count == 1
-            let state = podcast.isSubscribed ? podcast.error ?? "" : "unsubscribed"
+            let state = podcast.isSubscribed ? podcast.error ?? "" : Self.state(unsubscribed: podcast)
             return [
                 podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
                 "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh?.milliseconds ?? 0),
@@ -216,14 +255,19 @@ struct Episodes: FleetCommand {
     /// `20 of 1234 episodes, 812 h 20 min, 640 h left; --all shows all.`
     static func totals(_ listing: EpisodeListing) -> String {
         let (shown, total) = (listing.episodes.count, listing.total)
-        var parts = [
-            shown < total ? "\(shown) of \(NumberText.counted(total, "episode"))" : NumberText.counted(total, "episode")
-        ]
-        if listing.length > 0 {
-            parts.append(TimeText.span(listing.length))
+        let count = NumberText.counted(total, "episode")
+        return totals(shown < total ? "\(shown) of \(count)" : count, length: listing.length, left: listing.remaining)
+            + (shown < total ? "; `--all` shows all." : ".")
+    }
+
+    /// `1234 episodes, 812 h 20 min, 640 h left`
+    static func totals(_ count: String, length: Double, left: Double) -> String {
+        var parts = [count]
+        if length > 0 {
+            parts.append(TimeText.span(length))
             // Rounding makes a difference below a second meaningless.
-            if listing.remaining < listing.length - 1 { parts.append("\(TimeText.span(listing.remaining)) left") }
+            if left < length - 1 { parts.append("\(TimeText.span(left)) left") }
         }
-        return parts.joined(separator: ", ") + (shown < total ? "; `--all` shows all." : ".")
+        return parts.joined(separator: ", ")
     }
 }

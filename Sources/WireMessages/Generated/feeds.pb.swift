@@ -125,6 +125,14 @@ public nonisolated struct WireFeedsRequest: Sendable {
     set {command = .jobResults(newValue)}
   }
 
+  public var undoForget: WireUndoForget {
+    get {
+      if case .undoForget(let v)? = command {return v}
+      return WireUndoForget()
+    }
+    set {command = .undoForget(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -140,6 +148,7 @@ public nonisolated struct WireFeedsRequest: Sendable {
     case refreshAll(WireRefreshAll)
     case addFeeds(WireAddFeeds)
     case jobResults(WireJobResults)
+    case undoForget(WireUndoForget)
 
   }
 
@@ -208,6 +217,23 @@ public nonisolated struct WireUnsubscribe: Sendable {
 
   /// also deletes the episodes, positions and all other data
   public var forget: Bool = false
+
+  /// with `forget`: the seconds until the deletion, at most 30 days; 0: at once
+  public var delay: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Keeps podcasts that would be deleted later; those that were subscribed to are so again. The results are UPDATED, UNCHANGED or
+/// FAILED.
+public nonisolated struct WireUndoForget: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var podcasts: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -619,7 +645,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.feeds"
 
 nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedsRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0\u{1}inbox\0\u{3}set_podcast\0\u{3}change_address\0\u{3}refresh_all\0\u{3}add_feeds\0\u{3}job_results\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0\u{1}inbox\0\u{3}set_podcast\0\u{3}change_address\0\u{3}refresh_all\0\u{3}add_feeds\0\u{3}job_results\0\u{3}undo_forget\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -783,6 +809,19 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .jobResults(v)
         }
       }()
+      case 13: try {
+        var v: WireUndoForget?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .undoForget(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .undoForget(v)
+        }
+      }()
       default: break
       }
     }
@@ -841,6 +880,10 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .jobResults?: try {
       guard case .jobResults(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+    }()
+    case .undoForget?: try {
+      guard case .undoForget(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
     }()
     case nil: break
     }
@@ -950,7 +993,7 @@ nonisolated extension WireSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireUnsubscribe: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Unsubscribe"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcasts\0\u{1}forget\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcasts\0\u{1}forget\0\u{1}delay\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -960,6 +1003,7 @@ nonisolated extension WireUnsubscribe: SwiftProtobuf.Message, SwiftProtobuf._Mes
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedStringField(value: &self.podcasts) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.forget) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.delay) }()
       default: break
       }
     }
@@ -972,12 +1016,46 @@ nonisolated extension WireUnsubscribe: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if self.forget != false {
       try visitor.visitSingularBoolField(value: self.forget, fieldNumber: 2)
     }
+    if self.delay != 0 {
+      try visitor.visitSingularUInt32Field(value: self.delay, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireUnsubscribe, rhs: WireUnsubscribe) -> Bool {
     if lhs.podcasts != rhs.podcasts {return false}
     if lhs.forget != rhs.forget {return false}
+    if lhs.delay != rhs.delay {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireUndoForget: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".UndoForget"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcasts\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.podcasts) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.podcasts.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.podcasts, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireUndoForget, rhs: WireUndoForget) -> Bool {
+    if lhs.podcasts != rhs.podcasts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

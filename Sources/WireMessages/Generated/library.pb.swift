@@ -145,6 +145,18 @@ public nonisolated struct WirePodcast: @unchecked Sendable {
     set {_uniqueStorage()._tags = newValue}
   }
 
+  /// the time from which on everything about the podcast is deleted; 0: never
+  public var forgetAt: Int64 {
+    get {_storage._forgetAt}
+    set {_uniqueStorage()._forgetAt = newValue}
+  }
+
+  /// before it was forgotten, if `forget_at` is set
+  public var wasSubscribed: Bool {
+    get {_storage._wasSubscribed}
+    set {_uniqueStorage()._wasSubscribed = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -661,7 +673,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.library"
 
 nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Podcast"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}url\0\u{1}author\0\u{1}description\0\u{3}image_url\0\u{1}link\0\u{1}language\0\u{1}subscribed\0\u{3}episode_count\0\u{3}last_refresh\0\u{3}error_code\0\u{3}error_message\0\u{1}etag\0\u{3}last_modified\0\u{3}next_refresh\0\u{1}failures\0\u{3}subscribed_at\0\u{3}previous_urls\0\u{3}unplayed_count\0\u{3}feed_title\0\u{1}tags\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}url\0\u{1}author\0\u{1}description\0\u{3}image_url\0\u{1}link\0\u{1}language\0\u{1}subscribed\0\u{3}episode_count\0\u{3}last_refresh\0\u{3}error_code\0\u{3}error_message\0\u{1}etag\0\u{3}last_modified\0\u{3}next_refresh\0\u{1}failures\0\u{3}subscribed_at\0\u{3}previous_urls\0\u{3}unplayed_count\0\u{3}feed_title\0\u{1}tags\0\u{3}forget_at\0\u{3}was_subscribed\0")
 
   fileprivate class _StorageClass {
     var _id: String = String()
@@ -686,6 +698,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
     var _unplayedCount: UInt32 = 0
     var _feedTitle: String = String()
     var _tags: [String] = []
+    var _forgetAt: Int64 = 0
+    var _wasSubscribed: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -718,6 +732,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
       _unplayedCount = source._unplayedCount
       _feedTitle = source._feedTitle
       _tags = source._tags
+      _forgetAt = source._forgetAt
+      _wasSubscribed = source._wasSubscribed
     }
   }
 
@@ -758,6 +774,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
         case 20: try { try decoder.decodeSingularUInt32Field(value: &_storage._unplayedCount) }()
         case 21: try { try decoder.decodeSingularStringField(value: &_storage._feedTitle) }()
         case 22: try { try decoder.decodeRepeatedStringField(value: &_storage._tags) }()
+        case 23: try { try decoder.decodeSingularInt64Field(value: &_storage._forgetAt) }()
+        case 24: try { try decoder.decodeSingularBoolField(value: &_storage._wasSubscribed) }()
         default: break
         }
       }
@@ -832,6 +850,12 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
       if !_storage._tags.isEmpty {
         try visitor.visitRepeatedStringField(value: _storage._tags, fieldNumber: 22)
       }
+      if _storage._forgetAt != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._forgetAt, fieldNumber: 23)
+      }
+      if _storage._wasSubscribed != false {
+        try visitor.visitSingularBoolField(value: _storage._wasSubscribed, fieldNumber: 24)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -863,6 +887,8 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
         if _storage._unplayedCount != rhs_storage._unplayedCount {return false}
         if _storage._feedTitle != rhs_storage._feedTitle {return false}
         if _storage._tags != rhs_storage._tags {return false}
+        if _storage._forgetAt != rhs_storage._forgetAt {return false}
+        if _storage._wasSubscribed != rhs_storage._wasSubscribed {return false}
         return true
       }
       if !storagesAreEqual {return false}
