@@ -41,6 +41,26 @@ import WireMessages
                 == "“evening” is playing (`lockstep queue --queue evening`).")
     }
 
+    @Test func `below a list is its length, and how much of it is left`() {
+        func totals(_ episodes: [(duration: Double, position: Double, isPlayed: Bool)]) -> String? {
+            let queue = QueueState(
+                .with { queue in
+                    queue.name = "main"
+                    queue.entries = episodes.enumerated().map { index, episode in
+                        .with {
+                            ($0.id, $0.episode.id) = ("q\(index)", "e\(index)")
+                            ($0.episode.duration, $0.episode.position) = (episode.duration, episode.position)
+                            $0.episode.played = episode.isPlayed
+                        }
+                    }
+                })
+            return QueueList.lines(queue, playing: "main").last
+        }
+        #expect(totals([(600, 0, false), (0, 0, false)]) == "2 entries, 10 min.")
+        #expect(totals([(3_600, 600, false), (600, 0, true)]) == "2 entries, 1 h 10 min, 50 min left.")
+        #expect(totals([(0, 0, false)]) == "1 entry.")
+    }
+
     @Test func `a player names the services that aren’t ready`() {
         var narrator = PlainSentences()
         var snapshot = PlayerSnapshot()

@@ -151,4 +151,28 @@ import WireMessages
     private static func titles(_ fleet: ProcessFleet) async throws -> [String] {
         try await fleet.decode(Queue.self, from: "queue").entries.map(\.episode.title)
     }
+
+    @Test func `entries are removed by a rule, and why names playlists`() async throws {
+        try await ProcessFleet.with(podcast: 3) { fleet in
+            try await fleet.run([
+                CommandStep("queue add --podcast Many_parts", 0, "Added"),
+                CommandStep("queue create evening", 0, "Created"),
+                CommandStep("queue add Part_1 --queue evening", 0, "Added"),
+                CommandStep("queue remove", 64, "lockstep: Name the entries to remove"),
+                CommandStep("queue remove 1 --where played", 64, "lockstep: "),
+                CommandStep("queue remove --where plaid", 64, "lockstep: "),
+                CommandStep("queue remove --where played", 0, "No change: no entry’s episode matches."),
+                CommandStep("mark played Part_1", 0, "Marked"),
+                CommandStep("queue remove --where played", 0, "Removed “Part 1 of many”. `lockstep queue undo` restores it."),
+                CommandStep("queue --queue evening", 0, "\t\tepisode"),
+                CommandStep("queue undo", 0, "Undone: "),
+                CommandStep("favourite add Part_1", 0, "Added"),
+            ])
+            #expect(try await fleet.succeed("queue", "--queue", "evening").contains("Part 1 of many"))
+            #expect(try await fleet.succeed("queue").hasSuffix("3 entries.\n"))
+            let why = try await fleet.succeed("why", "Part 1 of many")
+            #expect(why.contains("Number 1 in the playlist “Favourites”.\n"), "\(why)")
+            #expect(try await fleet.succeed("why", "Part 1 of many", "--json").contains("\"playlist\":\"favourites\""))
+        }
+    }
 }

@@ -132,7 +132,7 @@ struct EpisodeDetails: Sendable {
             lines.append(Sentence.capitalised(DownloadText.state(download)))
         }
         lines += queuePositions.map(\.sentence)
-        lines += playlists.map { "Number \($0.number) in the playlist \(DisplayText.quoted($0.title))" }
+        lines += playlists.map(\.sentence)
         lines.append("ID \(episode.id)")
         for (name, value) in [("Page", episode.link), ("Audio", episode.audio), ("File", download?.path ?? "")]
         where !value.isEmpty {
@@ -181,21 +181,24 @@ struct Why: FleetCommand {
         }
         let state = await fleet.availableState()
         let queuePositions = EpisodeDetails.queuePositions(of: named.id, in: state)
+        let playlists = (try? await fleet.playlists.positions(of: named.id)) ?? []
         let alerts = state.alerts.filter { $0.episode == named.id }
         let lines = Self.lines(
-            named.title, found, file: file, failure: failure, queuePositions: queuePositions, alerts: alerts)
+            named.title, found, file: file, failure: failure, queuePositions: queuePositions, playlists: playlists,
+            alerts: alerts)
         try output.value(
             .object([
                 "episode": .string(named.id.text), "title": .string(named.title),
                 "download": .array(file.map { .string($0) }), "played": .bool(found?.isPlayed ?? false),
                 "playedReason": .text(found?.playedReason ?? ""), "queues": .array(queuePositions.map(\.json)),
+                "playlists": .array(playlists.map(\.json)),
                 "error": failure.map { $0.json["error"] ?? .null } ?? .null, "alerts": .array(alerts.map(\.json)),
             ]), lines: lines)
     }
 
     static func lines(
         _ title: String, _ episode: Episode?, file: [String], failure: Failure?,
-        queuePositions: [EpisodeDetails.QueuePosition], alerts: [AlertState] = []
+        queuePositions: [EpisodeDetails.QueuePosition], playlists: [PlaylistPosition] = [], alerts: [AlertState] = []
     ) -> [String] {
         var lines = [title] + file.map(Sentence.stopped)
         if let failure { lines.append("Couldn’t check its file: \(failure.message)") }
@@ -204,8 +207,13 @@ struct Why: FleetCommand {
         lines.append(Sentence.stopped(played + (episode?.reasonSuffix ?? "") + suffix))
         return lines
             + (queuePositions.isEmpty ? ["It isn’t in a queue."] : queuePositions.map { Sentence.stopped($0.sentence) })
-            + alerts.map { "\($0.title): \($0.message)" }
+            + playlists.map { Sentence.stopped($0.sentence) } + alerts.map { "\($0.title): \($0.message)" }
     }
+}
+
+extension PlaylistPosition {
+    /// `Number 3 in the playlist “Long drives”`
+    fileprivate var sentence: String { "Number \(number) in the playlist \(DisplayText.quoted(title))" }
 }
 
 extension Episode {

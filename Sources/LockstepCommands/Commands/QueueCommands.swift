@@ -57,7 +57,11 @@ struct QueueList: FleetCommand {
         let continuation = current.map { "; this queue would continue with number \($0 + 1)" } ?? ""
         let other =
             "\(QueueName.shown(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(continuation)."
-        return table.printed() + (isPlaying ? [] : [other])
+        let episodes = queue.entries.map(\.episode)
+        let totals = Episodes.totals(
+            NumberText.counted(rows.count, "entry", "entries"), length: episodes.reduce(0) { $0 + ($1.duration ?? 0) },
+            left: episodes.reduce(0) { $0 + max(0, $1.isPlayed ? 0 : ($1.duration ?? 0) - $1.position) })
+        return table.printed() + [totals + "."] + (isPlaying ? [] : [other])
             + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }
 }
@@ -92,7 +96,7 @@ extension FleetState {
     /// Returns a queue by its name. Up Next exists even before its state is known.
     ///
     /// - Throws: `notFound`, with the nearest name.
-    fileprivate func existingQueue(_ name: String?) throws(Failure) -> QueueState {
+    func existingQueue(_ name: String?) throws(Failure) -> QueueState {
         let name = name ?? QueueName.default
         if let queue = queue(name) { return queue }
         guard name != QueueName.default else { return upNext }

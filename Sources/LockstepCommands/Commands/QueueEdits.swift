@@ -28,13 +28,40 @@ struct QueueAdd: FleetCommand {
 struct QueueRemove: FleetCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove entries; `queue undo` restores them.")
-    @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.", completion: .entries) var entries: [String]
+    @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.", completion: .entries)
+    var entries: [String] = []
+    @Option(name: .customLong("where"), help: "Remove the entries whose episodes meet this rule, such as “played”.")
+    var rule: String?
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
+    var observation: Observation { rule == nil ? .nothing : .parts([.queues]) }
+
+    func validate() throws {
+        try EpisodeArguments.refuseCombination(entries, rule: rule)
+        guard !entries.isEmpty || rule != nil else {
+            throw ValidationError("Name the entries to remove, or give a rule with --where.")
+        }
+    }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
-        let answer = try await remove(Array(Set(entries.map(CommandLineWords.typed))).sorted(), fleet.queue)
-        try output.change(answer, answer.removed, else: "there was nothing to remove")
+        let answer =
+            if let rule {
+                try await remove(meeting: rule, fleet)
+            } else {
+                try await remove(Array(Set(entries.map(CommandLineWords.typed))).sorted(), fleet.queue)
+            }
+        try output.change(
+            answer, answer.removed, else: rule == nil ? "there was nothing to remove" : "no entry’s episode matches")
+    }
+
+    private func remove(meeting rule: String, _ fleet: Fleet) async throws(Failure) -> QueueAnswer {
+        let condition = EpisodeRule.Condition.all([.mark(.queued), try await fleet.library.rule(rule).condition])
+        let list = EpisodeList(matching: EpisodeRule(condition))
+        let found = Set(try await fleet.library.episodes(in: list, limit: nil).episodes.map(\.id))
+        let entries = try await fleet.current([.queues]).existingQueue(queue.name).entries
+        let ids = entries.filter { found.contains($0.episode.id) }.map(\.id)
+        guard !ids.isEmpty else { return try await fleet.queue.history(of: queue.name, limit: 1) }
+        return try await fleet.queue.remove(ids, from: queue.name)
     }
 
     private func remove(_ texts: [String], _ queues: QueueClient) async throws(Failure) -> QueueAnswer {
