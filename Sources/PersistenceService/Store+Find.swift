@@ -91,13 +91,13 @@ private struct NameSearch {
         if let id = try ids(db, "id = ?", [text]).first { return id }
         let title = LibraryWriter.folded(wanted)
         let exact = try ids(db, "title = ?", [title])
-        if exact.count == 1 { return exact[0] }
+        if exact.count == 1 { return try onlyMeaning(exact[0], db, wanted, label) }
         if exact.count > 1 { throw try ambiguous(exact, label) }
         let prefix = try ids(db, "id >= ? AND id < ?", [title, title + "\u{7F}"])
         if prefix.count == 1 { return prefix[0] }
         var matches = prefix
         for id in try ids(db, "instr(title, ?) > 0", [title]) where !matches.contains(id) { matches.append(id) }
-        if matches.count == 1 { return matches[0] }
+        if matches.count == 1 { return try onlyMeaning(matches[0], db, wanted, label) }
         guard matches.isEmpty else { throw try ambiguous(matches, label) }
         var refusal = Failure(
             .notFound, "No \(what) has an ID that begins with “\(text)” or a title that contains it.")
@@ -129,6 +129,22 @@ private struct NameSearch {
         }
         let exact = try found.filter { try words($0[1]) == wanted }
         return (exact.count == 1 ? exact : found).map { $0[0] }
+    }
+
+    /// Returns an ID whose title contains the text, unless the text also means an episode of another podcast, as
+    /// `Podcast: part of its title`: a feed’s titles can’t take over the names of other podcasts’ episodes.
+    private func onlyMeaning(
+        _ id: String, _ db: Database, _ text: String, _ label: (String) throws -> (String, String)
+    ) throws -> String {
+        var other: String?
+        do { other = try qualified(db, text, label) } catch let failure as Failure
+            where [.notFound, .ambiguous].contains(failure.known)
+        {}
+        guard let other else { return id }
+        let podcasts = try String.fetchSet(
+            db, sql: "SELECT podcast FROM episode WHERE id IN (?, ?)", arguments: [id, other])
+        guard podcasts.count < 2 else { throw try ambiguous([id, other], label) }
+        return id
     }
 
     /// Finds an episode by `Podcast: part of its title`; nil if no podcast has the first part.
