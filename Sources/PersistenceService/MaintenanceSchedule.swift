@@ -69,6 +69,8 @@ struct MaintenanceSchedule: Sendable {
     /// Whether anything was written since the newest copy began.
     private var hasUncopiedWrites = true
     private var hadLastSnapshot = false
+    /// Whether the last backup failed: then the day’s positions are saved without waiting for one.
+    private var backupFailed = false
     private var prune: Job
     private var count = Job()
     private var check: Job
@@ -88,6 +90,9 @@ struct MaintenanceSchedule: Sendable {
         check = Job(at: now.monotonic.advanced(by: needsCheck ? Self.checkDelay : Self.checkInterval))
         wrote(pages: loggedPages, now: now)
     }
+
+    /// Whether a backup is in progress.
+    var isBackingUp: Bool { backup.isRunning }
 
     /// Whether nothing is in progress and nothing must be done before the service may stop.
     var isQuiet: Bool {
@@ -129,6 +134,7 @@ struct MaintenanceSchedule: Sendable {
     /// - Parameter copy: the backup; nil if it failed.
     mutating func backupEnded(_ copy: DatabaseCopy?, now: Moment) {
         backup.isRunning = false
+        backupFailed = copy == nil
         if let copy { (lastBackup, lastCopy) = (copy, copy) } else { hasUncopiedWrites = true }
         backup.at = copy == nil ? now.monotonic.advanced(by: Self.backupBackoff.wait()) : now.monotonic
     }
@@ -170,7 +176,9 @@ struct MaintenanceSchedule: Sendable {
 
     /// Whether a day’s positions must be saved, which don’t cause a side snapshot by themselves.
     private func isDailySnapshotDue(now: Moment) -> Bool {
-        guard hasUncopiedWrites, snapshot.at == nil, !backup.isRunning, backup.isDue(now) else { return false }
+        guard hasUncopiedWrites, snapshot.at == nil, !backup.isRunning, backupFailed || backup.isDue(now) else {
+            return false
+        }
         return Self.isDue(after: lastCopy, interval: Self.day, now: now)
     }
 

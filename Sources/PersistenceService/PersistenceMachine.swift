@@ -35,7 +35,10 @@ package struct PersistenceMachine: Sendable {
     private var intake = BatchIntake()
     private var questions: [(Ticket, WirePersistenceRequest.OneOf_Command)] = []
     private var runningQuestions = 0
+    /// Those who wait for a backup that has not begun, and for the one that is in progress: a copy that was begun
+    /// before a request may lack what was acknowledged before it.
     private var backupWaiters: [Ticket] = []
+    private var runningBackupWaiters: [Ticket] = []
     /// The requests for a check of the database; it takes long, so one check answers all of them.
     private var checkWaiters: [Ticket] = []
     private var isStopping = false
@@ -284,8 +287,8 @@ package struct PersistenceMachine: Sendable {
     }
 
     private mutating func answerBackupWaiters(_ result: Result<[UInt8], Failure>, _ effects: inout [Effect]) {
-        effects += backupWaiters.map { .reply($0, result) }
-        backupWaiters = []
+        effects += runningBackupWaiters.map { .reply($0, result) }
+        runningBackupWaiters = []
     }
 
     private mutating func startMaintenance(now: Moment, _ effects: inout [Effect]) {
@@ -294,7 +297,9 @@ package struct PersistenceMachine: Sendable {
             enqueue(.probe, for: .maintenance)
             return startWriting(&effects)
         }
+        let wasBackingUp = schedule.isBackingUp
         schedule.start(now: now, isIdle: isIdle, isStopping: isStopping, &effects)
+        if schedule.isBackingUp, !wasBackingUp { swap(&backupWaiters, &runningBackupWaiters) }
     }
 
     private mutating func stopIfDone(_ effects: inout [Effect]) {

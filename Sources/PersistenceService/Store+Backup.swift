@@ -19,6 +19,9 @@ extension Store {
     ///
     /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` if the copy is damaged. Then earlier copies stay.
     package func backup(now: Timestamp) throws(Failure) -> DatabaseCopy {
+        let free = StoreFiles.freeBytes(beside: files.backups + "/") ?? .max
+        let size = DatabaseCopy.size(of: files.database) ?? 0
+        if let failure = Store.refusal(ofCopy: size, free: free, in: files.backups) { throw failure }
         let copy = try makeCopy(.backup, now: now) { target in
             try pool.backup(to: target)
             // Free pages are copied too.
@@ -27,6 +30,17 @@ extension Store {
         for old in files.copiesWithPasswords() { files.remove(old.path) }
         rotate(now: now)
         return copy
+    }
+
+    /// The failure of a copy of this size that would leave too little space for the database itself; nil if there is
+    /// enough.
+    static func refusal(ofCopy size: UInt64, free: UInt64, in folder: String) -> Failure? {
+        let needed = size + min(size / 4 + (1 << 20), 64 << 20)
+        guard free < needed else { return nil }
+        return Failure(
+            .diskFull,
+            "The backup needs \(needed / 1_000_000 + 1) MB in \(folder), and the disk has \(free / 1_000_000) MB left. Free some space and try again."
+        )
     }
 
     /// The age up to which a side snapshot contains play sessions, in ms: backups are made at least that often.

@@ -20,8 +20,10 @@ package struct StoreFiles: Sendable, Hashable {
         }
     }
 
-    /// The copy that a restore prepares before it replaces the database.
+    /// The unfinished database of a recovery.
     var restoring: String { database + ".restoring" }
+    /// The finished database of a recovery, which becomes the database after the unusable one is moved.
+    var restored: String { database + ".restored" }
 
     /// The copies, newest first.
     func copies() -> [DatabaseCopy] { DatabaseCopy.all(in: backups) }
@@ -73,22 +75,22 @@ package struct StoreFiles: Sendable, Hashable {
         guard fsync(descriptor) == 0 else { throw FileCallError(call: "fsync", path: path) }
     }
 
-    /// Moves the database and its companions, durably, to a name that is not in use.
+    /// An unused path to which the database can be moved.
+    func pathAside(_ reason: String, at moment: Timestamp) -> String {
+        DatabaseCopy.unusedPath("\(database).\(reason)-\(CalendarTime(moment).compact)")
+    }
+
+    /// Moves the database and its companions, durably.
     ///
     /// The companions are moved first: a database without its log can be recognised as incomplete, but a remaining
     /// log would be applied to the next database at this path.
-    ///
-    /// - Returns: the new path of the database file.
-    func moveAside(_ reason: String, at moment: Timestamp) throws -> String {
-        let stamp = "\(database).\(reason)-\(CalendarTime(moment).compact)"
-        let target = DatabaseCopy.unusedPath(stamp)
+    func moveAside(to target: String) throws {
         for suffix in DatabaseCopy.companions + [""] where Self.exists(database + suffix) {
             guard rename(database + suffix, target + suffix) == 0 else {
                 throw FileCallError(call: "rename", path: database + suffix)
             }
         }
         try Self.synchronise(Self.folder(of: database))
-        return target
     }
 
     func remove(_ path: String) { unlink(path) }
@@ -121,10 +123,13 @@ package struct StoreFiles: Sendable, Hashable {
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
     /// Whether the file system of `path`’s folder has less than 64 KiB left.
-    static func isDiskFull(beside path: String) -> Bool {
+    static func isDiskFull(beside path: String) -> Bool { freeBytes(beside: path).map { $0 < 65_536 } ?? false }
+
+    /// The unused bytes in the file system of `path`’s folder; nil if it doesn’t say.
+    static func freeBytes(beside path: String) -> UInt64? {
         var status = statvfs()
-        guard statvfs(Self.folder(of: path), &status) == 0 else { return false }
-        return UInt64(status.f_bavail) * UInt64(status.f_frsize) < 65_536
+        guard statvfs(Self.folder(of: path), &status) == 0 else { return nil }
+        return UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue
     }
 }
 

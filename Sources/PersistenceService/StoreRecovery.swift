@@ -46,9 +46,15 @@ struct StoreRecovery {
     func run() throws -> Recovery? {
         switch try inspect(files.database) {
         case .sound:
+            files.removeDatabase(files.restored)
             files.remove(files.suspicion)
             return nil
         case .nothing:
+            if StoreFiles.exists(files.restored) {
+                try finish(nil)
+                return Recovery(
+                    reason: "The recovery of the database \(files.database) was interrupted; it is complete now.")
+            }
             guard !files.copies().isEmpty else { return nil }
             return try recover(reason: "The database \(files.database) was missing.")
         case .unusable(let kind, let why, let damage):
@@ -62,11 +68,19 @@ struct StoreRecovery {
         var recovery = Recovery(reason: reason)
         // A lost database may have left its log, which must not be applied to another database.
         if ([""] + DatabaseCopy.companions).contains(where: { StoreFiles.exists(files.database + $0) }) {
-            recovery.movedTo = try files.moveAside(kind, at: now)
+            recovery.movedTo = files.pathAside(kind, at: now)
         }
         try restore(&recovery)
-        files.remove(files.suspicion)
+        try finish(recovery.movedTo)
         return recovery
+    }
+
+    /// Replaces the database by the restored one. If the process ends before that, the next start finds the unusable
+    /// database again, or only the restored one.
+    private func finish(_ aside: String?) throws {
+        if let aside { try files.moveAside(to: aside) }
+        try StoreFiles.publish(files.restored, as: files.database)
+        files.remove(files.suspicion)
     }
 
     /// Reads a database without changing it.
@@ -150,7 +164,7 @@ struct StoreRecovery {
                 arguments: [ServiceName.persistence.text, alert.id, alert.wireData])
         }
         try database.close()
-        try StoreFiles.publish(files.restoring, as: files.database)
+        try StoreFiles.publish(files.restoring, as: files.restored)
     }
 
     /// The undamaged copies, newest first, without those of a newer version. A copy that is dated in the future comes

@@ -262,10 +262,13 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(1) { $0.backup = WireBackup() }.work == ["copy backup"])
         #expect(bench.request(2) { $0.backup = WireBackup() }.work == [])
         let copy = DatabaseCopy(kind: .backup, path: "b", at: bench.now.wall, bytes: 9)
-        // The second request arrived while the first was in progress, and shares its answer.
+        #expect(bench.request(3) { $0.backup = WireBackup() }.work == [])
+        // The others arrived while the first was in progress, which may lack what was written before them.
+        let first = bench.send(.copied(.backup, .success(copy)))
+        #expect(first.work == ["reply 1", "copy backup"])
         let done = bench.send(.copied(.backup, .success(copy)))
-        #expect(done.work.prefix(2) == ["reply 1", "reply 2"])
-        #expect(done.status?.lastBackup == bench.now.wall.milliseconds)
+        #expect(done.work.prefix(2) == ["reply 2", "reply 3"])
+        #expect(first.status?.lastBackup == bench.now.wall.milliseconds)
         var again = MachineBench { $0.copies = [StoreFixture.copy(.backup, at: -86_400)] }
         #expect(!again.send(.started).work.contains("copy backup"))
         #expect(again.pass(300).work.contains("copy backup"))
@@ -352,6 +355,16 @@ extension [PersistenceMachine.Effect] {
         let done = bench.send(
             .copied(.backup, .success(DatabaseCopy(kind: .backup, path: "b", at: bench.now.wall, bytes: 9))))
         #expect(done.published.allSatisfy { $0.topic == .persistenceStatus })
+    }
+
+    @Test func `while backups fail, the day’s positions are saved nevertheless`() {
+        var bench = MachineBench { $0.copies = [StoreFixture.copy(.snapshot, at: -90_000)] }
+        #expect(bench.pass(300).work.contains("copy backup"))
+        let failed = bench.send(.copied(.backup, .failure(full)))
+        #expect(failed.work.contains("copy snapshot"))
+        _ = bench.send(
+            .copied(.snapshot, .success(DatabaseCopy(kind: .snapshot, path: "s", at: bench.now.wall, bytes: 1))))
+        #expect(!bench.pass(899).work.contains("copy snapshot"))
     }
 
     @Test func `old replies are removed each hour`() {

@@ -346,6 +346,54 @@ import WireMessages
         #expect(try fixture.names().contains { $0.contains("lost") && $0.hasSuffix("-wal") })
     }
 
+    @Test func `a backup that would fill the disk is refused`() throws {
+        #expect(Store.refusal(ofCopy: 500_000_000, free: 600_000_000, in: "/backups") == nil)
+        #expect(Store.refusal(ofCopy: 100_000, free: 2_000_000, in: "/backups") == nil)
+        let refusal = try #require(Store.refusal(ofCopy: 500_000_000, free: 530_000_000, in: "/backups"))
+        #expect(refusal.known == .diskFull)
+        #expect(
+            refusal.message
+                == "The backup needs 568 MB in /backups, and the disk has 530 MB left. Free some space and try again.")
+        #expect(Store.refusal(ofCopy: 0, free: 0, in: "/backups") != nil)
+        _ = try fixture.open().backup(now: StoreFixture.moment(1))
+    }
+
+    @Test(arguments: [true, false])
+    func `a recovery that was interrupted after the damaged file was moved is completed`(hasBackup: Bool) throws {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        if hasBackup { _ = try store.backup(now: StoreFixture.moment(1)) }
+        store.close()
+        try harm(try fixture.bytes(), .zeros)
+        let (recovered, first) = try fixture.openRecovering(at: 9)
+        #expect(first?.movedTo != nil)
+        recovered.close()
+        // The process was killed before the restored database got its name.
+        try FileManager.default.moveItem(atPath: fixture.files.database, toPath: fixture.files.restored)
+        let (restored, second) = try fixture.openRecovering(at: 10)
+        #expect(second?.reason.contains("was interrupted") == true)
+        #expect(try restored.texts("queue") == (hasBackup ? ["entry/q1=one"] : []))
+        let alert = try #require(try alert(of: restored))
+        #expect(alert.code == (hasBackup ? "databaseRestored" : "databaseLost"))
+        #expect(alert.message.contains(first?.movedTo ?? "?"))
+        restored.close()
+        #expect(try fixture.openRecovering(at: 11).recovery == nil)
+        #expect(try !fixture.names().contains { $0.contains("restor") })
+    }
+
+    @Test func `a recovery that was interrupted before the damaged file was moved begins again`() throws {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        _ = try store.backup(now: StoreFixture.moment(1))
+        store.close()
+        try harm(try fixture.bytes(), .zeros)
+        try Data("of another recovery".utf8).write(to: URL(fileURLWithPath: fixture.files.restored))
+        let (restored, recovery) = try fixture.openRecovering(at: 9)
+        #expect(recovery?.restored != nil && recovery?.movedTo != nil)
+        #expect(try restored.texts("queue") == ["entry/q1=one"])
+        #expect(try !fixture.names().contains { $0.contains("restor") })
+    }
+
     @Test func `files that are moved aside never overwrite each other`() throws {
         for _ in 0..<3 {
             try harm(try filled(), .zeros)

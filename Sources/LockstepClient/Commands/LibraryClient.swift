@@ -163,7 +163,8 @@ public struct LibraryClient: Sendable {
 
     /// Backs up the database now.
     public func backUp() async throws(Failure) -> Backup {
-        let done = try await ask({ $0.backup = WireBackup() }, { $0.backup })
+        // A large library takes minutes on a slow disk, and another backup may be in progress.
+        let done = try await ask(within: .seconds(1_800), { $0.backup = WireBackup() }, { $0.backup })
         return Backup(path: DisplayText.sanitised(done.path), bytes: done.bytes)
     }
 
