@@ -19,11 +19,11 @@ import Testing
     }
 
     /// Answers the open page’s request with these rows.
-    private static func load(_ pages: inout LibraryPages, _ rows: [LibraryRow]) throws {
+    private static func load(_ pages: inout LibraryPages, _ rows: [LibraryRow], at now: MonotonicTime = now) throws {
         let next = pages.nextLoad(now: now)
         let task = try #require(next)
         let result = LibraryResult.pages([.init(cursor: "", rows: rows, next: "")], total: rows.count)
-        #expect(pages.finished(task, .success(result)).sentence == nil)
+        #expect(pages.finished(task, .success(result), now: now).sentence == nil)
     }
 
     private static func inbox(_ count: Int = 3) throws -> LibraryPages {
@@ -51,10 +51,12 @@ import Testing
         #expect(pages.press(.enter) == .ask(.command(.play(second.id))))
         // The next command waits for the one in flight.
         #expect(pages.press(.character("a")) == .handled)
-        let end = pages.finished(.command(.play(second.id)), .success(.effect("Playing.", undo: .queue(revision: 1))))
+        let end = pages.finished(
+            .command(.play(second.id)), .success(.effect("Playing.", undo: .queue(revision: 1))), now: Self.now)
         #expect(end.sentence == "Playing." && end.next == .command(.add([second.id], next: false)))
         _ = pages.finished(
-            .command(.add([second.id], next: false)), .success(.effect("Added.", undo: .queue(revision: 1))))
+            .command(.add([second.id], next: false)), .success(.effect("Added.", undo: .queue(revision: 1))),
+            now: Self.now)
         _ = pages.press(.home)
         for _ in 1...2 { #expect(pages.press(.character(" ")) == .handled) }
         #expect(pages.view?.chosen.count == 2)
@@ -69,9 +71,9 @@ import Testing
         let command = LibraryCommand.mark([try Self.episode(1)], played: true)
         #expect(pages.press(.character("m")) == .ask(.command(command)))
         let undo = LibraryUndo.marks(group: "g")
-        _ = pages.finished(.command(command), .success(.effect("Marked.", undo: undo)))
+        _ = pages.finished(.command(command), .success(.effect("Marked.", undo: undo)), now: Self.now)
         #expect(pages.press(.character("u")) == .ask(.command(.undo(undo))))
-        _ = pages.finished(.command(.undo(undo)), .success(.undone("Undone.", revision: nil)))
+        _ = pages.finished(.command(.undo(undo)), .success(.undone("Undone.", revision: nil)), now: Self.now)
         #expect(pages.press(.character("u")) == .say("There is nothing to undo."))
     }
 
@@ -79,17 +81,18 @@ import Testing
         var pages = try Self.inbox()
         let command = LibraryCommand.add([try Self.episode(1).id], next: false)
         for revision: UInt64 in [4, 7, 8] {
-            _ = pages.finished(.command(command), .success(.effect("Added.", undo: .queue(revision: revision))))
+            _ = pages.finished(
+                .command(command), .success(.effect("Added.", undo: .queue(revision: revision))), now: Self.now)
         }
         let newest = LibraryUndo.queue(revision: 8)
         #expect(pages.press(.character("u")) == .ask(.command(.undo(newest))))
-        _ = pages.finished(.command(.undo(newest)), .success(.undone("Undone.", revision: 9)))
+        _ = pages.finished(.command(.undo(newest)), .success(.undone("Undone.", revision: 9)), now: Self.now)
         let second = LibraryUndo.queue(revision: 9)
         #expect(pages.press(.character("u")) == .ask(.command(.undo(second))))
-        _ = pages.finished(.command(.undo(second)), .success(.undone("Undone.", revision: 10)))
+        _ = pages.finished(.command(.undo(second)), .success(.undone("Undone.", revision: 10)), now: Self.now)
         let first = LibraryUndo.queue(revision: 4)
         #expect(pages.press(.character("u")) == .ask(.command(.undo(first))))
-        _ = pages.finished(.command(.undo(first)), .failure(Failure(.revisionMismatch, "Changed.")))
+        _ = pages.finished(.command(.undo(first)), .failure(Failure(.revisionMismatch, "Changed.")), now: Self.now)
         #expect(pages.press(.character("u")) == .say("There is nothing to undo."))
     }
 
@@ -177,11 +180,55 @@ import Testing
         #expect(narrator.lines(for: &pages).isEmpty)
         #expect(pages.type("select 2") == .handled)
         #expect(narrator.lines(for: &pages) == ["2. Part 2, Show, 10:00."])
-        #expect(pages.type("add 3") == .say("There is no row 3; the last one is 2."))
+        #expect(pages.type("add 3") == .say("There is no row 3; “list” lists the rows."))
         #expect(pages.type("addnext 1") == .ask(.command(.add([try Self.episode(1).id], next: true))))
         #expect(pages.type("whatever") == nil)
         _ = narrator.lines(for: &pages)
         pages.listAgain()
         #expect(narrator.lines(for: &pages).first == "Inbox (2):")
+    }
+
+    @Test func `a number means the row that was listed with it, although the list has changed`() throws {
+        var pages = LibraryPages()
+        var narrator = LibraryNarrator()
+        #expect(pages.type("inbox") == .handled)
+        try Self.load(&pages, try (1...4).map { try Self.row($0) })
+        #expect(narrator.lines(for: &pages).count == 5)
+        pages.apply(FleetState(FleetView()), [.inbox], now: Self.now)
+        try Self.load(&pages, try [9, 1, 3, 4].map { try Self.row($0) }, at: Self.now.advanced(by: .seconds(1)))
+        #expect(pages.type("add 3") == .ask(.command(.add([try Self.episode(3).id], next: false))))
+        #expect(narrator.lines(for: &pages).last == "3. Part 3, Show, 10:00.")
+        #expect(pages.type("add 2") == .say("Row 2 is no longer there; “list” lists the rows."))
+        // A new listing has new numbers.
+        _ = pages.type("select 1")
+        pages.listAgain()
+        #expect(narrator.lines(for: &pages).contains("3. Part 3, Show, 10:00."))
+    }
+
+    @Test func `an unreachable service is reported once, and the rows are requested again`() throws {
+        var pages = LibraryPages()
+        var narrator = LibraryNarrator()
+        #expect(pages.press(.character("I")) == .handled)
+        var time = Self.now
+        for round in 0..<2 {
+            let next = pages.nextLoad(now: time)
+            let task = try #require(next)
+            _ = pages.finished(task, .failure(Failure(.unavailable, "The database isn’t ready.")), now: time)
+            #expect(narrator.lines(for: &pages) == (round == 0 ? ["The database isn’t ready."] : []))
+            #expect(pages.nextLoad(now: time) == nil)
+            time = time.advanced(by: .seconds(3))
+        }
+        let next = pages.nextLoad(now: time)
+        let task = try #require(next)
+        let rows = try [1].map { try Self.row($0) }
+        _ = pages.finished(task, .success(.pages([.init(cursor: "", rows: rows, next: "")], total: 1)), now: time)
+        #expect(narrator.lines(for: &pages).first == "Inbox (1):")
+    }
+
+    @Test func `in the history, the library decides whether m marks or unmarks`() throws {
+        var pages = LibraryPages()
+        #expect(pages.press(.character("H")) == .handled)
+        try Self.load(&pages, try [1].map { try Self.row($0) })
+        #expect(pages.press(.character("m")) == .ask(.command(.mark([try Self.episode(1)], played: nil))))
     }
 }

@@ -102,11 +102,26 @@ import Testing
         Self.settle(&list, Array(0..<300))
         list.select(index: 99)
         let request = try Self.next(&list, at: Self.start)
-        list.fail("The database is busy.", request)
+        list.fail("The database is busy.", request, now: Self.start)
         #expect(list.failure == "The database is busy." && list.rows.count >= 100)
         #expect(list.nextRequest(now: Self.start) == nil)
         list.move(by: -1)
         #expect(list.nextRequest(now: Self.start)?.kind == .next)
+    }
+
+    @Test func `pages may have any number of rows`() throws {
+        var list = List()
+        var cursor = 0
+        // Pages of 40 rows, as if they were limited by bytes.
+        for _ in 0..<6 {
+            let request = try Self.next(&list, at: Self.start)
+            let rows = (cursor..<(cursor + 40)).map(Row.init)
+            cursor += 40
+            list.apply([.init(cursor: request.cursor, rows: rows, next: "\(cursor)")], total: 1_000, to: request)
+            list.select(index: list.rows.count - 1)
+        }
+        #expect(list.firstIndex == 120 && list.rows.first?.id == 120 && list.rows.count == 120)
+        #expect(list.firstIndex + (list.selectedIndex ?? 0) == 239)
     }
 
     @Test func `a window whose rows were all removed returns to the beginning`() {

@@ -167,6 +167,7 @@ import Testing
                     ("choose 4", "5. Part 2 of many"), ("choose 5", "6. Part 1 of many"),
                     ("to Drive", "Added 4 episodes to “Drive”."),
                     ("playlists", "2. Drive, 5 episodes"), ("shuffle 2", "Playing “Part "),
+                    ("search part 5", "1. Part 5 of many"), ("addnext 1", "“Part 5 of many”"),
                     ("podcasts", "1. Many parts, "), ("markall 1", "any other key cancels."),
                     ("yes", "Marked 6 episodes as played."), ("undo", "Undone: Marked 6 episodes as played."),
                     ("nonsense", "“nonsense” isn’t a key."),
@@ -183,6 +184,10 @@ import Testing
                 _ = try fleet.writeFeed(episodes: 7)
                 try await fleet.succeed("refresh")
                 try await shell.until(sees: "New: Part 7 of many, Many parts")
+                shell.type("podcasts\n")
+                try await shell.until(sees: "1. Many parts, 7")
+                try await fleet.succeed("podcast", "rename", "Many parts", "Some parts")
+                try await shell.until(sees: "Changed: Some parts, 7")
                 shell.type("q\n")
                 try await shell.until(sees: "left with 0.")
             }

@@ -11,14 +11,25 @@ public struct LibraryClient: Sendable {
     ///
     /// - Parameter includesUnsubscribed: whether to include podcasts whose episodes are kept after `unsubscribe`.
     public func podcasts(includesUnsubscribed: Bool = false) async throws(Failure) -> [Podcast] {
-        var query = WirePodcastsQuery.with { $0.includeUnsubscribed = includesUnsubscribed }
         var podcasts: [Podcast] = []
-        while true {
-            let page = try await ask({ $0.podcasts = query }, { $0.podcasts })
-            podcasts += page.podcasts.compactMap(Podcast.init)
-            guard !page.next.isEmpty, page.next != query.after else { return podcasts }
-            query.after = page.next
-        }
+        var cursor = ""
+        repeat {
+            let page = try await podcastPage(after: cursor, includesUnsubscribed: includesUnsubscribed)
+            podcasts += page.podcasts
+            cursor = page.next
+        } while !cursor.isEmpty
+        return podcasts
+    }
+
+    /// A page of the podcasts, by title, and the cursor of the page that follows.
+    ///
+    /// - Parameter cursor: the cursor of the page; empty for the first one.
+    package func podcastPage(
+        after cursor: String, includesUnsubscribed: Bool = false
+    ) async throws(Failure) -> (podcasts: [Podcast], next: String) {
+        let query = WirePodcastsQuery.with { ($0.includeUnsubscribed, $0.after) = (includesUnsubscribed, cursor) }
+        let page = try await ask({ $0.podcasts = query }, { $0.podcasts })
+        return (page.podcasts.compactMap(Podcast.init), page.next == cursor ? "" : page.next)
     }
 
     /// The episodes of a list, read in pages.

@@ -58,8 +58,8 @@ extension Fleet {
         case .inbox: return try await episodes(EpisodeList(matching: .inbox))
         case .episodes(let podcast, _): return try await episodes(EpisodeList(of: podcast))
         case .podcasts:
-            let podcasts = try await library.podcasts()
-            return (podcasts.map(LibraryRow.init), "", podcasts.count)
+            let page = try await library.podcastPage(after: cursor)
+            return (page.podcasts.map(LibraryRow.init), page.next, state.podcasts.count(where: \.isSubscribed))
         case .playlists:
             let playlists = try await current([.playlists]).playlists
             return (playlists.map(LibraryRow.init), "", playlists.count)
@@ -98,7 +98,10 @@ extension Fleet {
             let answer = try await queue.add(ids, next: next)
             return (try await added(answer, ids), LibraryUndo(answer))
         case .download(let episodes): return (try await download(episodes), nil)
-        case .mark(let episodes, let isPlayed): return try await mark(episodes, isPlayed)
+        case .mark(let episodes, let isPlayed):
+            if let isPlayed { return try await mark(episodes, isPlayed) }
+            let found = try await library.episodes(episodes.map(\.id))
+            return try await mark(episodes, !found.allSatisfy(\.isPlayed))
         case .markAll(let podcast, let title):
             let found = try await library.episodes(in: EpisodeList(of: podcast, isUnplayed: true), limit: nil).episodes
             guard !found.isEmpty else {

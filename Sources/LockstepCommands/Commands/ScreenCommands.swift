@@ -200,9 +200,9 @@ extension Observation {
     /// The state that players show: no podcasts, downloads or bookmarks, which may be thousands.
     fileprivate static let screen = Observation.parts([.player, .next, .queues, .settings, .alerts])
 
-    /// The state that players with the library’s pages show: also the playlists, and the changes of episodes.
+    /// The state that players with the library’s pages show: also the playlists and podcasts, and the changes of episodes.
     fileprivate static let pages = Observation.parts(
-        [.player, .next, .queues, .settings, .alerts, .playlists, .episodes])
+        [.player, .next, .queues, .settings, .alerts, .playlists, .podcasts, .episodes])
 }
 
 extension Fleet {

@@ -8,6 +8,7 @@ struct LibraryNarrator: Sendable {
     private var selection: String?
     private var listings = 0
     private var question: String?
+    private var failure: String?
 
     /// The number of rows that are listed together.
     static let listed = 20
@@ -27,22 +28,32 @@ struct LibraryNarrator: Sendable {
             defer { self = Self() }
             return page == nil ? [] : ["Up Next and the player."]
         }
-        guard view.list.isLoaded else { return view.list.failure.map { [$0] } ?? [] }
+        guard view.list.isLoaded else {
+            defer { failure = view.list.failure ?? failure }
+            return view.list.failure.map { $0 == failure ? [] : [$0] } ?? []
+        }
+        failure = nil
         let isSame = page == view.page && listings == pages.listings
-        let lines = isSame ? changes(view) : Self.list(view, heading: pages.heading)
+        let lines: [String]
+        if isSame {
+            lines = changes(view)
+        } else {
+            let start = view.list.selectedIndex ?? 0
+            let shown = view.list.rows.indices.dropFirst(start).prefix(Self.listed)
+            let numbers = shown.map { (view.list.firstIndex + $0 + 1, view.list.rows[$0].id) }
+            pages.setListed(Dictionary(numbers) { $1 }, isMore: page == view.page)
+            lines = Self.list(view, shown, heading: pages.heading)
+        }
         (page, rows, selection, listings) = (view.page, view.list.rows, view.list.selection, pages.listings)
         return lines
     }
 
-    private static func list(_ view: LibraryPages.View, heading: String) -> [String] {
+    private static func list(_ view: LibraryPages.View, _ shown: some Collection<Int>, heading: String) -> [String] {
         let list = view.list
         guard !list.rows.isEmpty else { return [LibraryPages.emptyText(view.page)] }
-        let start = list.selectedIndex ?? 0
-        let shown = list.rows.dropFirst(start).prefix(listed).enumerated().map { index, row in
-            "\(list.firstIndex + start + index + 1). \(Sentence.stopped(row.sentence))"
-        }
-        let isEnd = list.isComplete && start + shown.count == list.rows.count
-        return ["\(heading):"] + shown + (isEnd ? [] : ["“more” lists the next ones."])
+        let lines = shown.map { "\(list.firstIndex + $0 + 1). \(Sentence.stopped(list.rows[$0].sentence))" }
+        let isEnd = list.isComplete && shown.contains(list.rows.count - 1)
+        return ["\(heading):"] + lines + (isEnd ? [] : ["“more” lists the next ones."])
     }
 
     private func changes(_ view: LibraryPages.View) -> [String] {
@@ -64,7 +75,7 @@ struct LibraryNarrator: Sendable {
         }
         if lines.count > Self.changeLimit { lines = ["\(lines.count) rows changed; “list” lists them."] }
         if let index = list.selectedIndex, list.selection != selection, !rows.isEmpty {
-            lines.append("\(list.firstIndex + index + 1). \(Sentence.stopped(list.rows[index].sentence))")
+            lines.append("\(view.number(at: index)). \(Sentence.stopped(list.rows[index].sentence))")
         }
         return lines
     }
@@ -138,8 +149,9 @@ extension LibraryPages {
         if let rest {
             guard let number = Int(rest), number > 0 else { return nil }
             guard select(number: number) else {
-                return .say(
-                    "There is no row \(number); the last one is \(view.list.firstIndex + view.list.rows.count).")
+                let reason =
+                    view.listed[number] == nil ? "There is no row \(number)" : "Row \(number) is no longer there"
+                return .say("\(reason); “list” lists the rows.")
             }
         }
         switch word {

@@ -9,6 +9,14 @@ struct LibraryPages: Sendable {
         var list = PagedList<LibraryRow>()
         /// The rows that were chosen with the space bar; commands apply to them instead of the selected one.
         var chosen: [LibraryRow] = []
+        /// The rows as they were last listed in sentences: a number means that row, although the list has changed.
+        fileprivate(set) var listed: [Int: LibraryRow.ID] = [:]
+
+        /// The number of a loaded row: the one with which it was listed, or its position.
+        func number(at index: Int) -> Int {
+            let id = list.rows[index].id
+            return listed.first { $0.value == id }?.key ?? list.firstIndex + index + 1
+        }
     }
 
     /// The part of the screen that handles the next keys, instead of the list.
@@ -32,16 +40,11 @@ struct LibraryPages: Sendable {
 
     /// The open page is the last; the others are those to return to. Empty while the player’s own page is shown.
     private(set) var views: [View] = []
-    private(set) var prompt: Prompt?
+    var prompt: Prompt?
     private(set) var playlists: [LibraryRow] = []
     /// The number of requests to list the whole page again.
     private(set) var listings = 0
-    private var undos: [LibraryUndo] = []
-    private var command: LibraryCommand?
-    private var waiting: [LibraryCommand] = []
-
-    static let undoLimit = 50
-    static let waitingLimit = 9
+    private var commands = LibraryCommandQueue()
 
     var view: View? { views.last }
     var isOpen: Bool { !views.isEmpty || prompt != nil }
@@ -65,7 +68,7 @@ struct LibraryPages: Sendable {
     ///
     /// - Returns: the sentence to show, and the next task.
     mutating func finished(
-        _ task: LibraryTask, _ result: Result<LibraryResult, Failure>
+        _ task: LibraryTask, _ result: Result<LibraryResult, Failure>, now: MonotonicTime
     ) -> (sentence: String?, next: LibraryTask?) {
         switch (task, result) {
         case (.load(let page, let request), _):
@@ -73,7 +76,7 @@ struct LibraryPages: Sendable {
                 switch result {
                 case .success(.pages(let pages, let total)):
                     views[index].list.apply(pages, total: total, to: request)
-                case .failure(let failure): views[index].list.fail(failure.message, request)
+                case .failure(let failure): views[index].list.fail(failure.message, request, now: now)
                 default: break
                 }
             }
@@ -82,27 +85,15 @@ struct LibraryPages: Sendable {
             prompt = .text(title: title, lines, top: 0)
             return (nil, nil)
         case (.notes, .failure(let failure)): return (failure.message, nil)
-        case (.command(let done), .success(.effect(let sentence, let undo))):
-            if let undo { undos = undos.suffix(Self.undoLimit - 1) + [undo] }
-            if case .undo = done { _ = undos.popLast() }
-            return (sentence, nextCommand())
+        case (.command, .success(.effect(let sentence, let undo))):
+            return (sentence, commands.succeeded(undo: undo).map(LibraryTask.command))
         case (.command(.undo(let undo)), .success(.undone(let sentence, let revision))):
-            _ = undos.popLast()
-            if let revision { undos = undos.map { $0.following(undo, at: revision) } }
-            return (sentence, nextCommand())
+            return (sentence, commands.undone(undo, revision: revision).map(LibraryTask.command))
         case (.command(let failed), .failure(let failure)):
-            // What can’t be undone must not prevent the undo of earlier commands.
-            if case .undo = failed, !failure.retry || failure.known == .revisionMismatch { _ = undos.popLast() }
-            // The others may depend on it.
-            waiting = []
-            return (failure.message, nextCommand())
+            commands.failed(failed, failure)
+            return (failure.message, nil)
         default: return (nil, nil)
         }
-    }
-
-    private mutating func nextCommand() -> LibraryTask? {
-        command = waiting.isEmpty ? nil : waiting.removeFirst()
-        return command.map(LibraryTask.command)
     }
 
     // MARK: - Keys
@@ -133,7 +124,7 @@ struct LibraryPages: Sendable {
         case .character("?"): prompt = .text(title: "Keys", LibraryHelp.lines, top: 0)
         case .enter: return enter(view)
         case .character("u"):
-            guard let undo = undos.last else { return .say("There is nothing to undo.") }
+            guard let undo = commands.undo else { return .say("There is nothing to undo.") }
             return begin(.undo(undo))
         case .character("N"): prompt = .newPlaylist("", adding: [])
         case .character(let character): return pressLetter(character, view)
@@ -194,12 +185,29 @@ struct LibraryPages: Sendable {
 
     mutating func scroll(by count: Int) { change { $0.move(by: count) } }
 
-    /// Selects a loaded row by its number from 1.
+    /// Remembers the numbers of rows that are listed in sentences.
+    ///
+    /// - Parameter isMore: whether earlier ones remain valid.
+    mutating func setListed(_ numbers: [Int: LibraryRow.ID], isMore: Bool) {
+        guard let index = views.indices.last else { return }
+        let again = Set(numbers.values)
+        let earlier = isMore ? views[index].listed.filter { !again.contains($0.value) } : [:]
+        views[index].listed = earlier.merging(numbers) { $1 }
+    }
+
+    /// Selects a loaded row by its number.
     ///
     /// - Returns: whether it is loaded.
     mutating func select(number: Int) -> Bool {
-        guard let list = view?.list, list.rows.indices.contains(number - 1 - list.firstIndex) else { return false }
-        change { $0.select(index: number - 1 - list.firstIndex) }
+        guard let view else { return false }
+        let index: Int?
+        if let id = view.listed[number] {
+            index = view.list.rows.firstIndex { $0.id == id }
+        } else {
+            index = number - 1 - view.list.firstIndex
+        }
+        guard let index, view.list.rows.indices.contains(index) else { return false }
+        change { $0.select(index: index) }
         return true
     }
 
@@ -239,7 +247,8 @@ struct LibraryPages: Sendable {
         case "a": return begin(.add(ids, next: false))
         case "A": return begin(.add(ids, next: true))
         case "d": return begin(.download(episodes))
-        case "m": return begin(.mark(episodes, played: !rows.allSatisfy(\.isPlayed)))
+        // Play sessions don’t have their episodes’ marks.
+        case "m": return begin(.mark(episodes, played: view.page == .history ? nil : !rows.allSatisfy(\.isPlayed)))
         case "M": return markAll(view)
         case "f": return begin(.favourite(ids))
         case "o": return .ask(.notes(ids[0]))
@@ -291,120 +300,12 @@ struct LibraryPages: Sendable {
     }
 
     /// Begins a command, or queues it after the one in flight.
-    private mutating func begin(_ next: LibraryCommand) -> Outcome {
+    mutating func begin(_ next: LibraryCommand) -> Outcome {
         if let index = views.indices.last { views[index].chosen = [] }
-        guard command != nil else {
-            command = next
-            return .ask(.command(next))
-        }
-        if case .undo = next { return .say("The last command is still running; this key was ignored.") }
-        guard waiting.count < Self.waitingLimit else {
-            return .say("\(Self.waitingLimit) commands are waiting; this key was ignored.")
-        }
-        waiting.append(next)
-        return .handled
-    }
-
-    // MARK: - Prompts
-
-    private mutating func press(_ key: PlayerKey, in current: Prompt) -> Outcome {
-        switch current {
-        case .search: return pressSearch(key)
-        case .newPlaylist(let text, let ids):
-            if key == .escape { return close(saying: "No playlist was created.") }
-            guard key == .enter else {
-                prompt = .newPlaylist(Self.edited(text, key), adding: ids)
-                return .handled
-            }
-            return create(text, adding: ids)
-        case .playlist(let rows, let selected, let ids):
-            switch key {
-            case .up, .character("k"), .down, .character("j"):
-                let step = key == .up || key == .character("k") ? -1 : 1
-                prompt = .playlist(rows, selected: max(0, min(rows.count, selected + step)), adding: ids)
-            case .row(let index): return pick(rows, index, ids)
-            case .enter: return pick(rows, selected, ids)
-            case .escape, .character("q"): return close(saying: "Nothing was added.")
-            default: break
-            }
-            return .handled
-        case .confirm(_, let command):
-            prompt = nil
-            return key == .character("y") || key == .character("Y") ? begin(command) : .say("Nothing was changed.")
-        case .text(let title, let lines, let top):
-            let step: Int
-            switch key {
-            case .up, .character("k"): step = -1
-            case .down, .character("j"): step = 1
-            case .pageUp: step = -10
-            case .pageDown, .character(" "): step = 10
-            case .home: step = -lines.count
-            case .end: step = lines.count
-            default:
-                prompt = nil
-                return .handled
-            }
-            prompt = .text(title: title, lines, top: max(0, min(lines.count - 1, top + step)))
-            return .handled
+        switch commands.begin(next) {
+        case .begins: return .ask(.command(next))
+        case .waits: return .handled
+        case .refused(let reason): return .say(reason)
         }
     }
-
-    private mutating func pressSearch(_ key: PlayerKey) -> Outcome {
-        guard case .search(let text)? = view?.page else {
-            prompt = nil
-            return press(key)
-        }
-        switch key {
-        case .escape: prompt = nil
-        case .enter: prompt = nil
-        case .character, .delete: search(Self.edited(text, key))
-        default:
-            prompt = nil
-            return press(key)
-        }
-        return .handled
-    }
-
-    private static func edited(_ text: String, _ key: PlayerKey) -> String {
-        switch key {
-        case .character(let character): text.utf8.count < 200 ? text + String(character) : text
-        case .delete: String(text.dropLast())
-        default: text
-        }
-    }
-
-    private mutating func close(saying sentence: String) -> Outcome {
-        prompt = nil
-        return .say(sentence)
-    }
-
-    /// Creates a playlist with these episodes.
-    mutating func create(_ title: String, adding ids: [EpisodeID]) -> Outcome {
-        prompt = nil
-        guard !title.allSatisfy(\.isWhitespace) else { return .say("No playlist was created.") }
-        return begin(.createPlaylist(title: title, adding: ids))
-    }
-
-    /// The row after the playlists creates a new one.
-    private mutating func pick(_ rows: [LibraryRow], _ index: Int, _ ids: [EpisodeID]) -> Outcome {
-        guard rows.indices.contains(index) else {
-            prompt = .newPlaylist("", adding: ids)
-            return .handled
-        }
-        prompt = nil
-        return begin(.addToPlaylist(rows[index].id, ids))
-    }
-}
-
-/// The keys of the library’s pages.
-enum LibraryHelp {
-    static let lines = [
-        "U Up Next, I Inbox, P Podcasts, L Playlists, / Search, H History; Tab and Shift-Tab: the next and previous page.",
-        "↑ ↓ or j k, Page Up, Page Down, Home, End: select. Space: choose several episodes.",
-        "Enter: play the episode, or open the podcast or playlist. Backspace or Esc: back.",
-        "a add to the end of Up Next, A add after the current entry, d download, m mark as played or unplayed, f favourite or not, o show notes.",
-        "l add to a playlist, N create a playlist, M mark all episodes of the podcast as played, u undo.",
-        "On playlists: p play, s play shuffled, x remove the episode, J K move it down or up.",
-        "← → seek, [ ] speed, + - volume, n next, z sleep timer, b bookmark, digits answer alerts, i describes the state, q quits.",
-    ]
 }

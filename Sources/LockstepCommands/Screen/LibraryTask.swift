@@ -39,7 +39,7 @@ enum LibraryPage: Sendable, Hashable {
         case (_, .playlists): false
         case (.episodes(let change), .episodes(let podcast, _)): change.podcast == podcast
         case (.episode, _), (.episodes, _): true
-        case (.inbox, .inbox), (.queue, .inbox): true
+        case (.inbox, .inbox), (.queue, .inbox), (.podcast, .podcasts): true
         case (.player, .history): true
         default: false
         }
@@ -86,7 +86,8 @@ enum LibraryCommand: Sendable, Hashable {
     case play(EpisodeID)
     case add([EpisodeID], next: Bool)
     case download([LibraryEpisode])
-    case mark([LibraryEpisode], played: Bool)
+    /// Marks the episodes; without a value, as unplayed if all are played, else as played.
+    case mark([LibraryEpisode], played: Bool?)
     case markAll(PodcastID, title: String)
     /// Adds the episodes to the favourites, or removes them if all are favourites.
     case favourite([EpisodeID])

@@ -42,8 +42,8 @@ struct PagedList<Row: Identifiable & Hashable & Sendable>: Sendable where Row.ID
     /// Whether rows were loaded since the list was created or cleared.
     private(set) var isLoaded = false
     private var pages: [Page] = []
-    /// The cursors of the pages before the loaded ones.
-    private var earlier: [String] = []
+    /// The pages before the loaded ones: their cursors, and the numbers of rows that they had.
+    private var earlier: [(cursor: String, count: Int)] = []
     private var pending: PageRequest?
     private var requests = 0
     /// The time of the next refresh; nil if the rows are current.
@@ -56,10 +56,13 @@ struct PagedList<Row: Identifiable & Hashable & Sendable>: Sendable where Row.ID
     /// The time for which changes are collected before the rows are read again.
     static var refreshDelay: Duration { .milliseconds(100) }
 
+    /// The time after which rows that couldn’t be read are requested again.
+    static var retryDelay: Duration { .seconds(3) }
+
     var isLoading: Bool { pending != nil }
 
     /// The number of rows before the loaded ones.
-    var firstIndex: Int { earlier.count * PageRequest.pageSize }
+    var firstIndex: Int { earlier.reduce(0) { $0 + $1.count } }
 
     var isComplete: Bool { isLoaded && earlier.isEmpty && pages.last?.next.isEmpty ?? true }
 
@@ -94,7 +97,7 @@ struct PagedList<Row: Identifiable & Hashable & Sendable>: Sendable where Row.ID
             return refreshTime <= now ? (.refresh, pages.first?.cursor ?? "") : nil
         }
         guard failure == nil, let index = selectedIndex else { return nil }
-        if index < Self.margin, let cursor = earlier.last { return (.previous, cursor) }
+        if index < Self.margin, let before = earlier.last { return (.previous, before.cursor) }
         guard let next = pages.last?.next, !next.isEmpty, index >= rows.count - Self.margin else { return nil }
         return (.next, next)
     }
@@ -116,7 +119,10 @@ struct PagedList<Row: Identifiable & Hashable & Sendable>: Sendable where Row.ID
             }
         case .next:
             pages += received
-            while pages.count > Self.pageLimit { earlier.append(pages.removeFirst().cursor) }
+            while pages.count > Self.pageLimit {
+                let page = pages.removeFirst()
+                earlier.append((page.cursor, page.rows.count))
+            }
         case .previous:
             earlier.removeLast()
             pages = received + pages
@@ -129,10 +135,11 @@ struct PagedList<Row: Identifiable & Hashable & Sendable>: Sendable where Row.ID
         keepSelection(before)
     }
 
-    mutating func fail(_ message: String, _ request: PageRequest) {
+    mutating func fail(_ message: String, _ request: PageRequest, now: MonotonicTime) {
         guard request == pending else { return }
         pending = nil
         failure = message
+        if request.kind == .refresh { refreshTime = now.advanced(by: Self.retryDelay) }
     }
 
     /// Selects the row after a removed selection, or else the one before.

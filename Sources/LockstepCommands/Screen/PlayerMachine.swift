@@ -230,7 +230,7 @@ struct PlayerMachine: Sendable {
 
     /// Handles the end of a page’s task, and begins the next one.
     mutating func finished(_ task: LibraryTask, _ result: Result<LibraryResult, Failure>, now: Moment) -> Outcome {
-        guard let end = library?.finished(task, result) else { return .none }
+        guard let end = library?.finished(task, result, now: now.monotonic) else { return .none }
         if let sentence = end.sentence { say(sentence, now: now) }
         return end.next.map { .ask(.library($0)) } ?? .none
     }
