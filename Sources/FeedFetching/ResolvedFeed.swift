@@ -25,6 +25,7 @@ package struct ResolvedFeed: Sendable {
             item.enclosureURL = audio
             item.imageURL = addresses.resolve(item.imageURL) ?? ""
             item.chaptersURL = addresses.resolve(item.chaptersURL) ?? ""
+            item.transcriptURL = addresses.resolve(item.transcriptURL) ?? ""
             item.link = addresses.resolve(item.link) ?? ""
             item.guid = WebAddress.withoutCredentials(in: item.guid)
             item.description = WebAddress.withoutCredentials(in: item.description)

@@ -12,6 +12,7 @@ struct FeedBuilder {
     private var ranks: [FeedTag: Int] = [:]
     private var channelRanks: [FeedTag: Int] = [:]
     private var enclosureRank = 0
+    private var transcriptRank = 0
     private var warnings: [FeedWarning] = []
     private var warned: [String: Int] = [:]
     /// The indices of the warnings for the open item.
@@ -28,6 +29,7 @@ struct FeedBuilder {
         itemWarnings = []
         ranks.removeAll(keepingCapacity: true)
         enclosureRank = 0
+        transcriptRank = 0
     }
 
     mutating func endItem() {
@@ -153,6 +155,22 @@ struct FeedBuilder {
     }
 
     mutating func setChapters(_ url: String) { put(cut(url), \.chaptersURL, .chapters, rank: 1) }
+
+    /// Adds a transcript of the item: one that is readable as text is preferred to subtitles and other formats.
+    mutating func addTranscript(_ url: String, type: String) {
+        let url = cut(url)
+        guard item != nil, !url.isEmpty else { return }
+        let rank =
+            switch type.lowercased() {
+            case "text/html": 3
+            case let type where type.hasPrefix("text/plain"): 4
+            case let type where type.hasPrefix("text/"): 2
+            default: 1
+            }
+        guard rank > transcriptRank else { return }
+        transcriptRank = rank
+        item?.transcriptURL = url
+    }
 
     /// Adds a chapter of the feed itself; one without a start is omitted.
     mutating func addChapter(start: String?, title: String?, url: String?, image: String?) {

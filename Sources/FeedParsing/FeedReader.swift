@@ -214,6 +214,7 @@ struct FeedReader {
                 url: attributes["url"], type: attributes["type"],
                 length: attributes["length"] ?? attributes["fileSize"], isPrimary: tag == .enclosure)
         case (_, .chapters): builder.setChapters(attributes["url"] ?? "")
+        case (_, .transcript): builder.addTranscript(attributes["url"] ?? "", type: attributes["type"] ?? "")
         case (_, .simpleChapter):
             builder.addChapter(
                 start: attributes["start"], title: attributes["title"], url: attributes["href"],

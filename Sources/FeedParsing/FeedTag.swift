@@ -4,14 +4,14 @@ enum FeedTag: Hashable {
     case title, link, description, content, summary, language, guid, published, updated, enclosure
     case author, url, name, media
     case itunesTitle, itunesAuthor, itunesImage, duration, season, episode, explicit, newFeedURL, chapters
-    case simpleChapters, simpleChapter
+    case transcript, simpleChapters, simpleChapter
     case other
 
     /// Whether only feeds have this element, so that it ends another one that wasn’t closed.
     var isUnmistakable: Bool {
         switch self {
         case .guid, .published, .enclosure, .duration, .itunesAuthor, .itunesImage, .itunesTitle, .season, .episode,
-            .explicit, .chapters, .content, .simpleChapters, .simpleChapter:
+            .explicit, .chapters, .transcript, .content, .simpleChapters, .simpleChapter:
             true
         default: false
         }
@@ -58,7 +58,8 @@ enum FeedTag: Hashable {
             case .itunes: Self.itunes
             case .content: ["encoded": .content]
             case .atom: Self.atom
-            case .podcast: ["chapters": .chapters, "season": .season, "episode": .episode]
+            case .podcast:
+                ["chapters": .chapters, "transcript": .transcript, "season": .season, "episode": .episode]
             case .media: ["content": .media]
             case .dublinCore: ["date": .updated, "creator": .author, "language": .language]
             case .podlove: ["chapters": .simpleChapters, "chapter": .simpleChapter]

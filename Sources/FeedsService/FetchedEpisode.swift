@@ -35,6 +35,7 @@ extension FetchedEpisode {
         episode.number = item.number
         episode.explicit = item.isExplicit
         episode.chaptersURL = item.chaptersURL
+        episode.transcriptURL = item.transcriptURL
         episode.chapters = item.chapters.map(WireChapter.init)
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in episode.wireBytes { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }

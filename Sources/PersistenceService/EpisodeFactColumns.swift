@@ -28,6 +28,7 @@ struct EpisodeFlags: OptionSet {
     init(_ episode: WireEpisode) {
         self = []
         if !episode.chapters.isEmpty || !episode.chaptersURL.isEmpty { insert(.chapters) }
+        if !episode.transcriptURL.isEmpty { insert(.transcript) }
         if episode.explicit { insert(.explicit) }
         if episode.enclosureType.lowercased().hasPrefix("video/") { insert(.video) }
     }

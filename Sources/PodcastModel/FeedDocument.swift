@@ -71,6 +71,8 @@ public struct FeedEpisode: Sendable, Hashable {
     public var isExplicit = false
     /// The address of a chapters file (`podcast:chapters`).
     public var chaptersURL = ""
+    /// The address of a transcript (`podcast:transcript`).
+    public var transcriptURL = ""
     /// The feed’s own chapters (Podlove simple chapters), after `ChapterMark.normalised`.
     public var chapters: [ChapterMark] = []
 

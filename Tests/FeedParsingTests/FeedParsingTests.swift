@@ -19,6 +19,9 @@ let sampleFeed = """
         <enclosure url="https://sea.example/1.mp3?a=1&amp;b=2" type="audio/mpeg" length="1234"/>
         <it:duration>1:02:03</it:duration><it:season>2</it:season><it:episode>7</it:episode><it:explicit>yes</it:explicit>
         <podcast:chapters url="https://sea.example/1.json" type="application/json+chapters"/>
+        <podcast:transcript url="https://sea.example/1.srt" type="application/srt"/>
+        <podcast:transcript url="https://sea.example/1.html" type="text/html" language="en"/>
+        <podcast:transcript url="https://sea.example/1.vtt" type="text/vtt"/>
       </item>
       <item><title>Two</title><guid>g-2</guid><enclosure url="2.mp3" type="audio/mpeg"/></item>
       <item><title>A blog post</title><guid>g-3</guid></item>
@@ -48,6 +51,7 @@ let sampleFeed = """
     #expect(item.enclosureLength == 1_234)
     #expect(item.season == 2 && item.number == 7 && item.isExplicit)
     #expect(item.chaptersURL == "https://sea.example/1.json")
+    #expect(item.transcriptURL == "https://sea.example/1.html" && document.items[1].transcriptURL.isEmpty)
     #expect(document.warnings.map(\.code) == ["noAudio"])
 }
 

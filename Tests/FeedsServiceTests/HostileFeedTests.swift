@@ -17,7 +17,7 @@ import WireMessages
             return """
                 <item><title>\(number)</title><guid>\(start + number)</guid><link>\(text)</link>
                 <enclosure url="\(text)" type="audio/mpeg"/><itunes:image href="\(text)"/>
-                <podcast:chapters url="\(text)"/><psc:chapters><psc:chapter start="1" title="a" href="\(text)"/>
+                <podcast:chapters url="\(text)"/><podcast:transcript url="\(text)" type="text/vtt"/><psc:chapters><psc:chapter start="1" title="a" href="\(text)"/>
                 </psc:chapters></item>
                 """
         }
@@ -31,7 +31,9 @@ import WireMessages
         let document = try FeedParser.parse(Array(feed.utf8))
         let fetched = FetchedFeed(document, base: base, address: base, podcast: nil, seen: SeenEpisodes())
         for episode in fetched.changed.map(\.episode) {
-            let optional = [episode.link, episode.imageURL, episode.chaptersURL] + episode.chapters.map(\.url)
+            let optional =
+                [episode.link, episode.imageURL, episode.chaptersURL, episode.transcriptURL]
+                + episode.chapters.map(\.url)
             for text in [episode.enclosureURL] + optional.filter({ !$0.isEmpty }) {
                 let address = WebAddress(text)
                 #expect(address?.isFile == false, "\(text.debugDescription)")

@@ -43,6 +43,7 @@ private struct RandomLibrary {
                 $0.explicit = chance(4)
                 $0.enclosureType = chance(4) ? "video/mp4" : "audio/mpeg"
                 $0.chaptersURL = chance(4) ? "https://example.org/c.json" : ""
+                $0.transcriptURL = chance(4) ? "https://example.org/t.vtt" : ""
             }
             (fact.title, fact.notes, fact.season) = (episode.title, episode.description_p, Int(episode.season))
             fact.published = episode.published > 0 ? Timestamp(milliseconds: episode.published) : nil
@@ -51,6 +52,7 @@ private struct RandomLibrary {
             if episode.explicit { fact.marks.insert(.explicit) }
             if episode.enclosureType == "video/mp4" { fact.marks.insert(.video) }
             if !episode.chaptersURL.isEmpty { fact.marks.insert(.chapters) }
+            if !episode.transcriptURL.isEmpty { fact.marks.insert(.transcript) }
             feeds.append(.with { $0.putEpisode = episode })
             if chance(2) {
                 let state = WireEpisodeState.with {

@@ -163,7 +163,8 @@ import WireMessages
                 CommandStep("queue remove --where plaid", 64, "lockstep: "),
                 CommandStep("queue remove --where played", 0, "No change: no entry’s episode matches."),
                 CommandStep("mark played Part_1", 0, "Marked"),
-                CommandStep("queue remove --where played", 0, "Removed “Part 1 of many”. `lockstep queue undo` restores it."),
+                CommandStep(
+                    "queue remove --where played", 0, "Removed “Part 1 of many”. `lockstep queue undo` restores it."),
                 CommandStep("queue --queue evening", 0, "\t\tepisode"),
                 CommandStep("queue undo", 0, "Undone: "),
                 CommandStep("favourite add Part_1", 0, "Added"),

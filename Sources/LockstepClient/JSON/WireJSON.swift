@@ -133,7 +133,7 @@ extension WireEpisode {
             "description": .text(description_p), "link": .text(link), "audio": .text(enclosureURL),
             "type": .text(enclosureType), "bytes": .known(enclosureLength), "guid": .text(guid),
             "season": .known(season), "number": .known(number), "explicit": .bool(explicit),
-            "completedAt": .moment(milliseconds: state.completedAt),
+            "completedAt": .moment(milliseconds: state.completedAt), "transcript": .text(transcriptURL),
         ])
     }
 

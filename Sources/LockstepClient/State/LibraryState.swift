@@ -80,6 +80,8 @@ public struct Episode: Sendable, Hashable {
     public var link: String { DisplayText.sanitised(wire.link) }
     /// The address of its audio.
     public var audio: String { DisplayText.sanitised(wire.enclosureURL) }
+    /// The address of its transcript; empty if it has none.
+    public var transcript: String { DisplayText.sanitised(wire.transcriptURL) }
     /// Its chapters in order, if it was queried by its ID.
     public var chapters: [ChapterState] { ChapterState.list(wire.chapters, duration: wire.knownDuration) }
     /// Whether the feed names its chapters; otherwise they are the audio file’s.

@@ -134,8 +134,10 @@ struct EpisodeDetails: Sendable {
         lines += queuePositions.map(\.sentence)
         lines += playlists.map(\.sentence)
         lines.append("ID \(episode.id)")
-        for (name, value) in [("Page", episode.link), ("Audio", episode.audio), ("File", download?.path ?? "")]
-        where !value.isEmpty {
+        for (name, value) in [
+            ("Page", episode.link), ("Audio", episode.audio), ("File", download?.path ?? ""),
+            ("Transcript", episode.transcript),
+        ] where !value.isEmpty {
             lines.append("\(name) \(value)")
         }
         let notes = notes.text(width: width)

@@ -300,6 +300,11 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._flags = newValue}
   }
 
+  public var transcriptURL: String {
+    get {_storage._transcriptURL}
+    set {_uniqueStorage()._transcriptURL = newValue}
+  }
+
   /// set by persistence in replies to EpisodesByID; not stored here
   public var download: WireDownload {
     get {_storage._download ?? WireDownload()}
@@ -900,7 +905,7 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Episode"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0\u{1}chapters\0\u{3}chapters_fetched\0\u{1}download\0\u{3}chapters_of_file\0\u{1}flags\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0\u{1}chapters\0\u{3}chapters_fetched\0\u{1}download\0\u{3}chapters_of_file\0\u{1}flags\0\u{3}transcript_url\0")
 
   fileprivate class _StorageClass {
     var _id: String = String()
@@ -926,6 +931,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
     var _chaptersFetched: Int64 = 0
     var _chaptersOfFile: Bool = false
     var _flags: UInt32 = 0
+    var _transcriptURL: String = String()
     var _download: WireDownload? = nil
 
       // This property is used as the initial default value for new instances of the type.
@@ -960,6 +966,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       _chaptersFetched = source._chaptersFetched
       _chaptersOfFile = source._chaptersOfFile
       _flags = source._flags
+      _transcriptURL = source._transcriptURL
       _download = source._download
     }
   }
@@ -1003,6 +1010,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         case 22: try { try decoder.decodeSingularMessageField(value: &_storage._download) }()
         case 23: try { try decoder.decodeSingularBoolField(value: &_storage._chaptersOfFile) }()
         case 24: try { try decoder.decodeSingularUInt32Field(value: &_storage._flags) }()
+        case 25: try { try decoder.decodeSingularStringField(value: &_storage._transcriptURL) }()
         default: break
         }
       }
@@ -1087,6 +1095,9 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       if _storage._flags != 0 {
         try visitor.visitSingularUInt32Field(value: _storage._flags, fieldNumber: 24)
       }
+      if !_storage._transcriptURL.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._transcriptURL, fieldNumber: 25)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1119,6 +1130,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         if _storage._chaptersFetched != rhs_storage._chaptersFetched {return false}
         if _storage._chaptersOfFile != rhs_storage._chaptersOfFile {return false}
         if _storage._flags != rhs_storage._flags {return false}
+        if _storage._transcriptURL != rhs_storage._transcriptURL {return false}
         if _storage._download != rhs_storage._download {return false}
         return true
       }
