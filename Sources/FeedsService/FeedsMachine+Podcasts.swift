@@ -132,8 +132,9 @@ extension WirePodcast {
         if !ownTitle.isEmpty, feedTitle.isEmpty { setOwnTitle(ownTitle) }
     }
 
-    /// Sets the feed’s title, which is shown unless the user gave the podcast another one.
+    /// Sets the feed’s title, which is shown unless the user gave the podcast another one. The user’s title stays, also
+    /// if the feed uses the same for a time.
     mutating func setFeedTitle(_ text: String) {
-        if feedTitle.isEmpty { title = text } else if text == title { feedTitle = "" } else { feedTitle = text }
+        if feedTitle.isEmpty { title = text } else { feedTitle = text }
     }
 }

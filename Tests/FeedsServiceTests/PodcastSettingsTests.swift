@@ -48,6 +48,13 @@ import WireMessages
         try rig.deliver(
             rss([("1", "1.mp3", "One")]).replacing("<title>Waves</title>", with: "<title>New waves</title>"))
         #expect(rig.podcasts[id]?.title == "My waves" && rig.podcasts[id]?.feedTitle == "New waves")
+        // The feed uses the user’s title for a time.
+        for title in ["My waves", "New waves"] {
+            rig.send { $0.refresh.podcasts = [id] }
+            try rig.deliver(
+                rss([("1", "1.mp3", "One")]).replacing("<title>Waves</title>", with: "<title>\(title)</title>"))
+            #expect(rig.podcasts[id]?.title == "My waves" && rig.podcasts[id]?.feedTitle == title)
+        }
         #expect(set { $0.title = "" }?.podcast.title == "New waves")
         #expect(rig.podcasts[id]?.feedTitle == "")
         #expect(set { $0.title = "New waves" }?.kind == .unchanged)
