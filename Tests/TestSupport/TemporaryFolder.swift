@@ -23,7 +23,10 @@ package final class TemporaryFolder: Sendable {
         path = String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    deinit {
+    deinit { remove() }
+
+    /// Removes the folder, if it exists.
+    package func remove() {
         // A program that is ending may still create a file while the folder is removed.
         var failure: (any Error)?
         for _ in 0..<50 where FileManager.default.fileExists(atPath: path) {

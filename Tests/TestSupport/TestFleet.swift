@@ -16,6 +16,9 @@ package final class TemporaryHome: Sendable {
     /// The fleet’s folders below it, which exist.
     package let home: LockstepHome
 
+    /// Removes the folder before the home is deinitialised.
+    package func remove() { folder.remove() }
+
     /// Creates a new, empty home.
     package init() throws {
         folder = try TemporaryFolder()
@@ -52,6 +55,8 @@ package final class TestFleet: Sendable {
         _ body: (TestFleet) async throws -> Result
     ) async throws -> Result {
         let fleet = try TestFleet()
+        // A cancelled task may still hold the fleet when the process of the tests exits.
+        defer { fleet.temporary.remove() }
         try await fleet.startBus()
         do {
             let result = try await body(fleet)
