@@ -374,6 +374,17 @@ import WireMessages
                 == ["Subscribed to 1 of 3 podcasts; 1 already subscribed; 1 failed."])
     }
 
+    @Test func `a change of podcasts that failed is reported although nothing is printed`() {
+        let failed = FeedsClient.Result(
+            .with {
+                $0.kind = .failed
+                ($0.failure.code, $0.failure.message) = ("limitReached", "“Show” would have more than 100 tags.")
+            })
+        #expect {
+            try Output(json: false, quiet: true).podcasts([failed], { "Tagged \($0)." }, else: "tagged")
+        } throws: { ($0 as? Failure)?.known == .limitReached }
+    }
+
     @Test func `a feed that failed is named by its podcast`() {
         let failed = FeedsClient.Result(
             .with {

@@ -145,19 +145,18 @@ extension Output {
     /// Prints the results of a change of podcasts.
     ///
     /// - Parameter sentence: the sentence about the titles of the changed podcasts.
-    fileprivate func podcasts(
+    func podcasts(
         _ results: [FeedsClient.Result], _ sentence: (String) -> String, else unchanged: String
     ) throws {
         func titles(_ results: [FeedsClient.Result]) -> String {
             WordList.and(results.compactMap { $0.podcast.map { DisplayText.quoted($0.title) } })
         }
-        guard !quiet else { return }
         let changed = results.filter { $0.kind == .updated }
         let same = results.filter { $0.kind == .unchanged }
         let lines =
             (changed.isEmpty ? [] : [sentence(titles(changed))])
             + (same.isEmpty ? [] : ["No change: \(titles(same)) \(same.count == 1 ? "is" : "are") \(unchanged)."])
-        try value(.array(results.map(\.json)), lines: lines)
+        if !quiet { try value(.array(results.map(\.json)), lines: lines) }
         if let failure = results.lazy.compactMap(\.failure).first { throw failure }
     }
 }
