@@ -204,8 +204,7 @@ extension FeedsMachine {
         let results = fetch.waiters.map { ($0, failed($0.name, failure)) }
         guard known.podcast.isUnread, known.seen.count == 0 else {
             var podcast = known.podcast
-            podcast.subscribed = false
-            podcast.nextRefresh = 0
+            podcast.unsubscribe()
             commit(
                 [Self.change(storing: podcast)], publications(podcast), for: Purpose(results: results), &effects
             ) { $0[id]?.podcast = podcast }

@@ -23,16 +23,13 @@ extension FeedsMachine {
         try decide(command.podcasts, &change) { podcast in
             if !command.forget {
                 guard podcast.subscribed else { return .keep }
-            } else if command.delay == 0 {
-                podcast.unsubscribe()
-                return .delete
-            } else {
+            } else if command.delay > 0 {
                 guard podcast.forgetAt == 0 else { return .keep }
                 podcast.wasSubscribed = podcast.subscribed
                 podcast.forgetAt = now.wall.milliseconds + Int64(command.delay) * 1_000
             }
             podcast.unsubscribe()
-            return .store(.removed)
+            return command.forget && command.delay == 0 ? .delete : .store(.removed)
         }
         commit(change, answering: request, now: now, &effects)
     }
@@ -63,8 +60,9 @@ extension FeedsMachine {
     /// Deletes the podcasts whose time has come.
     mutating func forgetDue(now: Moment, _ effects: inout [Effect]) {
         var change = PodcastsChange()
-        let due = library.current.all.filter { $0.value.podcast.forgetAt > 0 }
-            .filter { $0.value.podcast.forgetAt <= now.wall.milliseconds }
+        let due = library.current.all.filter { _, subscription in
+            subscription.podcast.forgetAt > 0 && subscription.podcast.forgetAt <= now.wall.milliseconds
+        }
         for (id, subscription) in due.sorted(by: { $0.key < $1.key }).prefix(Self.nameLimit) {
             change.delete(id, subscription)
         }
@@ -157,7 +155,8 @@ extension WirePodcast {
         keep()
     }
 
-    fileprivate mutating func unsubscribe() { (subscribed, nextRefresh) = (false, 0) }
+    /// Ends the subscription; everything else is kept.
+    mutating func unsubscribe() { (subscribed, nextRefresh) = (false, 0) }
 
     fileprivate mutating func keep() { (forgetAt, wasSubscribed) = (0, false) }
 }

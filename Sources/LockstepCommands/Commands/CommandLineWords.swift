@@ -94,6 +94,9 @@ struct CommandLineWords: Sendable, Hashable {
         return result
     }
 
+    /// The different arguments as the user typed them, in order.
+    static func distinct(_ arguments: [String]) -> [String] { Array(Set(arguments.map(typed))).sorted() }
+
     /// The arguments that name episodes, with joined IDs split again.
     static func episodes(_ arguments: [String]) -> [String] {
         arguments.flatMap { argument in

@@ -19,10 +19,7 @@ struct WantedEpisodes: ParsableArguments {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        try EpisodeArguments.refuseCombination(episodes, rule: rule)
-        guard !episodes.isEmpty || rule != nil else {
-            throw ValidationError("Name the episodes, or give a rule with --where.")
-        }
+        try EpisodeArguments.require("episodes", episodes, orRule: rule)
     }
 }
 
@@ -30,6 +27,14 @@ enum EpisodeArguments {
     /// The help of an argument whose absence means the loaded episode.
     static let orLoaded = ArgumentHelp(
         "An ID, the beginning of one, or a part of a title; the loaded episode by default.")
+
+    /// - Parameter what: what the texts name, for the error if there are neither texts nor a rule.
+    static func require(_ what: String, _ texts: [String], orRule rule: String?) throws {
+        try refuseCombination(texts, rule: rule)
+        guard !texts.isEmpty || rule != nil else {
+            throw ValidationError("Name the \(what), or give a rule with --where.")
+        }
+    }
 
     static func refuseCombination(_ episodes: [String], rule: String?) throws {
         guard episodes.isEmpty || rule == nil else { throw ValidationError("Episodes and --where can’t be combined.") }

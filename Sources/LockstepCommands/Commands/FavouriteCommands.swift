@@ -44,10 +44,10 @@ struct FavouriteRemove: FleetCommand {
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
         let id = PlaylistName.favourites
-        let texts = wanted.episodes.map(CommandLineWords.typed)
+        let texts = CommandLineWords.distinct(wanted.episodes)
         if wanted.rule == nil, texts.allSatisfy({ (1...6).contains($0.count) && $0.allSatisfy(\.isWholeNumber) }) {
             // The numbers of rows, as in `playlist remove`.
-            let answer = try await fleet.playlists.remove(named: Array(Set(texts)).sorted(), from: id)
+            let answer = try await fleet.playlists.remove(named: texts, from: id)
             return try output.change(answer, answer.removed, else: "there was nothing to remove")
         }
         let found = try await fleet.library.find(wanted.episodes, rule: wanted.rule)

@@ -380,10 +380,7 @@ struct PlaylistRemove: PlaylistCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        try EpisodeArguments.refuseCombination(entries, rule: rule)
-        guard !entries.isEmpty || rule != nil else {
-            throw ValidationError("Name the episodes to remove, or give a rule with --where.")
-        }
+        try EpisodeArguments.require("episodes to remove", entries, orRule: rule)
     }
 
     func perform(_ id: String, _ fleet: Fleet, _ output: Output) async throws {
@@ -394,8 +391,7 @@ struct PlaylistRemove: PlaylistCommand {
 
     private func remove(from id: String, _ fleet: Fleet) async throws(Failure) -> QueueAnswer {
         guard let rule else {
-            let texts = Array(Set(entries.map(CommandLineWords.typed))).sorted()
-            return try await fleet.playlists.remove(named: texts, from: id)
+            return try await fleet.playlists.remove(named: CommandLineWords.distinct(entries), from: id)
         }
         let list = EpisodeList(matching: EpisodeRule(.all([.list(id), try await fleet.library.rule(rule).condition])))
         let found = try await fleet.library.episodes(in: list, limit: nil).episodes

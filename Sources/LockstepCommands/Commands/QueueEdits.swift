@@ -37,10 +37,7 @@ struct QueueRemove: FleetCommand {
     var observation: Observation { rule == nil ? .nothing : .parts([.queues]) }
 
     func validate() throws {
-        try EpisodeArguments.refuseCombination(entries, rule: rule)
-        guard !entries.isEmpty || rule != nil else {
-            throw ValidationError("Name the entries to remove, or give a rule with --where.")
-        }
+        try EpisodeArguments.require("entries to remove", entries, orRule: rule)
     }
 
     func perform(_ fleet: Fleet, _ output: Output) async throws {
@@ -48,7 +45,7 @@ struct QueueRemove: FleetCommand {
             if let rule {
                 try await remove(meeting: rule, fleet)
             } else {
-                try await remove(Array(Set(entries.map(CommandLineWords.typed))).sorted(), fleet.queue)
+                try await remove(CommandLineWords.distinct(entries), fleet.queue)
             }
         try output.change(
             answer, answer.removed, else: rule == nil ? "there was nothing to remove" : "no entry’s episode matches")

@@ -38,21 +38,23 @@ struct LibraryNarrator: Sendable {
         if isSame {
             lines = changes(view)
         } else {
-            let start = view.list.selectedIndex ?? 0
-            let shown = view.list.rows.indices.dropFirst(start).prefix(Self.listed)
-            let numbers = shown.map { (view.list.firstIndex + $0 + 1, view.list.rows[$0].id) }
-            pages.setListed(Dictionary(numbers) { $1 }, isMore: page == view.page)
+            let first = view.list.firstIndex + 1
+            let rows = view.list.rows.enumerated().dropFirst(view.list.selectedIndex ?? 0).prefix(Self.listed)
+            let shown = rows.map { (number: first + $0, row: $1) }
+            pages.setListed(
+                Dictionary(uniqueKeysWithValues: shown.map { ($0.number, $0.row.id) }), isMore: page == view.page)
             lines = Self.list(view, shown, heading: pages.heading)
         }
         (page, rows, selection, listings) = (view.page, view.list.rows, view.list.selection, pages.listings)
         return lines
     }
 
-    private static func list(_ view: LibraryPages.View, _ shown: some Collection<Int>, heading: String) -> [String] {
-        let list = view.list
-        guard !list.rows.isEmpty else { return [LibraryPages.emptyText(view.page)] }
-        let lines = shown.map { "\(list.firstIndex + $0 + 1). \(Sentence.stopped(list.rows[$0].sentence))" }
-        let isEnd = list.isComplete && shown.contains(list.rows.count - 1)
+    private static func list(
+        _ view: LibraryPages.View, _ shown: [(number: Int, row: LibraryRow)], heading: String
+    ) -> [String] {
+        guard !shown.isEmpty else { return [LibraryPages.emptyText(view.page)] }
+        let lines = shown.map { "\($0.number). \(Sentence.stopped($0.row.sentence))" }
+        let isEnd = view.list.isComplete && shown.last?.row.id == view.list.rows.last?.id
         return ["\(heading):"] + lines + (isEnd ? [] : ["“more” lists the next ones."])
     }
 
