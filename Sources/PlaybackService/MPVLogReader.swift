@@ -10,6 +10,8 @@ struct MPVLogReader: Sendable {
     private(set) var complaint: String?
     /// A stream or file ended before its declared size.
     private(set) var cut = false
+    /// The stream can only be read forwards.
+    private(set) var isLinear = false
     /// A seek went backwards in a stream that can only be read forwards.
     private(set) var cannotGoBack = false
     /// The length is an estimate from the bit rate.
@@ -25,6 +27,7 @@ struct MPVLogReader: Sendable {
         {
             cut = true
         }
+        if text.contains("Not seekable, but enabling seeking") { isLinear = true }
         if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
         // The length of a file is estimated when the file is opened, so the line may be about the other file.
         if opensOther { return }

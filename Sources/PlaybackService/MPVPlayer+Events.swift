@@ -44,7 +44,9 @@ extension MPVPlayer {
         guard let message = event.data?.assumingMemoryBound(to: mpv_event_log_message.self).pointee else { return }
         let (prefix, text) = (String(cString: message.prefix), String(cString: message.text))
         let opensOther = next != nil && current?.loaded == true
-        current?.log.read(prefix: prefix, text: text, opensOther: opensOther)
+        if current?.isHeldBack != true {
+            current?.log.read(prefix: prefix, text: text, opensOther: opensOther)
+        }
         next?.log.read(prefix: prefix, text: text)
     }
 
@@ -148,9 +150,9 @@ extension MPVPlayer {
     }
 
     private func handleEnd(_ event: mpv_event) {
-        guard let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee,
-            let entry = current?.entry, entry == end.playlist_entry_id
-        else { return }
+        guard let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee else { return }
+        if end.playlist_entry_id == closing { closing = nil }
+        guard let entry = current?.entry, entry == end.playlist_entry_id else { return }
         if end.reason == MPV_END_FILE_REASON_REDIRECT {
             current?.entry = end.playlist_insert_id
             return

@@ -10,6 +10,8 @@ final class MPVPlayer {
         var load: EngineLoad
         /// libmpv’s number for the file, once libmpv has accepted the command.
         var entry: Int64?
+        /// Whether libmpv is not told to open the file yet, because it must close another one first.
+        var isHeldBack = false
         var loaded = false
         var wantsPause: Bool
         var log = MPVLogReader()
@@ -46,6 +48,11 @@ final class MPVPlayer {
         var needsSpeedChecks: Bool { load.sound.trimSilence || speeds.hasChanges }
 
         var isSeekPending: Bool { seekRequested.map { $0.serial > seekDone } ?? false }
+
+        /// Whether log lines about failed seeks may still follow.
+        var mayLogFailedSeeks: Bool {
+            closed == nil && log.isLinear && (seekRequested != nil || log.cannotGoBack)
+        }
     }
 
     /// A file to open in advance. libmpv would start this file by itself if the current one failed, so it receives this
@@ -93,6 +100,9 @@ final class MPVPlayer {
     let observer: EngineObserver
     var current: Current?
     var next: Next?
+    /// libmpv’s number for a file that must be closed before another one is opened. Log lines don’t tell which file they
+    /// are about, so a failed seek in this file would count for the other one, which would restart from the beginning.
+    var closing: Int64?
     var opens: UInt64 = 0
     /// No file has been opened yet.
     private(set) var isUnused = true
@@ -137,7 +147,7 @@ final class MPVPlayer {
         case .ping(let number): core.command(["ignore"], reply: Self.asking | number)
         case .unload:
             guard current != nil else { return }
-            current = nil
+            leaveCurrent()
             // `stop` would close the prepared file, too.
             if next?.isListed == true { core.set("pause", true) } else { dropAll() }
         }
@@ -150,6 +160,7 @@ final class MPVPlayer {
             handle(event)
             event = core.wait(seconds: 0)
         }
+        openHeldBack()
         checkSpeed()
         goBack()
         closeFile()
@@ -190,7 +201,7 @@ final class MPVPlayer {
 
     private func open(_ load: EngineLoad) {
         isUnused = false
-        current = nil
+        leaveCurrent()
         if case .file(let path) = load.source, let failure = Self.obstacle(at: path) {
             dropAll()
             observer(.failed(load.id, failure))
@@ -210,14 +221,36 @@ final class MPVPlayer {
         core.set("start", load.start.seconds > 0 ? "+\(load.start.seconds)" : "none")
         core.seekQuickly(in: load.source)
         filter(for: load.sound)
-        if let next, next.load.id == load.id, next.load.source == load.source, let entry = next.entry, isWaiting(next) {
+        if closing != nil {
+            current?.isHeldBack = true
+            dropAll()
+        } else if let next, next.load.id == load.id, next.load.source == load.source, let entry = next.entry,
+            isWaiting(next)
+        {
             current?.entry = entry
             current?.log = next.log
             core.command(["playlist-next", "force"])
         } else {
-            core.command(["loadfile", load.target, "replace"], reply: Self.opening | opens)
+            loadCurrent()
         }
         next = nil
+    }
+
+    private func loadCurrent() {
+        guard let now = current else { return }
+        core.command(["loadfile", now.load.target, "replace"], reply: Self.opening | opens)
+    }
+
+    /// Opens a file that was held back, after the last log line about the file that had to be closed.
+    private func openHeldBack() {
+        guard closing == nil, current?.isHeldBack == true else { return }
+        current?.isHeldBack = false
+        loadCurrent()
+    }
+
+    private func leaveCurrent() {
+        if let now = current, now.mayLogFailedSeeks { closing = now.entry }
+        current = nil
     }
 
     func dropAll() {

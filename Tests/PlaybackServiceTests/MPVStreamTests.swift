@@ -34,6 +34,32 @@ struct MPVStreamTests {
         }
     }
 
+    // A late log line about the seek back counted for the reopened stream, which then restarted from the beginning.
+    @Test func `a server that ignores Range is read up to the position of every seek back`() async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            var response = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
+            response.acceptsRanges = false
+            for path in ["/a.wav", "/b.wav"] { server.route(path, response) }
+            for round in UInt64(0)..<8 {
+                let (path, start) = round.isMultiple(of: 2) ? ("/a.wav", 20.0) : ("/b.wav", 30.0)
+                harness.engine.perform(
+                    .open(
+                        EngineLoad(
+                            id: .random(), source: .web(url: server.url(path)), start: try PlaybackPosition(start),
+                            serial: 3 * round + 1)))
+                let opened = try await harness.progress { $0.serial == 3 * round + 1 && $0.running }
+                #expect(abs(opened.position.seconds - start) < 1)
+                for (serial, position) in [(3 * round + 2, 10.0), (3 * round + 3, 5.0)] {
+                    harness.engine.perform(.seek(try PlaybackPosition(position), serial: serial))
+                    let back = try await harness.progress { $0.serial == serial && $0.running }
+                    #expect(abs(back.position.seconds - position) < 1)
+                }
+            }
+            await harness.engine.close()
+        }
+    }
+
     // After a seek to the beginning, libmpv continued with the next unread bytes and reported the beginning’s position.
     @Test func `a server that ignores Range is read once if playback starts at the beginning`()
         async throws
