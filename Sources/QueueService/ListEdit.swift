@@ -23,8 +23,8 @@ struct ListEdit<List: EditableList> {
         case .remove(let remove): try self.remove(remove)
         case .move(let move): try self.move(move)
         case .clear: clear()
-        case .undo(let undo): try applyHistory(redo: false, at: undo.fromRevision)
-        case .redo(let redo): try applyHistory(redo: true, at: redo.fromRevision)
+        case .undo(let undo): try self.undo(undo)
+        case .redo: applyHistory(redo: true)
         case .sort(let sort): try self.sort(sort)
         case .shuffle(let shuffle): self.shuffle(seed: shuffle.seed)
         case .deduplicate: deduplicate()
@@ -178,8 +178,17 @@ struct ListEdit<List: EditableList> {
         edit([.ordering(following.shuffled(using: &generator))], "Shuffled \(Queue.counted(following.count))")
     }
 
-    private mutating func applyHistory(redo: Bool, at revision: UInt64) throws(Failure) {
-        if revision != 0 { try list.requireRevision(revision) }
+    private mutating func undo(_ undo: WireUndo) throws(Failure) {
+        guard undo.change == 0 || undo.change == list.history.newestRevision else {
+            throw Failure(
+                .revisionMismatch,
+                "This change of \(list.shown) isn’t the newest one any more, so it wasn’t undone. "
+                    + "`lockstep \(list.id.command("history"))` lists the changes.")
+        }
+        applyHistory(redo: false)
+    }
+
+    private mutating func applyHistory(redo: Bool) {
         let loaded = player?.queueEntry ?? ""
         // The change is restored in full, even if a lower limit has been set since.
         guard

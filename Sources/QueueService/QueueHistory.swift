@@ -37,6 +37,14 @@ struct QueueHistory: Sendable {
     /// The number of changes that aren’t undone.
     private var applied: Int { changes.count - undone }
 
+    /// The revision of the newest change that isn’t undone; 0 if there is none.
+    var newestRevision: UInt64 { applied > 0 ? changes[applied - 1].record.item.revision : 0 }
+
+    /// The revision of a change that can be undone now, and couldn’t before; 0 if there is none.
+    func change(since earlier: QueueHistory?) -> UInt64 {
+        newestRevision > (earlier?.newestRevision ?? 0) ? newestRevision : 0
+    }
+
     /// Appends a change, and drops the undone ones and the oldest ones beyond the limits. Returns the changes of the
     /// database.
     mutating func append(_ record: WireQueueHistoryRecord, of list: ListID) -> [WireChange] {

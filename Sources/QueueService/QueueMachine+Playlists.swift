@@ -299,6 +299,7 @@ extension QueueMachine {
             $0.loadID = player.loadID
             $0.player = player
             $0.changed = !change.isEmpty
+            $0.undo = named.history.change(since: main.history)
         }
         guard player.status != .playing else {
             return commit(named, change, answering: context.answer(reply, about: named.name), &effects)

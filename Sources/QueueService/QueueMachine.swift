@@ -244,11 +244,13 @@ package struct QueueMachine: OwnerMachine {
             if let answer { reply(answer, &effects) }
             return
         }
+        let before = answer.flatMap { history(of: $0.list) }
         let id = state.apply(apply)
         if case .load = purpose { undecidedLoads += 1 }
         let reply = answer.map { answer in
             var answer = answer
             answer.reply.changed = true
+            answer.reply.undo = history(of: answer.list)?.change(since: before) ?? 0
             return (answer.command.id, completed(answer).wireBytes)
         }
         effects.append(.commit(Transaction(Step(id: id, purpose: purpose), change, answering: reply)))
@@ -273,6 +275,13 @@ package struct QueueMachine: OwnerMachine {
         _ playlist: Playlist, _ change: OwnerChange, answering answer: Answer? = nil, _ effects: inout [Effect]
     ) {
         commit(change, answering: answer, &effects) { $0.playlists[playlist.name] = playlist }
+    }
+
+    private func history(of list: ListID) -> QueueHistory? {
+        switch list {
+        case .queue(let name): queues[name]?.history
+        case .playlist(let id): playlists[id]?.history
+        }
     }
 
     /// Answers a command that has changed no durable state.

@@ -52,10 +52,10 @@ import Testing
         // The next command waits for the one in flight.
         #expect(pages.press(.character("a")) == .handled)
         let end = pages.finished(
-            .command(.play(second.id)), .success(.effect("Playing.", undo: .queue(revision: 1))), now: Self.now)
+            .command(.play(second.id)), .success(.effect("Playing.", undo: .queue("main", change: 1))), now: Self.now)
         #expect(end.sentence == "Playing." && end.next == .command(.add([second.id], next: false)))
         _ = pages.finished(
-            .command(.add([second.id], next: false)), .success(.effect("Added.", undo: .queue(revision: 1))),
+            .command(.add([second.id], next: false)), .success(.effect("Added.", undo: .queue("main", change: 1))),
             now: Self.now)
         _ = pages.press(.home)
         for _ in 1...2 { #expect(pages.press(.character(" ")) == .handled) }
@@ -73,24 +73,22 @@ import Testing
         let undo = LibraryUndo.marks(group: "g")
         _ = pages.finished(.command(command), .success(.effect("Marked.", undo: undo)), now: Self.now)
         #expect(pages.press(.character("u")) == .ask(.command(.undo(undo))))
-        _ = pages.finished(.command(.undo(undo)), .success(.undone("Undone.", revision: nil)), now: Self.now)
+        _ = pages.finished(.command(.undo(undo)), .success(.effect("Undone.", undo: nil)), now: Self.now)
         #expect(pages.press(.character("u")) == .say("There is nothing to undo."))
     }
 
     @Test func `several changes of a list are undone, unless others have changed it in between`() throws {
         var pages = try Self.inbox()
         let command = LibraryCommand.add([try Self.episode(1).id], next: false)
-        for revision: UInt64 in [4, 7, 8] {
-            _ = pages.finished(
-                .command(command), .success(.effect("Added.", undo: .queue(revision: revision))), now: Self.now)
+        let undos = [4, 7, 8].map { LibraryUndo.queue("main", change: $0) }
+        for undo in undos {
+            _ = pages.finished(.command(command), .success(.effect("Added.", undo: undo)), now: Self.now)
         }
-        let newest = LibraryUndo.queue(revision: 8)
-        #expect(pages.press(.character("u")) == .ask(.command(.undo(newest))))
-        _ = pages.finished(.command(.undo(newest)), .success(.undone("Undone.", revision: 9)), now: Self.now)
-        let second = LibraryUndo.queue(revision: 9)
-        #expect(pages.press(.character("u")) == .ask(.command(.undo(second))))
-        _ = pages.finished(.command(.undo(second)), .success(.undone("Undone.", revision: 10)), now: Self.now)
-        let first = LibraryUndo.queue(revision: 4)
+        for undo in undos.dropFirst().reversed() {
+            #expect(pages.press(.character("u")) == .ask(.command(.undo(undo))))
+            _ = pages.finished(.command(.undo(undo)), .success(.effect("Undone.", undo: nil)), now: Self.now)
+        }
+        let first = undos[0]
         #expect(pages.press(.character("u")) == .ask(.command(.undo(first))))
         _ = pages.finished(.command(.undo(first)), .failure(Failure(.revisionMismatch, "Changed.")), now: Self.now)
         #expect(pages.press(.character("u")) == .say("There is nothing to undo."))

@@ -148,6 +148,34 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueRig.episode(1))
     }
 
+    // Clients undid the changes of others: playing an entry of the queue increments the revision without a change.
+    @Test func `an undo of one change is refused if it isn’t the newest one`() throws {
+        let queue = QueueRig()
+        let first = try #require(try queue.add(1, 2)?.get()).undo
+        #expect(first != 0)
+        let played = try #require(try queue.play(1)?.get())
+        #expect(played.changed && played.undo == 0)
+        let modes = try ask(queue) { $0.setModes.consume = false }
+        #expect(modes.undo == 0)
+        let second = try #require(try queue.add(3)?.get()).undo
+        let third = try #require(try queue.play(4)?.get()).undo
+        #expect(first < second && second < third && queue.numbers == [4, 1, 2, 3])
+        for change in [first, second, third + 1] {
+            #expect(refusal(queue) { $0.undo.change = change } == .revisionMismatch)
+        }
+        for change in [third, second] {
+            let undone = try ask(queue) { $0.undo.change = change }
+            #expect(undone.changed && undone.undo == 0)
+        }
+        let redone = try ask(queue) { $0.redo = WireRedo() }
+        #expect(redone.undo == second)
+        #expect(refusal(queue) { $0.undo.change = first } == .revisionMismatch)
+        try ask(queue) { $0.undo.change = second }
+        queue.restart()
+        try ask(queue) { $0.undo.change = first }
+        #expect(queue.numbers.isEmpty)
+    }
+
     @Test func `a sort is one change that can be undone`() throws {
         let queue = QueueRig()
         for number in 1...4 {

@@ -168,10 +168,10 @@ public struct PlaylistClient: Sendable {
 
     /// Undoes the newest change of the items.
     ///
-    /// - Parameter revision: the revision that the playlist must have; nil for any.
+    /// - Parameter change: the change that must be the newest one, `QueueAnswer.undo`; nil for any.
     /// - Throws: `revisionMismatch`.
-    public func undo(in id: String, at revision: UInt64? = nil) async throws(Failure) -> QueueAnswer {
-        try await ask(id) { $0.undo.fromRevision = revision ?? 0 }
+    public func undo(in id: String, change: UInt64? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(id) { $0.undo.change = change ?? 0 }
     }
 
     /// Redoes the last undone change.
@@ -227,7 +227,12 @@ public struct PlaylistItems: Sendable {
 
     /// The JSON object that `protocols/cli.md` documents.
     public var json: JSONValue {
-        let episodes = wire.map { $0.episode.json.adding("addedAt", .moment(milliseconds: $0.addedAt)) }
+        let episodes = wire.map { entry in
+            entry.episode.json.adding([
+                "entry": .string(entry.id), "addedAt": .moment(milliseconds: entry.addedAt),
+                "reason": .text(entry.reason),
+            ])
+        }
         return playlist.json.adding("episodes", .array(episodes))
     }
 }

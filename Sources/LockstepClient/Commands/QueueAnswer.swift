@@ -21,6 +21,8 @@ public struct QueueAnswer: Sendable {
     public var isPlaying: Bool { wire.playing }
     /// The queue’s revision after the command.
     public var revision: UInt64 { wire.revision }
+    /// The change of the entries that the command made, for `undo(change:)`; nil if it made none.
+    public var undo: UInt64? { wire.undo == 0 ? nil : wire.undo }
     /// The maximum number of the queue’s entries.
     public var limit: Int { Int(wire.limit) }
     /// The entries that were added, removed, moved or played, 500 at most.

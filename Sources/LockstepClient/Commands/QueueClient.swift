@@ -192,10 +192,10 @@ public struct QueueClient: Sendable {
 
     /// Undoes the newest change of the entries. Modes, such as repeat, aren’t part of the history.
     ///
-    /// - Parameter revision: the revision that the queue must have; nil for any.
+    /// - Parameter change: the change that must be the newest one, `QueueAnswer.undo`; nil for any.
     /// - Throws: `revisionMismatch`.
-    public func undo(in queue: String? = nil, at revision: UInt64? = nil) async throws(Failure) -> QueueAnswer {
-        try await ask(queue) { $0.undo.fromRevision = revision ?? 0 }
+    public func undo(in queue: String? = nil, change: UInt64? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.undo.change = change ?? 0 }
     }
 
     /// Redoes the change that was undone last.

@@ -16,9 +16,6 @@ extension Fleet {
                 }
                 let lines = EpisodeDetails(episode, in: state).lines(width: nil)
                 return .success(.notes(title: episode.title, lines: Array(lines.dropFirst())))
-            case .command(.undo(let undo)):
-                let undone = try await perform(undo)
-                return .success(.undone(undone.sentence, revision: undone.revision))
             case .command(let command):
                 let effect = try await perform(command)
                 return .success(.effect(effect.sentence, undo: effect.undo))
@@ -111,33 +108,33 @@ extension Fleet {
         case .favourite(let ids):
             let answer = try await playlists.add(ids, to: PlaylistName.favourites)
             guard answer.entries.isEmpty, answer.count == 0 else {
-                return (try await added(answer, ids), .playlist(PlaylistName.favourites, revision: answer.revision))
+                return (try await added(answer, ids), LibraryUndo(answer))
             }
-            return Self.removed(try await playlists.remove(ids, from: PlaylistName.favourites), PlaylistName.favourites)
+            return Self.removed(try await playlists.remove(ids, from: PlaylistName.favourites))
         case .createPlaylist(let text, let ids): return try await createPlaylist(text, adding: ids)
         case .addToPlaylist(let id, let ids):
             let answer = try await playlists.add(ids, to: id)
             return (try await added(answer, ids), LibraryUndo(answer))
-        case .removeFromPlaylist(let id, let ids): return Self.removed(try await playlists.remove(ids, from: id), id)
+        case .removeFromPlaylist(let id, let ids): return Self.removed(try await playlists.remove(ids, from: id))
         case .move(let id, let entry, let index):
             let answer = try await playlists.move(named: [entry], to: .index(index), in: id)
             let sentence = "Moved \(answer.names) to position \((answer.index ?? index) + 1)."
-            return answer.changed ? (sentence, .playlist(id, revision: answer.revision)) : ("It is already there.", nil)
+            return (answer.changed ? sentence : "It is already there.", LibraryUndo(answer))
         case .playPlaylist(let id, let text, let isShuffled):
             let answer = try await playlists.play(id, from: text, isShuffled: isShuffled)
             return (
                 answer.changed ? "Playing \(answer.names)." : "It already plays.",
                 LibraryUndo(answer)
             )
-        case .undo(let undo): return (try await perform(undo).sentence, nil)
+        case .undo(let undo): return (try await perform(undo), nil)
         }
     }
 
-    private static func removed(_ answer: QueueAnswer, _ id: String) -> Effect {
+    private static func removed(_ answer: QueueAnswer) -> Effect {
         guard answer.changed else { return ("There was nothing to remove.", nil) }
         return (
             "Removed \(answer.names)\(answer.suffix("from")); u restores \(answer.count == 1 ? "it" : "them").",
-            .playlist(id, revision: answer.revision)
+            LibraryUndo(answer)
         )
     }
 
@@ -180,21 +177,20 @@ extension Fleet {
         )
     }
 
-    private func perform(_ undo: LibraryUndo) async throws(Failure) -> (sentence: String, revision: UInt64?) {
+    private func perform(_ undo: LibraryUndo) async throws(Failure) -> String {
         let answer: QueueAnswer
         switch undo {
-        case .queue(let revision): answer = try await queue.undo(at: revision)
-        case .playlist(let id, let revision): answer = try await playlists.undo(in: id, at: revision)
+        case .queue(let name, let change): answer = try await queue.undo(in: name, change: change)
+        case .playlist(let id, let change): answer = try await playlists.undo(in: id, change: change)
         case .marks(let group):
             guard let undone = try await player.undoMarks(group: group) else {
-                return ("There is nothing to undo.", nil)
+                return "There is nothing to undo."
             }
             let count = NumberText.counted(undone.episodes.count { $0.changed }, "episode")
             let word = (undone.wasPlayed ? Mark.Kind.played : .unplayed).rawValue
-            return ("Undone: Marked \(count) as \(word).", nil)
+            return "Undone: Marked \(count) as \(word)."
         }
-        guard answer.changed else { return ("There is nothing to undo.", nil) }
-        return ("Undone: \(Sentence.stopped(answer.summary))", answer.revision)
+        return answer.changed ? "Undone: \(Sentence.stopped(answer.summary))" : "There is nothing to undo."
     }
 }
 

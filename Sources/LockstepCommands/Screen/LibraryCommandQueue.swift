@@ -45,11 +45,9 @@ struct LibraryCommandQueue: Sendable {
 
     /// Handles the success of an undo.
     ///
-    /// - Parameter revision: the revision of the list then; nil for marks.
     /// - Returns: the next command to send.
-    mutating func undone(_ undo: LibraryUndo, revision: UInt64?) -> LibraryCommand? {
+    mutating func undone() -> LibraryCommand? {
         _ = undos.popLast()
-        if let revision { undos = undos.map { $0.following(undo, at: revision) } }
         return next()
     }
 

@@ -85,10 +85,10 @@ struct LibraryPages: Sendable {
             prompt = .text(title: title, lines, top: 0)
             return (nil, nil)
         case (.notes, .failure(let failure)): return (failure.message, nil)
+        case (.command(.undo), .success(.effect(let sentence, _))):
+            return (sentence, commands.undone().map(LibraryTask.command))
         case (.command, .success(.effect(let sentence, let undo))):
             return (sentence, commands.succeeded(undo: undo).map(LibraryTask.command))
-        case (.command(.undo(let undo)), .success(.undone(let sentence, let revision))):
-            return (sentence, commands.undone(undo, revision: revision).map(LibraryTask.command))
         case (.command(let failed), .failure(let failure)):
             commands.failed(failed, failure)
             return (failure.message, nil)

@@ -107,26 +107,16 @@ struct LibraryEpisode: Sendable, Hashable {
 
 /// The reversal of a command.
 enum LibraryUndo: Sendable, Hashable {
-    /// Up Next, with its revision after the command: a list that others have changed since is left alone.
-    case queue(revision: UInt64)
-    case playlist(String, revision: UInt64)
+    /// A change of a queue. It isn’t undone if another change has followed.
+    case queue(String, change: UInt64)
+    case playlist(String, change: UInt64)
     /// The marks of one group.
     case marks(group: String)
 
-    /// The undo of a change of Up Next or a playlist; nil if nothing was changed.
+    /// The undo of a change of a queue or a playlist; nil if its entries weren’t changed.
     init?(_ answer: QueueAnswer) {
-        guard answer.changed else { return nil }
-        self = answer.playlist.map { .playlist($0.id, revision: answer.revision) } ?? .queue(revision: answer.revision)
-    }
-
-    /// The undo of an earlier command to the same list, after this one was undone: the list has another revision then.
-    func following(_ undone: LibraryUndo, at revision: UInt64) -> LibraryUndo {
-        switch (self, undone) {
-        case (.queue(let own), .queue(let other)) where own + 1 == other: .queue(revision: revision)
-        case (.playlist(let id, let own), .playlist(let name, let other)) where id == name && own + 1 == other:
-            .playlist(id, revision: revision)
-        default: self
-        }
+        guard let change = answer.undo else { return nil }
+        self = answer.playlist.map { .playlist($0.id, change: change) } ?? .queue(answer.queue, change: change)
     }
 }
 
@@ -136,6 +126,4 @@ enum LibraryResult: Sendable {
     case notes(title: String, lines: [String])
     /// A sentence about a command’s effect, and its reversal; nil if nothing was changed.
     case effect(String, undo: LibraryUndo?)
-    /// A sentence about an undone command, and the revision of the list then; nil for marks.
-    case undone(String, revision: UInt64?)
 }

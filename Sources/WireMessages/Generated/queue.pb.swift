@@ -684,6 +684,12 @@ public nonisolated struct WireQueueReply: @unchecked Sendable {
     set {_uniqueStorage()._moved = newValue}
   }
 
+  /// the change of the entries that the command made, for `Undo`; 0: none
+  public var undo: UInt64 {
+    get {_storage._undo}
+    set {_uniqueStorage()._undo = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -968,7 +974,8 @@ public nonisolated struct WireUndo: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  public var fromRevision: UInt64 = 0
+  /// `undo` of the change's reply: refused unless it is the newest change; 0: any
+  public var change: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -979,8 +986,6 @@ public nonisolated struct WireRedo: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
-
-  public var fromRevision: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3012,7 +3017,7 @@ nonisolated extension WirePlaylistRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0\u{1}positions\0\u{1}rule\0\u{1}moved\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0\u{1}playlist\0\u{1}positions\0\u{1}rule\0\u{1}moved\0\u{1}undo\0")
 
   fileprivate class _StorageClass {
     var _revision: UInt64 = 0
@@ -3035,6 +3040,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     var _positions: [WirePlaylistPosition] = []
     var _rule: String = String()
     var _moved: [String] = []
+    var _undo: UInt64 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -3065,6 +3071,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       _positions = source._positions
       _rule = source._rule
       _moved = source._moved
+      _undo = source._undo
     }
   }
 
@@ -3103,6 +3110,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         case 18: try { try decoder.decodeRepeatedMessageField(value: &_storage._positions) }()
         case 19: try { try decoder.decodeSingularStringField(value: &_storage._rule) }()
         case 20: try { try decoder.decodeRepeatedStringField(value: &_storage._moved) }()
+        case 21: try { try decoder.decodeSingularUInt64Field(value: &_storage._undo) }()
         default: break
         }
       }
@@ -3175,6 +3183,9 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       if !_storage._moved.isEmpty {
         try visitor.visitRepeatedStringField(value: _storage._moved, fieldNumber: 20)
       }
+      if _storage._undo != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._undo, fieldNumber: 21)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3204,6 +3215,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
         if _storage._positions != rhs_storage._positions {return false}
         if _storage._rule != rhs_storage._rule {return false}
         if _storage._moved != rhs_storage._moved {return false}
+        if _storage._undo != rhs_storage._undo {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -3641,7 +3653,7 @@ nonisolated extension WirePrevious: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WireUndo: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Undo"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}from_revision\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\u{2}change\0\u{c}\u{1}\u{1}")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3649,21 +3661,21 @@ nonisolated extension WireUndo: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.fromRevision) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.change) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if self.fromRevision != 0 {
-      try visitor.visitSingularUInt64Field(value: self.fromRevision, fieldNumber: 1)
+    if self.change != 0 {
+      try visitor.visitSingularUInt64Field(value: self.change, fieldNumber: 2)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireUndo, rhs: WireUndo) -> Bool {
-    if lhs.fromRevision != rhs.fromRevision {return false}
+    if lhs.change != rhs.change {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3671,29 +3683,18 @@ nonisolated extension WireUndo: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireRedo: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Redo"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}from_revision\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{c}\u{1}\u{1}")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.fromRevision) }()
-      default: break
-      }
-    }
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if self.fromRevision != 0 {
-      try visitor.visitSingularUInt64Field(value: self.fromRevision, fieldNumber: 1)
-    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireRedo, rhs: WireRedo) -> Bool {
-    if lhs.fromRevision != rhs.fromRevision {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
