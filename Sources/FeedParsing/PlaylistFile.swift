@@ -180,9 +180,11 @@ enum FileText {
             case "<": result += "&lt;"
             case ">": result += "&gt;"
             case "\"": result += "&quot;"
-            case "\t", "\n", "\r": result += "&#\(scalar.value);"
             case "\u{fffe}", "\u{ffff}": continue
-            case _ where scalar.value < 0x20 || scalar.value == 0x7f: continue
+            case "\t", "\n", "\r", "\u{7f}"..."\u{9f}": result += "&#\(scalar.value);"
+            case _ where scalar.value < 0x20: continue
+            // A terminal that prints the file would reorder the line.
+            case _ where scalar.properties.isBidiControl: result += "&#\(scalar.value);"
             default: result.unicodeScalars.append(scalar)
             }
         }

@@ -62,7 +62,7 @@ extension FeedsMachine {
     private mutating func clearInbox(
         _ clear: WireClearInbox, _ command: Command, _ effects: inout [Effect]
     ) throws(Failure) {
-        guard clear.all || !clear.episodes.isEmpty else {
+        guard clear.all || clear.unlisted || !clear.episodes.isEmpty else {
             throw Failure(.invalidArgument, "The request names no episodes to remove from the inbox.")
         }
         guard clear.episodes.count <= RequestSizes.episodes else {
@@ -75,6 +75,7 @@ extension FeedsMachine {
         let change = WireChange.with {
             $0.setFlags.episodes = clear.episodes
             $0.setFlags.all = clear.all
+            $0.setFlags.unlisted = clear.unlisted
             $0.setFlags.clear = WireEpisode.newFlag
         }
         commit(

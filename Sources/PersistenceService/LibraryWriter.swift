@@ -218,6 +218,10 @@ struct LibraryWriter {
             let filter = clear == EpisodeFlags.new.rawValue && set == 0 ? EpisodeFlags.isNew : "true"
             try db.cachedStatement(sql: "\(update) \(filter)").execute(arguments: [clear, set])
         }
+        if change.unlisted {
+            try db.cachedStatement(sql: "\(update) \(EpisodeFlags.isNew) AND NOT \(RuleSQL.isInInbox)")
+                .execute(arguments: [clear, set])
+        }
         let statement = try db.cachedStatement(sql: "\(update) id = ?3")
         for id in change.episodes { try statement.execute(arguments: [clear, set, id]) }
     }

@@ -54,6 +54,12 @@ struct RuleSQL {
         "EXISTS (SELECT 1 FROM record AS r WHERE r.episode = episode.id AND \(condition))"
     }
 
+    /// The condition that the episode is in the inbox.
+    static let isInInbox = """
+        (episode.\(EpisodeFlags.isNew) AND episode.played = 0 AND NOT \(started) \
+        AND NOT \(records(of: .queued).map(has) ?? "0"))
+        """
+
     private mutating func add(_ sql: String, _ values: any DatabaseValueConvertible...) { add((sql, values)) }
 
     private mutating func add(_ part: (sql: String, arguments: [any DatabaseValueConvertible])) {
@@ -108,10 +114,7 @@ struct RuleSQL {
         switch mark {
         case .played: add("episode.played = 1")
         case .started: add(Self.started)
-        case .new:
-            add("(episode.\(EpisodeFlags.isNew) AND episode.played = 0 AND NOT \(Self.started) AND NOT ")
-            append(EpisodeRule.Mark.queued)
-            add(")")
+        case .new: add(Self.isInInbox)
         case .gone: add(flag(.gone))
         case .explicit: add(flag(.explicit))
         case .video: add(flag(.video))

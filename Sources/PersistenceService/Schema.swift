@@ -13,7 +13,7 @@ enum Schema {
     /// `LSTP`: it distinguishes our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables. A migration adds one.
-    static let version: Int32 = 8
+    static let version: Int32 = 9
     /// The first version whose addresses have no users and passwords.
     static let versionWithoutPasswords: Int32 = 3
 
@@ -68,6 +68,10 @@ enum Schema {
         migrator.registerMigration("8") { db in
             try db.execute(sql: countedLengths)
             try db.execute(sql: "PRAGMA user_version = 8")
+        }
+        migrator.registerMigration("9") { db in
+            try db.execute(sql: "CREATE INDEX podcast_tag_by_podcast ON podcast_tag (podcast)")
+            try db.execute(sql: "PRAGMA user_version = 9")
         }
         return migrator
     }

@@ -137,9 +137,10 @@ struct StoreRecovery {
         try restore(good, &recovery)
     }
 
-    /// Whether the content of a copy caused an error, and not the disk.
+    /// Whether the content of a copy caused an error, and not the disk or the password file.
     private static func isOfCopy(_ error: any Error) -> Bool {
-        error is BinaryDecodingError || error is Failure || StorageFailure.isDamage(error)
+        if let failure = error as? Failure { return [.invalidArgument, .limitReached].contains(failure.known) }
+        return error is BinaryDecodingError || StorageFailure.isDamage(error)
     }
 
     /// - Parameter good: the copies, newest first; without any, the database is new.
@@ -206,7 +207,10 @@ struct StoreRecovery {
                 let forgotten = try String.fetchAll(
                     db, sql: "SELECT id FROM main.podcast WHERE id NOT IN (SELECT id FROM side.podcast)")
                 var library = LibraryWriter(db: db, now: now)
-                for id in forgotten { try library.deletePodcast(id) }
+                for id in forgotten {
+                    try library.deletePodcast(id)
+                    try db.execute(sql: "DELETE FROM main.record WHERE \(Self.isSeen) AND key = ?", arguments: [id])
+                }
                 let states = try Data.fetchAll(
                     db,
                     sql: """

@@ -125,6 +125,7 @@ import Testing
         var random = SeededGenerator(seed: 11)
         let pieces = [
             "a", "Ä", "<", ">", "&", "\"", "'", "&amp;", "🎧", "日本", " ", "]]>", "<!--", "\\", "%", "\t", "\n",
+            "\u{9b}", "\u{202e}",
         ]
         func text() -> String {
             "x" + (0..<6).map { _ in pieces[Int.random(in: 0..<pieces.count, using: &random)] }.joined() + "x"
@@ -136,7 +137,10 @@ import Testing
                 ownTitle: Bool.random(using: &random) ? text() : "",
                 tags: tags.filter { _ in Int.random(in: 0..<4, using: &random) == 0 })
         }
-        let read = try parse(OPMLDocument(outlines: outlines).text)
+        let written = OPMLDocument(outlines: outlines).text
+        // `lockstep export` prints the list.
+        #expect(!written.unicodeScalars.contains { $0.properties.isBidiControl || (0x7f...0x9f).contains($0.value) })
+        let read = try parse(written)
         #expect(read.problems == [])
         var merged: [String: OPMLDocument.Outline] = [:]
         for var outline in read.outlines {

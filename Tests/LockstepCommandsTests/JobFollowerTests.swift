@@ -25,6 +25,30 @@ import WireMessages
         #expect(JobFollower.bar(JobFollower.Progress(), columns: 40) == "0 of 0 feeds fetched")
     }
 
+    // A job whose ID arrived before it counted as ended, so its results were incomplete.
+    @Test func `a job that isn’t on the stream yet goes on, and one that has left it has ended`() throws {
+        func state(_ jobs: WireJob...) -> FleetState {
+            FleetState(FleetView(puts: jobs.map { (.job(.feeds, $0.id), $0) }))
+        }
+        func job(_ id: JobID, done: UInt32, ended: Int64 = 0) -> WireJob {
+            .with { ($0.id, $0.total, $0.done, $0.ended) = (id.text, 2, done, ended) }
+        }
+        let (first, second) = (JobID.derived(from: "1"), JobID.derived(from: "2"))
+        var jobs = JobFollower.Jobs([first, second])
+        #expect(jobs.update(state()) == [] && !jobs.progress(in: state()).isOver)
+        let begun = state(job(first, done: 1))
+        #expect(jobs.update(begun) == [] && jobs.progress(in: begun).total == 2)
+        #expect(jobs.update(state(job(first, done: 2, ended: 5), job(second, done: 0))) == [first])
+        #expect(!jobs.progress(in: state(job(second, done: 1))).isOver)
+        #expect(jobs.update(state()) == [second])
+        let over = jobs.progress(in: state())
+        #expect(over.isOver && over.done == 4 && over.total == 4)
+        // The service doesn’t know it: it ended long ago.
+        var old = JobFollower.Jobs([first])
+        old.unseen = []
+        #expect(old.update(state()) == [first] && old.progress(in: state()).isOver)
+    }
+
     @Test func `a question about forgetting lists only what there is`() {
         let question = ForgetQuestion(
             ["A “b”"],

@@ -24,13 +24,16 @@ import WireMessages
         try Self.withLists { (home: LockstepHome) throws in
             let lists = ListedEpisodes(home, session: 1)
             lists.remember(Self.ids)
-            #expect(try lists.episode(row: 1) == Self.ids[0])
-            #expect(try lists.episode(row: 3) == Self.ids[2])
+            #expect(try lists.episodes(rows: 1...1) == [Self.ids[0]])
+            #expect(try lists.episodes(rows: 2...3) == [Self.ids[1], Self.ids[2]])
             ListedEpisodes(home, session: 2).remember([Self.ids[1]])
-            #expect(try lists.episode(row: 1) == Self.ids[0])
+            #expect(try lists.episodes(rows: 1...1) == [Self.ids[0]])
+            #expect(throws: Failure.self) {
+                try ListedEpisodes(home, session: 1, boot: "another").episodes(rows: 1...1)
+            }
             // After a list without rows, no number means an episode of an older one.
             lists.remember([])
-            #expect(throws: Failure.self) { try lists.episode(row: 1) }
+            #expect(throws: Failure.self) { try lists.episodes(rows: 1...1) }
         }
     }
 
@@ -38,16 +41,18 @@ import WireMessages
         try Self.withLists { (home: LockstepHome) throws in
             let lists = ListedEpisodes(home, session: 1)
             let now = Timestamp(milliseconds: 1_790_000_000_000)
-            func refusal(_ row: Int, after seconds: Int = 0) -> String? {
+            func refusal(_ rows: ClosedRange<Int>, after seconds: Int = 0) -> String? {
                 let later = Timestamp(milliseconds: now.milliseconds + Int64(seconds) * 1_000)
-                return #expect(throws: Failure.self) { try lists.episode(row: row, now: later) }?.message
+                return #expect(throws: Failure.self) { try lists.episodes(rows: rows, now: later) }?.message
             }
-            #expect(refusal(1)?.contains("none was printed") == true)
+            #expect(refusal(1...1)?.contains("none was printed") == true)
             lists.remember(Self.ids, now: now)
-            #expect(refusal(4)?.contains("has 3 rows") == true)
-            #expect(refusal(0)?.contains("no row %0") == true)
-            #expect(refusal(1, after: ListedEpisodes.lifetime + 60)?.contains("12 h") == true)
-            #expect(try lists.episode(row: 3, now: now) == Self.ids[2])
+            #expect(refusal(4...4)?.contains("has 3 rows") == true)
+            #expect(refusal(2...5)?.contains("no row %5") == true)
+            #expect(refusal(5...9)?.contains("no row %5") == true)
+            #expect(refusal(0...2)?.contains("no row %0") == true)
+            #expect(refusal(1...1, after: ListedEpisodes.lifetime + 60)?.contains("12 h") == true)
+            #expect(try lists.episodes(rows: 3...3, now: now) == [Self.ids[2]])
         }
     }
 
@@ -64,8 +69,8 @@ import WireMessages
 
     @Test func `rows are replaced by IDs, except in texts`() throws {
         func resolved(_ line: String) throws -> [String] {
-            try ListedEpisodes.resolved(line.split(separator: " ").map(String.init)) { row throws(Failure) in
-                Self.ids[row - 1]
+            try ListedEpisodes.resolved(line.split(separator: " ").map(String.init)) { rows throws(Failure) in
+                Array(Self.ids[rows.lowerBound - 1..<rows.upperBound])
             }
         }
         let ids = Self.ids.map(\.text)
@@ -84,9 +89,15 @@ import WireMessages
         ] {
             #expect(try resolved(text).joined(separator: " ") == text)
         }
-        let play = try #require(try Lockstep.command(["play", "%2"]) { _ throws(Failure) in Self.ids[1] } as? Play)
+        let play = try #require(try Lockstep.command(["play", "%2"]) { _ throws(Failure) in [Self.ids[1]] } as? Play)
         #expect(play.episode == ids[1])
         #expect(throws: Failure.self) { try Lockstep.command(["play", "%2"]) }
+        // Thousands of rows are one word for the parser.
+        let many = (0..<5_000).map { EpisodeID.derived(from: "\($0)") }
+        let words = try CommandLineWords(["queue", "add", "%1-%5000"]) { rows throws(Failure) in
+            Array(many[rows.lowerBound - 1..<rows.upperBound])
+        }
+        #expect(words.words.count == 3 && CommandLineWords.episodes(Array(words.words[2...])) == many.map(\.text))
     }
 
     @Test func `a title is completed if it names one object and is no other word`() {

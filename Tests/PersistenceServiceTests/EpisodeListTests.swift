@@ -309,6 +309,11 @@ private struct RandomLibrary {
         #expect(try new() == ["e1"])
         _ = try commit(.with { $0.setFlags = .with { ($0.all, $0.clear) = (true, 1) } })
         #expect(try new() == [])
+        _ = try commit(flags(["e1", "e2"], set: 1))
+        try store.apply("playback", [.state("e2", played: true)])
+        _ = try commit(.with { $0.setFlags = .with { ($0.unlisted, $0.clear) = (true, 1) } })
+        try store.apply("playback", [.state("e2", played: false)])
+        #expect(try new() == ["e1"], "an episode that wasn’t listed isn’t listed later")
         revision = 0
         #expect(try commit(flags(["e1"], set: 1), by: "queue") == .refused)
         store.close()

@@ -93,11 +93,15 @@ public struct FeedsClient: Sendable {
 
     /// Removes episodes from the inbox.
     ///
-    /// - Parameter episodes: the episodes, at most `RequestSizes.episodes`; nil for all.
-    public func clearInbox(_ episodes: [EpisodeID]? = nil) async throws(Failure) {
+    /// - Parameters:
+    ///   - episodes: the episodes, at most `RequestSizes.episodes`; nil for all.
+    ///   - unlisted: whether to remove also the episodes that the inbox doesn’t list, but would list again, because they
+    ///     are played, started or in a queue.
+    public func clearInbox(_ episodes: [EpisodeID]? = nil, unlisted: Bool = false) async throws(Failure) {
         _ = try await ask {
             $0.inbox.all = episodes == nil
             $0.inbox.episodes = episodes?.map(\.text) ?? []
+            $0.inbox.unlisted = unlisted
         }
     }
 
@@ -234,6 +238,17 @@ public struct FeedsClient: Sendable {
             results += page.results.map(Result.init)
             guard page.next > after else { return results }
             after = page.next
+        }
+    }
+
+    /// Whether the service knows a job, which it does until a minute after its end.
+    package func knows(_ job: JobID) async throws(Failure) -> Bool {
+        do throws(Failure) {
+            _ = try await reply(within: .seconds(10)) { ($0.jobResults.job, $0.jobResults.after) = (job.text, .max) }
+            return true
+        } catch {
+            guard error.known == .notFound else { throw error }
+            return false
         }
     }
 

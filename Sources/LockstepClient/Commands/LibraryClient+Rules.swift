@@ -9,7 +9,9 @@ extension LibraryClient {
     ///   doesn’t exist; `notApplicable` for a smart playlist; `ambiguous` for a title of several lists.
     public func rule(_ text: String) async throws(Failure) -> EpisodeRule {
         var rule = try EpisodeRule(text)
-        if !rule.podcasts.isEmpty || !rule.tags.isEmpty { try RulePodcasts(try await podcasts()).check(rule) }
+        if !rule.podcasts.isEmpty || !rule.tags.isEmpty {
+            try RulePodcasts(try await podcasts(includesUnsubscribed: true)).check(rule)
+        }
         if !rule.lists.isEmpty { rule = try await fleet.playlists.resolved(rule) }
         return rule
     }

@@ -60,13 +60,15 @@ public indirect enum JSONValue: Sendable, Hashable {
         return members.first { $0.name == name }?.value
     }
 
-    /// Returns an object with one more member at its end; other values are unchanged.
+    /// Returns an object with one more member at its end, instead of one of the same name; other values are unchanged.
     package func adding(_ name: String, _ value: JSONValue) -> JSONValue { adding([name: value]) }
 
-    /// Returns an object with more members at its end; other values are unchanged.
+    /// Returns an object with more members at its end, instead of those of the same names; other values are unchanged.
     func adding(_ more: KeyValuePairs<String, JSONValue>) -> JSONValue {
         guard case .object(let members) = self else { return self }
-        return .object(members + more.map { Member(name: $0.key, value: $0.value) })
+        let names = Set(more.map(\.key))
+        return .object(
+            members.filter { !names.contains($0.name) } + more.map { Member(name: $0.key, value: $0.value) })
     }
 
     /// The JSON text, on one line.

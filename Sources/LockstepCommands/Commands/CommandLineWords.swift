@@ -8,13 +8,17 @@ struct CommandLineWords: Sendable, Hashable {
     /// The words for the parser.
     let words: [String]
 
-    /// - Throws: `usage` if the command is missing or unknown, or an argument is empty.
-    init(_ arguments: [String]) throws(Failure) {
+    /// - Parameter listed: returns the episodes in rows of the last printed list.
+    /// - Throws: `usage` if the command is missing or unknown, or an argument is empty; `notFound` for a row that doesn’t
+    ///   exist.
+    init(
+        _ arguments: [String], listed: (ClosedRange<Int>) throws(Failure) -> [EpisodeID] = { _ in [] }
+    ) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
         try Self.requireValues(words)
         try Self.requireQueueName(words)
         try Self.requireCommand(words)
-        self.words = Self.gathered(words)
+        self.words = Self.gathered(try ListedEpisodes.resolved(words, listed))
     }
 
     private static let flags: Set<String> = ["--json", "--plain", "-q", "--quiet"]

@@ -44,8 +44,8 @@ struct InboxClear: FleetCommand {
         let found = try await removed(fleet.library)
         let new = found.filter(\.isNew)
         // What arrives after the list was read stays in the inbox.
-        let hidden = episodes.isEmpty && rule == nil ? try await hidden(fleet.library) : []
-        for part in (new + hidden).parts(of: RequestSizes.episodes) { try await fleet.feeds.clearInbox(part.map(\.id)) }
+        for part in new.parts(of: RequestSizes.episodes) { try await fleet.feeds.clearInbox(part.map(\.id)) }
+        if episodes.isEmpty && rule == nil { try await fleet.feeds.clearInbox([], unlisted: true) }
         let json = JSONValue.array(new.map(\.json))
         guard !new.isEmpty else {
             let reason =
@@ -55,12 +55,6 @@ struct InboxClear: FleetCommand {
             return try output.change(json, if: false, "", else: reason)
         }
         try output.change(json, "Removed \(Titles.shown(new.map(\.title))) from the inbox.")
-    }
-
-    /// The episodes that aren’t listed, because they are in a queue or were started, but would be listed again.
-    private func hidden(_ library: LibraryClient) async throws(Failure) -> [Episode] {
-        let list = EpisodeList(matching: try EpisodeRule("queued or started or played and added < 30d"))
-        return try await library.episodes(in: list, limit: nil).episodes.filter(\.isNew)
     }
 
     private func removed(_ library: LibraryClient) async throws(Failure) -> [Episode] {

@@ -54,8 +54,8 @@ package struct Lockstep: AsyncParsableCommand {
         let json = arguments.contains("--json")
         let advice = AdvisedCommands(arguments: arguments)
         do {
-            var command = try command(arguments) { row throws(Failure) in
-                try ListedEpisodes(try advice.findHome()).episode(row: row)
+            var command = try command(arguments) { rows throws(Failure) in
+                try ListedEpisodes(try advice.findHome()).episodes(rows: rows)
             }
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
@@ -70,14 +70,14 @@ package struct Lockstep: AsyncParsableCommand {
 
     /// The command in a command line, with its arguments.
     ///
-    /// - Parameter listed: returns the episode in a row of the last printed list.
+    /// - Parameter listed: returns the episodes in rows of the last printed list.
     static func command(
         _ arguments: [String],
-        listed: (Int) throws(Failure) -> EpisodeID = { row throws(Failure) in
-            throw Failure(.notFound, "There is no list with a row \(row).")
+        listed: (ClosedRange<Int>) throws(Failure) -> [EpisodeID] = { rows throws(Failure) in
+            throw Failure(.notFound, "There is no list with a row \(rows.lowerBound).")
         }
     ) throws -> any ParsableCommand {
-        let words = try ListedEpisodes.resolved(CommandLineWords(arguments).words, listed)
+        let words = try CommandLineWords(arguments, listed: listed).words
         let command = try parseAsRoot(words)
         if type(of: command).configuration.commandName == "help", let word = CommandLineWords.mistakenHelp(words) {
             throw Failure(code: "usage", message: "“\(word)” isn’t an option. \(CommandLineWords.dashAdvice)")

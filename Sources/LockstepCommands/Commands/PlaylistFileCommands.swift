@@ -105,6 +105,8 @@ struct PlaylistImport: FleetCommand {
         let title = try PlaylistName.checked(title: title == nil ? shortened : given)
         let existing = try await fleet.current([.playlists]).playlists
         if let same = existing.first(where: { $0.hasTitle(title) }) {
+            // An import that failed has left an empty playlist.
+            if same.count == 0, same.smart == nil { return (same.id, nil) }
             throw Failure(
                 .notApplicable,
                 "There is a playlist \(DisplayText.quoted(same.title)) already. Add to it with --into \(same.id), or give another title with --title."
@@ -116,7 +118,7 @@ struct PlaylistImport: FleetCommand {
     private func report(
         _ answer: QueueAnswer, _ missing: [PlaylistFile.Entry], count: Int, _ name: String, _ output: Output
     ) throws {
-        let json = answer.json.adding("entries", .unsigned(UInt64(count))).adding(
+        let json = answer.json.adding("named", .unsigned(UInt64(count))).adding(
             "missing",
             .array(
                 missing.map { entry in

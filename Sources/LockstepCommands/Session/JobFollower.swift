@@ -13,6 +13,51 @@ struct JobFollower: Sendable {
         var isOver = false
     }
 
+    /// The jobs that are followed.
+    struct Jobs: Sendable {
+        let ids: [JobID]
+        /// Those that weren’t on the stream yet, but will be.
+        var unseen: Set<JobID>
+        /// The last states on the stream.
+        private var known: [JobID: JobState] = [:]
+        private var ended: Set<JobID> = []
+
+        init(_ ids: [JobID]) {
+            self.ids = ids
+            unseen = Set(ids)
+        }
+
+        /// Reads the jobs of a state, and returns those that have ended since.
+        mutating func update(_ state: FleetState) -> [JobID] {
+            for id in ids {
+                guard let job = state.job(id) else { continue }
+                known[id] = job
+                unseen.remove(id)
+            }
+            let new = ids.filter { !ended.contains($0) && hasEnded($0, in: state) }
+            ended.formUnion(new)
+            return new
+        }
+
+        /// Whether a job has ended. One that isn’t on the stream any more has ended a minute ago.
+        private func hasEnded(_ id: JobID, in state: FleetState) -> Bool {
+            state.job(id).map { $0.ended != nil } ?? !unseen.contains(id)
+        }
+
+        /// The progress of all jobs together.
+        func progress(in state: FleetState) -> Progress {
+            var progress = Progress(isOver: ids.allSatisfy { hasEnded($0, in: state) })
+            for id in ids {
+                let job = state.job(id)
+                guard let shown = job ?? known[id] else { continue }
+                progress.total += shown.total
+                progress.done += job == nil ? shown.total : shown.done
+                progress.failed += shown.failed
+            }
+            return progress
+        }
+    }
+
     /// The time between two lines without a terminal.
     private static let lineInterval = Duration.seconds(10)
     /// The time for which the service may be absent.
@@ -45,41 +90,46 @@ struct JobFollower: Sendable {
     /// Waits for the end of the jobs, and reads the results of each when it has ended: a minute later, the service
     /// doesn’t know them any more.
     private func results(of jobs: [JobID]) async throws -> [JobID: [FeedsClient.Result]] {
-        var known: [JobID: JobState] = [:]
+        var jobs = Jobs(jobs)
+        try await requestUnseen(of: &jobs)
         var results: [JobID: [FeedsClient.Result]] = [:]
-        var ended: Set<JobID> = []
         var last = Progress()
         var nextLine = SystemClocks.now().monotonic.advanced(by: Self.lineInterval)
         while true {
-            let (state, progress) = try await next(jobs, known, after: last)
-            last = progress
-            for job in jobs { known[job] = state.job(job) ?? known[job] }
-            show(last, &nextLine)
-            for job in jobs where !ended.contains(job) && state.job(job).map({ $0.ended != nil }) ?? true {
-                ended.insert(job)
-                results[job] = try await self.results(of: job)
+            guard let (state, progress) = try await next(jobs, after: last) else {
+                try await requestUnseen(of: &jobs)
+                continue
             }
+            last = progress
+            show(last, &nextLine)
+            for job in jobs.update(state) { results[job] = try await self.results(of: job) }
             if last.isOver { return results }
         }
     }
 
-    /// Returns the next state with other progress, or the present one after a while.
-    private func next(
-        _ jobs: [JobID], _ known: [JobID: JobState], after last: Progress
-    ) async throws(Failure) -> (FleetState, Progress) {
-        while true {
-            let (state, isMet) = await fleet.first(within: Self.absenceLimit) { state in
-                guard !state.isStale(.jobs) else { return false }
-                let progress = Self.progress(of: jobs, in: state, known)
-                return progress.isOver || progress != last
-            }
-            if isMet { return (state, Self.progress(of: jobs, in: state, known)) }
-            guard !state.isStale(.jobs) else {
-                throw Failure(
-                    .unavailable,
-                    "The feeds service isn’t ready. The work goes on when it is; `lockstep ps` shows what it is doing.")
-            }
+    /// Asks the service which of the jobs that weren’t on the stream yet it knows: the reply with a job’s ID may arrive
+    /// before the job, and a job that ended more than a minute ago isn’t on the stream any more.
+    private func requestUnseen(of jobs: inout Jobs) async throws(Failure) {
+        let state = fleet.state
+        for job in jobs.unseen where state.job(job) == nil {
+            if try await !fleet.feeds.knows(job) { jobs.unseen.remove(job) }
         }
+    }
+
+    /// Returns the next state with other progress; nil if there is none for a while.
+    private func next(_ jobs: Jobs, after last: Progress) async throws(Failure) -> (FleetState, Progress)? {
+        let (state, isMet) = await fleet.first(within: Self.absenceLimit) { state in
+            guard !state.isStale(.jobs) else { return false }
+            let progress = jobs.progress(in: state)
+            return progress.isOver || progress != last
+        }
+        guard !isMet else { return (state, jobs.progress(in: state)) }
+        guard !state.isStale(.jobs) else {
+            throw Failure(
+                .unavailable,
+                "The feeds service isn’t ready. The work goes on when it is; `lockstep ps` shows what it is doing.")
+        }
+        return nil
     }
 
     /// - Returns: nil if the service doesn’t know the results any more.
@@ -98,20 +148,6 @@ struct JobFollower: Sendable {
         guard nextLine <= now, !progress.isOver else { return }
         nextLine = now.advanced(by: Self.lineInterval)
         output.progress("\(Self.sentence(progress)).")
-    }
-
-    /// The progress of jobs. One that isn’t on the stream has ended.
-    static func progress(of jobs: [JobID], in state: FleetState, _ known: [JobID: JobState]) -> Progress {
-        var progress = Progress(isOver: true)
-        for id in jobs {
-            let job = state.job(id)
-            guard let shown = job ?? known[id] else { continue }
-            progress.total += shown.total
-            progress.done += job == nil ? shown.total : shown.done
-            progress.failed += shown.failed
-            if let job, job.ended == nil { progress.isOver = false }
-        }
-        return progress
     }
 
     /// `120 of 5000 feeds are fetched, 3 failed`.

@@ -18,29 +18,37 @@ struct ListedEpisodes: Sendable {
 
     private let folder: String
     private let file: String
+    /// Sessions of another boot may have had the same number.
+    private let boot: String
 
-    init(_ home: LockstepHome, session: Int32 = getsid(0)) {
+    init(_ home: LockstepHome, session: Int32 = getsid(0), boot: String = SystemClocks.bootID) {
         folder = home.stateFile("lists")
         file = "\(folder)/\(session)"
+        self.boot = boot
     }
 
     /// Stores the rows of a list. A list that can’t be stored is printed nevertheless.
     func remember(_ episodes: [EpisodeID], now: Timestamp = SystemClocks.wall()) {
         do throws(Failure) {
             try LockstepHome.createFolder(folder)
+            let header = "\(now.milliseconds) \(boot)"
             let rows = episodes.prefix(Self.limit).map(\.text)
             try SmallFile.replaceWhole(
-                file, with: ([String(now.milliseconds)] + rows).joined(separator: "\n") + "\n", isDurable: false)
+                file, with: ([header] + rows).joined(separator: "\n") + "\n", isDurable: false)
         } catch { return }
         deleteOld()
     }
 
-    /// The episode of a row, counted from 1.
+    /// The episodes of rows, counted from 1.
     ///
     /// - Throws: `notFound` if no list was printed in this session, it is too old, or it has fewer rows.
-    func episode(row: Int, now: Timestamp = SystemClocks.wall()) throws(Failure) -> EpisodeID {
+    func episodes(
+        rows: ClosedRange<Int>, now: Timestamp = SystemClocks.wall()
+    ) throws(Failure) -> [EpisodeID] {
         let lines = SmallFile.text(of: file).split(separator: "\n")
-        guard let time = lines.first.flatMap({ Int64($0) }) else {
+        let header = lines.first?.split(separator: " ") ?? []
+        let row = rows.lowerBound
+        guard header.count == 2, header[1] == boot, let time = Int64(header[0]) else {
             throw Failure(
                 .notFound,
                 "%\(row) is a row of the last printed list of episodes, but none was printed here. Print one first, such as `lockstep episodes`."
@@ -54,18 +62,24 @@ struct ListedEpisodes: Sendable {
             )
         }
         let count = lines.count - 1
-        guard (1...max(1, count)).contains(row), row <= count, let id = EpisodeID(String(lines[row])) else {
+        let ids = lines.indices.contains(rows.upperBound) ? lines[rows].compactMap { EpisodeID(String($0)) } : []
+        guard row > 0, ids.count == rows.count else {
+            let missing = (1...max(1, count)).contains(row) ? rows.upperBound : row
             throw Failure(
-                .notFound, "The last printed list has \(NumberText.counted(count, "row")), so there is no row %\(row).")
+                .notFound,
+                "The last printed list has \(NumberText.counted(count, "row")), so there is no row %\(missing).")
         }
-        return id
+        return ids
     }
 
     private func deleteOld() {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         guard names.count > Self.listLimit else { return }
         let times = names.map { name in
-            (path: "\(folder)/\(name)", time: Int64(SmallFile.text(of: "\(folder)/\(name)").prefix { $0 != "\n" }) ?? 0)
+            (
+                path: "\(folder)/\(name)",
+                time: Int64(SmallFile.text(of: "\(folder)/\(name)").prefix { $0.isNumber }) ?? 0
+            )
         }
         for old in times.sorted(by: { $0.time > $1.time }).dropFirst(Self.listLimit) { unlink(old.path) }
     }
@@ -84,9 +98,9 @@ extension ListedEpisodes {
     /// Replaces `%3` in a command line by the ID of the episode in row 3 of the last printed list, and `%3-%7` by those
     /// of five rows.
     ///
-    /// - Parameter find: returns the episode of a row.
+    /// - Parameter find: returns the episodes of rows.
     static func resolved(
-        _ arguments: [String], _ find: (Int) throws(Failure) -> EpisodeID
+        _ arguments: [String], _ find: (ClosedRange<Int>) throws(Failure) -> [EpisodeID]
     ) throws(Failure) -> [String] {
         guard commands.contains(where: arguments.starts), !arguments.starts(with: ["bookmark", "note"]) else {
             return arguments
@@ -94,7 +108,7 @@ extension ListedEpisodes {
         var result: [String] = []
         for (before, word) in zip([""] + arguments, arguments) {
             if let rows = rows(word), !textOptions.contains(before) {
-                for row in rows { result.append(try find(row).text) }
+                result += try find(rows).map(\.text)
             } else {
                 result.append(word)
             }

@@ -278,6 +278,10 @@ public nonisolated struct WireClearInbox: Sendable {
   /// all episodes instead
   public var all: Bool = false
 
+  /// Also the episodes that the inbox doesn't list because they are played, started or in a queue: it would list them again if
+  /// they weren't any more.
+  public var unlisted: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1123,7 +1127,7 @@ nonisolated extension WireFetchChapters: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireClearInbox: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ClearInbox"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}all\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}all\0\u{1}unlisted\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1133,6 +1137,7 @@ nonisolated extension WireClearInbox: SwiftProtobuf.Message, SwiftProtobuf._Mess
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.all) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.unlisted) }()
       default: break
       }
     }
@@ -1145,12 +1150,16 @@ nonisolated extension WireClearInbox: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.all != false {
       try visitor.visitSingularBoolField(value: self.all, fieldNumber: 2)
     }
+    if self.unlisted != false {
+      try visitor.visitSingularBoolField(value: self.unlisted, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireClearInbox, rhs: WireClearInbox) -> Bool {
     if lhs.episodes != rhs.episodes {return false}
     if lhs.all != rhs.all {return false}
+    if lhs.unlisted != rhs.unlisted {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

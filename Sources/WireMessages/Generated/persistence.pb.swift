@@ -740,6 +740,9 @@ public nonisolated struct WireSetFlags: Sendable {
 
   public var clear: UInt32 = 0
 
+  /// also those with the flag `new` that the inbox doesn't list (see ClearInbox)
+  public var unlisted: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -2595,7 +2598,7 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireSetFlags: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SetFlags"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}all\0\u{1}set\0\u{1}clear\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}all\0\u{1}set\0\u{1}clear\0\u{1}unlisted\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2607,6 +2610,7 @@ nonisolated extension WireSetFlags: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 2: try { try decoder.decodeSingularBoolField(value: &self.all) }()
       case 3: try { try decoder.decodeSingularUInt32Field(value: &self.set) }()
       case 4: try { try decoder.decodeSingularUInt32Field(value: &self.clear) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.unlisted) }()
       default: break
       }
     }
@@ -2625,6 +2629,9 @@ nonisolated extension WireSetFlags: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if self.clear != 0 {
       try visitor.visitSingularUInt32Field(value: self.clear, fieldNumber: 4)
     }
+    if self.unlisted != false {
+      try visitor.visitSingularBoolField(value: self.unlisted, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2633,6 +2640,7 @@ nonisolated extension WireSetFlags: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.all != rhs.all {return false}
     if lhs.set != rhs.set {return false}
     if lhs.clear != rhs.clear {return false}
+    if lhs.unlisted != rhs.unlisted {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
