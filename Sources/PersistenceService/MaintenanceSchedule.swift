@@ -14,7 +14,7 @@ struct MaintenanceSchedule: Sendable {
     /// The delay from a change of queue, session or subscriptions to its side snapshot, which may take a minute.
     static let snapshotDelay = Duration.seconds(240)
     /// The number of bytes of side snapshots that changes may cause in an hour: flash memory wears out.
-    static let snapshotBytesPerHour: UInt64 = 6 << 20
+    static let snapshotBytesPerHour: UInt64 = 2 << 20
     static let snapshotBackoff = Backoff.exponential(first: .seconds(30), longest: .seconds(3_600))
     static let pruneInterval = Duration.seconds(3_600)
     /// The retention time of replies and commit IDs, in ms.

@@ -57,8 +57,10 @@ extension Store {
                 try db.execute(sql: "ATTACH ? AS live", arguments: [files.database])
                 // An immediate transaction would also lock the live database, for all commits.
                 try db.inTransaction(.deferred) {
-                    let tables = ["owner", "record", "podcast", "podcast_address", "podcast_tag", "episode_state"]
+                    let tables = ["owner", "podcast", "podcast_address", "podcast_tag", "episode_state"]
                     for table in tables { try Store.copy(table, db) }
+                    // A recovery doesn’t use the lists of stored episodes, which are most of a large library’s records.
+                    try Store.copy("record", where: "NOT \(StoreRecovery.isSeen)", db)
                     let oldest = now.milliseconds - Store.sessionAge
                     try Store.copy("play_session", where: "started >= \(oldest)", db)
                     return .commit

@@ -174,7 +174,15 @@ package final class Store: Sendable {
             now.milliseconds.subtractingReportingOverflow(checked).partialValue)
     }
 
+    /// - Throws: `databaseDamaged`; then the next start reads the whole database and restores it.
     package func facts(now: Timestamp) throws(Failure) -> StoreFacts {
+        do throws(Failure) { return try storedFacts(now: now) } catch {
+            if error.code == StorageFailure.damaged { try? files.suspect() }
+            throw error
+        }
+    }
+
+    private func storedFacts(now: Timestamp) throws(Failure) -> StoreFacts {
         var facts = StoreFacts(incarnation: incarnation)
         facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
         facts.copies = files.copies()

@@ -107,6 +107,7 @@ struct StoreRecovery {
                 }
                 try refuseNewer(header: (application, version), path)
                 let isWhole = whole || size <= Self.wholeCheckLimit || StoreFiles.exists(files.suspicion)
+                if !isWhole, try isTrusted(db, path) { return .sound }
                 let damage = try Store.damage(db, tables: isWhole ? nil : Self.essentialTables)
                 return damage.map { .unusable(kind: "damaged", why: "it is damaged (\($0)).", $0) } ?? .sound
             }
@@ -114,6 +115,18 @@ struct StoreRecovery {
             return .unusable(kind: "damaged", why: "it is damaged or isn’t a database (\(error)).")
         }
     }
+
+    /// Whether a large database was closed properly, and a check of the whole file found no damage in the last days:
+    /// reading it again would take longer than starting everything else.
+    private func isTrusted(_ db: Database, _ path: String) throws -> Bool {
+        guard (DatabaseCopy.size(of: path + "-wal") ?? 0) == 0,
+            let checked = try db.meta(Schema.Meta.checked).flatMap({ Int64($0) })
+        else { return false }
+        return Self.trustedAge.contains(now.milliseconds.subtractingReportingOverflow(checked).partialValue)
+    }
+
+    /// The age, in ms, of a check of the whole file that makes a partial one unnecessary.
+    private static let trustedAge: Range<Int64> = 0..<2 * MaintenanceSchedule.day
 
     private func refuseNewer(header: (application: Int32, version: Int32)?, _ path: String) throws {
         guard let header, header.application == Schema.applicationID, header.version > Schema.version else { return }
@@ -227,7 +240,7 @@ struct StoreRecovery {
 
     /// The records of the feeds service that list the stored episodes of each podcast. They belong to the episodes,
     /// which a side snapshot doesn’t contain: with newer ones, the missing episodes would never be stored again.
-    private static let isSeen = "(owner = 'feeds' AND collection = 'seen')"
+    static let isSeen = "(owner = 'feeds' AND collection = 'seen')"
 
     /// Stores the state of an episode, on which the episode’s row depends; an invalid one is skipped.
     private static func restoreState(_ value: Data, _ library: LibraryWriter) throws {

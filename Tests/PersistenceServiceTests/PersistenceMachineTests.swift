@@ -334,7 +334,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(240).work.contains("copy snapshot"))
         // A change during the snapshot, which is as large as all that may be written in half an hour.
         change(2)
-        let copy = DatabaseCopy(kind: .snapshot, path: "s", at: bench.now.wall, bytes: 3 << 20)
+        let copy = DatabaseCopy(kind: .snapshot, path: "s", at: bench.now.wall, bytes: 1 << 20)
         _ = bench.send(.copied(.snapshot, .success(copy)))
         #expect(!bench.pass(1_700).work.contains("copy snapshot"))
         #expect(bench.pass(110).work.contains("copy snapshot"))

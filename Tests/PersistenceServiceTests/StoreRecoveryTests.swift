@@ -186,6 +186,34 @@ import WireMessages
         #expect(try interrupted.facts(now: StoreFixture.moment(1)).needsCheck)
     }
 
+    @Test
+    func `a large database that was checked and closed is opened without another check, unless damage is suspected`()
+        throws
+    {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", String(repeating: "x", count: 25 << 20))])
+        #expect(store.write([.checked], now: StoreFixture.moment()).failures.isEmpty)
+        store.close()
+        try damage(at: 10 << 20, bytes: 8_192)
+        let trusted = try Store.open(fixture.files, now: StoreFixture.moment(86_400))
+        #expect(trusted.recovery == nil)
+        // Damage that the service finds when it starts to serve is repaired by the next start.
+        let failure = #expect(throws: Failure.self) { try trusted.store.facts(now: StoreFixture.moment(86_400)) }
+        #expect(failure?.code == StorageFailure.damaged)
+        trusted.store.close()
+        let repaired = try Store.open(fixture.files, now: StoreFixture.moment(86_401))
+        #expect(repaired.recovery != nil)
+        _ = try repaired.store.facts(now: StoreFixture.moment(86_401))
+        repaired.store.close()
+    }
+
+    private func damage(at offset: UInt64, bytes: Int) throws {
+        let file = try #require(FileHandle(forUpdatingAtPath: fixture.files.database))
+        try file.seek(toOffset: offset)
+        try file.write(contentsOf: Data(repeating: 0xff, count: bytes))
+        try file.close()
+    }
+
     @Test func `an unreadable file is not replaced`() throws {
         try FileManager.default.createDirectory(
             atPath: fixture.files.database, withIntermediateDirectories: true)
